@@ -17,7 +17,8 @@ from goodput_queries.evidence.batch import Batch
 AT = datetime(2026, 11, 20, 12, 31)  # noqa: DTZ001 -- UTC
 LINK = """select 'test' as source, $1 as node, 'infiniband' as kind, '<b>mlx5_0</b>' as device,
     '1' as port, timestamp '2026-11-20 12:31:00' + interval (n) minute as ts,
-    n not in (2, 3) as is_up, n * 1000 as rx_bytes, n as rx_drops from range(6) as minutes(n)"""
+    n not in (2, 3) as is_up, n * 1000 as rx_bytes, n as rx_drops,
+    100.0 as speed_bytes_per_s from range(12) as minutes(n)"""
 SOCKETS = """select 'test' as source, 'lab' as cluster, '0x1' as comm_id, $1 as node, 7 as pid,
     2 as nodes, 'NET/Socket' as transport"""
 BENCHMARKS = """select 'test' as source, 'lab' as cluster, 'b' || n as benchmark_id,

@@ -13,6 +13,7 @@ HOST = (
 )
 KINDS = ("ethernet", "infiniband")
 LINKS_SHOWN = 500
+PORTS_DRAWN = 20_000
 EVENTS_SHOWN = 200
 
 
@@ -115,6 +116,72 @@ def bandwidth(scope: Scope) -> pl.DataFrame:
         order by shape, operation, size_from_bytes""",
         replace(scope, bucket_ms=None),
     )
+
+
+def algorithms(scope: Scope) -> pl.DataFrame:
+    """Return the bus bandwidth by algorithm and protocol, by operation and size."""
+    order_by = "cluster, operation, ranks, nodes, size_from_bytes, measured_by, samples desc"
+    return marts.in_order("marts.algorithm_bandwidth", scope, order_by)
+
+
+def fits(scope: Scope) -> pl.DataFrame:
+    """Return latency and bandwidth by operation and ranks, those over most nodes first."""
+    return marts.in_order("marts.collective_fits", scope, "nodes desc, ranks desc, shape")
+
+
+def tiers(scope: Scope) -> pl.DataFrame:
+    """Return the share of the bytes that ranks send in collectives inside of nodes, by cluster."""
+    return marts.read(
+        """with sent as (
+            select cluster, nodes, size_bytes * bus_factor(operation, ranks) as bytes
+            from marts.operation_bandwidth where nodes is not null
+        )
+        select cluster, sum(if(nodes = 1, bytes, 0)) / sum(bytes) as inside_ratio
+        from sent where bytes > 0 group by cluster order by cluster""",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def collective_times(scope: Scope, shape: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the measured times of a shape by size, and those of its fit and of more ranks."""
+    of_all = replace(scope, bucket_ms=None)
+    points, forecasts = (
+        marts.read(f"from marts.{mart} where shape = $1 order by {order}", of_all, shape)
+        for mart, order in (
+            ("collective_times", "size_bytes"),
+            ("collective_forecasts", "forecast_ranks, size_bytes"),
+        )
+    )
+    return points, forecasts
+
+
+def line_rates(scope: Scope) -> pl.DataFrame:
+    """Return `hour_at`, `kind`, `ports`, median and highest share of line rate by hour."""
+    return marts.read(
+        """select hour_at, kind, count(*) as ports, median(line_rate_ratio) as median_ratio,
+            max(line_rate_ratio) as busiest_ratio
+        from marts.line_rates where line_rate_ratio is not null
+        group by all order by kind, hour_at""",
+        _of_places(scope),
+    )
+
+
+def port_map(scope: Scope) -> pl.DataFrame:
+    """Return the busiest hour of each port: `line_rate_ratio` and `hour_at`, by rack and node."""
+    return marts.read(
+        f"""select cluster, any_value(rack) as rack, node, kind, device, port,
+            max(line_rate_ratio) as line_rate_ratio, arg_max(hour_at, line_rate_ratio) as hour_at
+        from marts.line_rates
+        group by cluster, node, kind, device, port
+        order by cluster, rack, node, kind, device, port limit {PORTS_DRAWN}""",
+        _of_places(scope),
+    )
+
+
+def racks(scope: Scope) -> pl.DataFrame:
+    """Return the bandwidth of racks to the outside, the busiest first."""
+    order_by = "line_rate_ratio desc, cluster, rack, kind"
+    return marts.in_order("marts.rack_line_rates", _of_places(scope), order_by)
 
 
 def communicators(scope: Scope) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from goodput_queries.scope import Scope
 
 HEATMAP_BINS = 120
 PIECES_DRAWN = 1_400
+COLLECTIVES_DRAWN = 800
 
 
 def timeline(scope: Scope) -> pl.DataFrame:
@@ -119,6 +120,27 @@ def lateness(scope: Scope) -> pl.DataFrame:
         replace(_of_the_run(scope), bucket_ms=bin_ms),
         scope.run,
     )
+
+
+def collectives(scope: Scope) -> tuple[pl.DataFrame, int]:
+    """Return collectives of the run rank by rank (marts.collective_timeline), and how many are.
+
+    Of more than COLLECTIVES_DRAWN those around the one whose ranks waited longest.
+    """
+    found = marts.read(
+        f"""with numbered as (
+            select *, row_number() over (order by start_at, rank) as place,
+                count(*) over () as total
+            from marts.collective_timeline where run_key = $1
+        )
+        select * exclude (place) from numbered
+        qualify abs(place - arg_max(place, coalesce(waited_s, 0)) over ())
+            <= {COLLECTIVES_DRAWN // 2}
+        order by rank, start_at""",
+        _of_the_run(scope),
+        scope.run,
+    )
+    return found.drop("total"), int(found["total"][0]) if found.height else 0
 
 
 def _of_the_run(scope: Scope) -> Scope:

@@ -125,6 +125,11 @@ def pipeline_timeline(scope: Scope) -> pl.DataFrame:
     return of_run("marts.pipeline_timeline", scope, "stage, start_s")
 
 
+def pipeline_bubbles(scope: Scope) -> pl.DataFrame:
+    """Return the bubbles of each stage in that step: marts.pipeline_bubbles."""
+    return of_run("marts.pipeline_bubbles", scope, "stage")
+
+
 def tokens_by_account(scope: Scope) -> pl.DataFrame:
     """Return the tokens of each account for its cost and energy, the most tokens first."""
     return in_order("marts.tokens_by_account", scope, "tokens desc, cluster, team")

@@ -1,7 +1,8 @@
-"""Bandwidth of collectives by size against what is to be expected, and of nccl-tests over time."""
+"""Bandwidth and time of collectives by size, nccl-tests over time, ports as share of line rate."""
 
 from collections.abc import Sequence
 
+import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
@@ -12,6 +13,9 @@ from goodput_app.text import units
 GB = 1e9
 BANDWIDTH_PX = 360
 BENCHMARKS_PX = 300
+LINE_RATES_PX = 240
+PORTS_PX_MAX = 400
+NODE_TICKS_MAX = 40
 LINES = (("p50_bytes_per_s", "solid", "median"), ("p1_bytes_per_s", "dot", "1st percentile"))
 
 
@@ -78,6 +82,102 @@ def _ticks(sizes: Sequence[int]) -> list[int]:
     """Return every size where they are few, else every second one and so on."""
     every = -(-len(sizes) // 8)
     return list(sizes)[::-1][::every][::-1]
+
+
+def times(points: pl.DataFrame, forecasts: pl.DataFrame) -> go.Figure:
+    """Return the time of a collective by size: measured points, the fit and forecasts.
+
+    points: rows of marts.collective_times of one shape; forecasts: of marts.collective_forecasts
+    """
+    figure = go.Figure()
+    colours, ranks = theme.SERIES_COLOURS, points["ranks"][0]
+    sizes = [units.size(size) for size in points["size_bytes"]]
+    figure.add_scatter(
+        x=points["size_bytes"].to_list(),
+        y=(points["p50_s"] * 1e6).to_list(),
+        mode="markers",
+        marker={"color": colours[0], "size": 8},
+        name="measured",
+        customdata=list(zip(sizes, points["samples"], strict=True)),
+        hovertemplate="%{customdata[0]}: %{y:,.1f} µs, median of %{customdata[1]:,}<extra></extra>",
+    )
+    for place, (of_ranks, rows) in enumerate(
+        forecasts.group_by("forecast_ranks", maintain_order=True)
+    ):
+        number = int(of_ranks[0])
+        name = "fit" if number == ranks else f"forecast for {number:,} ranks"
+        figure.add_scatter(
+            x=rows["size_bytes"].to_list(),
+            y=(rows["forecast_s"] * 1e6).to_list(),
+            mode="lines",
+            line={"color": colours[place], "dash": "solid" if number == ranks else "dash"},
+            name=name,
+            hovertemplate=f"{name}: %{{y:,.1f}} µs<extra></extra>",
+        )
+    ticks = _ticks(points["size_bytes"].to_list())
+    figure.update_xaxes(
+        type="log",
+        tickvals=ticks,
+        ticktext=[units.size(1 << size.bit_length() - 1) for size in ticks],
+        title_text="Message size (as nccl-tests counts it)",
+    )
+    figure.update_yaxes(type="log", dtick=1, automargin=True, title_text="Time (µs)")
+    figure.update_layout(showlegend=True)
+    return finished(figure, height=BENCHMARKS_PX)
+
+
+def line_rates(frame: pl.DataFrame) -> go.Figure:
+    """Return the share of line rate over time; frame: network.line_rates.
+
+    Of each kind of port a line for the busiest and a dotted one for the median.
+    """
+    figure = go.Figure()
+    for number, kind in enumerate(frame["kind"].unique().sort().to_list()):
+        rows = frame.filter(pl.col("kind") == kind)
+        for called, dash in (("busiest", "solid"), ("median", "dot")):
+            name = f"{theme.plotly_text(kind)}, {called}"
+            figure.add_scatter(
+                x=rows["hour_at"].to_list(),
+                y=(100 * rows[f"{called}_ratio"]).to_list(),
+                mode="lines",
+                line={"color": theme.SERIES_COLOURS[number], "dash": dash},
+                name=name,
+                customdata=rows["ports"].to_list(),
+                hovertemplate=f"{name} of %{{customdata:,}} ports: %{{y:.1f}} %"
+                "<br>%{x|%Y-%m-%d %H:%M} UTC<extra></extra>",
+            )
+    figure.update_xaxes(type="date", title_text="UTC")
+    figure.update_yaxes(rangemode="tozero", automargin=True, title_text="Share of line rate (%)")
+    figure.update_layout(showlegend=True)
+    return finished(figure, height=LINE_RATES_PX)
+
+
+def port_map(frame: pl.DataFrame) -> go.Figure:
+    """Return a heatmap of ports by nodes; frame: network.port_map with `link`, its name."""
+    has_one = frame["cluster"].n_unique() <= 1
+    named = frame.with_columns(
+        place=pl.col("node") if has_one else pl.format("{}: {}", "cluster", "node")
+    )
+    cells = named.pivot("place", index="link", values="line_rate_ratio").sort("link")
+    nodes, links = cells.columns[1:], cells["link"].to_list()
+    figure = go.Figure(
+        go.Heatmap(
+            x=[theme.plotly_text(node) for node in nodes],
+            y=[theme.plotly_text(link) for link in links],
+            z=100 * cells.drop("link").to_numpy().astype(np.float32),
+            colorscale=theme.HEATMAP_SCALE,
+            zmin=0,
+            zmax=100,
+            hoverongaps=False,
+            xgap=1,
+            ygap=1,
+            colorbar={"title": {"text": "of line rate (%)", "side": "right"}, "thickness": 12},
+            hovertemplate="%{x}, %{y}: %{z:.1f} % of its line rate<extra></extra>",
+        )
+    )
+    figure.update_xaxes(type="category", automargin=True, dtick=-(-len(nodes) // NODE_TICKS_MAX))
+    figure.update_yaxes(type="category", automargin=True, autorange="reversed")
+    return finished(figure, height=150 + min(PORTS_PX_MAX, 24 * max(3, len(links))))
 
 
 def benchmarks(frame: pl.DataFrame) -> go.Figure:

@@ -155,3 +155,37 @@ def lateness(frame: pl.DataFrame, window: tuple[datetime, datetime]) -> go.Figur
     every = -(-ranks.len() // RANK_TICKS_MAX)
     figure.update_yaxes(autorange="reversed", automargin=True, dtick=every, type="category")
     return finished(figure, height=90 + min(RANKS_PX_MAX, RANK_PX * max(4, ranks.len())))
+
+
+def collectives(frame: pl.DataFrame) -> go.Figure:
+    """Return a lane a rank: its collectives, a colour for each operation.
+
+    frame: marts.collective_timeline of one run.
+    """
+    figure = go.Figure()
+    for number, operation in enumerate(frame["operation"].unique().sort().to_list()):
+        rows = frame.filter(pl.col("operation") == operation)
+        name = theme.plotly_text(operation)
+        sizes = [units.NOT_KNOWN if b is None else units.size(b) for b in rows["size_bytes"]]
+        waits = [units.NOT_KNOWN if w is None else f"{w * 1e3:,.3f} ms" for w in rows["waited_s"]]
+        figure.add_bar(
+            y=[f"rank {rank}" for rank in rows["rank"].to_list()],
+            x=(rows["exec_s"] * 1e3).to_list(),
+            base=rows["start_at"].to_list(),
+            orientation="h",
+            marker={"color": theme.SERIES_COLOURS[number % len(theme.SERIES_COLOURS)]},
+            customdata=list(zip(rows["sequence_number"], sizes, waits, strict=True)),
+            hovertemplate=f"%{{y}}: {name} %{{customdata[0]}} of %{{customdata[1]}}, %{{x:,.3f}} ms"
+            "<br>of them waiting: %{customdata[2]}<extra></extra>",
+            name=name,
+        )
+    ranks = frame["rank"].unique().sort()
+    lanes = [f"rank {rank}" for rank in ranks.to_list()]
+    figure.update_layout(barmode="overlay", bargap=0.25)
+    figure.update_xaxes(title_text="UTC", type="date")
+    every = -(-len(lanes) // RANK_TICKS_MAX)
+    figure.update_yaxes(
+        automargin=True, type="category", categoryarray=lanes, dtick=every, autorange="reversed"
+    )
+    height = 130 + min(RANKS_PX_MAX, 22 * max(4, len(lanes)))
+    return finished(figure, height=height, has_legend=True)

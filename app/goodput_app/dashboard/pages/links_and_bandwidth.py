@@ -3,6 +3,7 @@
 import streamlit as st
 
 from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components.fleet import collective_parts
 from goodput_app.dashboard.components.fleet import network_parts as parts
 from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import network
@@ -34,6 +35,22 @@ with panel(
 ):
     parts.bandwidth(network.bandwidth(scope))
     parts.communicators(scope)
+    collective_parts.tiers(scope)
+    collective_parts.algorithms(scope)
+with panel(
+    "Latency and bandwidth of collectives",
+    "marts.collective_fits",
+    help="Time = latency + size / bandwidth, fitted to the median time of each size, and what that "
+    "means for more GPUs. Operations below the size at which half of the limit is reached wait for "
+    "latency: larger buckets help.",
+):
+    collective_parts.times(scope)
+with panel(
+    "Share of line rate",
+    "marts.line_rates",
+    help="Traffic of ports by hour, of what their speed allows. From 90 % on a link is the limit.",
+):
+    parts.line_rates(scope)
 with panel("Ports", "marts.link_errors", help="In the hours that the time range touches."):
     parts.links(scope)
     parts.retransmits(scope)

@@ -101,6 +101,8 @@ with panel(
     failure_parts.losses(scope)
 with panel("Lateness of ranks", "marts.rank_lateness", help="Own work above the median."):
     run_axis.ranks(view)
+with panel("Collectives", "marts.collective_timeline", help="When each rank was in which one."):
+    run_axis.collectives(view)
 with panel(
     "Stragglers", "marts.stragglers", help="Episodes in which the others waited for one rank."
 ):
@@ -124,6 +126,7 @@ if not replay.is_empty():
             replay.row(0, named=True),
             speed.pipeline_workers(scope),
             speed.pipeline_timeline(scope),
+            speed.pipeline_bubbles(scope),
         )
 with panel(
     "Throttled and faulty GPUs",

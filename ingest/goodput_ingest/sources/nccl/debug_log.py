@@ -9,7 +9,10 @@ The lines carry no time, so neither do the rows. A communicator that was split o
 log its hash; where a profiler plugin is loaded, its line between start and end of the same thread's
 initialisation does, in decimal, and the communicator's name as well. Connections may be made after
 the initialisation, and their lines do not name the communicator: it is known where the process has
-one. `Using network Socket` alone says nothing inside one node.
+one. `Using network Socket` alone says nothing inside one node. With the subsystem TUNING rank 0
+logs what it chose for each operation:
+
+    vm:1182:1182 [0] NCCL INFO AllReduce: 65536 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..3}
 """
 
 import re
@@ -53,6 +56,11 @@ CHANNEL = re.compile(
     r"Channel \d+(?:/\d+)? : \d+\[\w+\] -> \d+\[\w+\](?: \[(?:send|receive)\])? via"
     r" (?P<kind>P2P|SHM|NET|CollNet|COLLNET)(?:/(?P<name>[A-Za-z][\w .-]{0,39}))?(?P<more>\S{0,60})"
 )
+CHOICE = re.compile(
+    r"(?P<operation>[A-Z]\w{1,39}): (?P<bytes>\d{1,18}) Bytes -> Algo (?P<algorithm>[A-Z]\w{1,39})"
+    r" proto (?P<protocol>[A-Z]\w{1,39})"
+    r"(?: channel\{Lo\.\.Hi\}=\{(?P<low>\d{1,4})\.\.(?P<high>\d{1,4})\})?"
+)
 LOOKS_LIKE_INIT = re.compile(r"- Init (?:START|COMPLETE)\b")
 NO_INIT = (
     "the line looks like a start or end of an initialisation, which has `host:pid:thread [N]` and "
@@ -66,7 +74,9 @@ LOOKS_LIKE_CHANNEL = re.compile(r"Channel \d.* via (?:P2P|SHM|NET|CollNet|COLLNE
 LISTED_MAX = 1_000  # rejects of a part: a log of another release may have millions
 GPUDIRECT = "GDRDMA"
 TRANSPORTS_MAX = 100_000  # of one part: a hostile log may make up networks
+ALGORITHMS_MAX = 100_000  # of one part, for the same reason
 TRANSPORTS = raw_tables.columns("comm_transports")
+ALGORITHMS = raw_tables.columns("comm_algorithms")
 SCHEMA = raw_tables.columns("rank_map", "gpu_uuid", "seen_at")
 
 
@@ -132,7 +142,10 @@ class NcclDebug(RecordedFile):
         return 2 * sum(_thread(line) is not None for line in lines) > len(lines)
 
     def extract(self) -> Iterator[Batch]:
-        """Yield `raw.rank_map` and `raw.comm_transports`; lines of no interest are passed over."""
+        """Yield `raw.rank_map`, `raw.comm_transports` and `raw.comm_algorithms`.
+
+        Lines of no interest are passed over.
+        """
         head = files.head(self.path)
         if head.strip() and MARK.encode() not in head:
             raise IngestError(
@@ -143,10 +156,11 @@ class NcclDebug(RecordedFile):
             yield from self.read(part)
 
     def read(self, part: files.Part) -> Iterator[Batch]:
-        """Yield the ranks and transports of which the next lines say something."""
+        """Yield the ranks, transports and algorithms of which the next lines say something."""
         digest = files.digest(part, "rank_map", self.options.cluster, self._reading.digest())
         found: dict[tuple[Any, ...], Membership] = {}
         transports: dict[tuple[str, str, int, str], int | None] = {}
+        chosen: dict[tuple[str, int, str, int, str, str], int | None] = {}
         rejects: list[Reject] = []
         for number, line in enumerate(part.lines, part.first_line):
             if MARK not in line:
@@ -165,6 +179,17 @@ class NcclDebug(RecordedFile):
                 comm_id = (of.comm_id if of else None) or ""
                 key = (comm_id, thread[0], int(thread[1]), name)
                 transports[key] = (of.nodes if of else None) or transports.get(key)
+            if (match := CHOICE.match(text)) and len(chosen) < ALGORITHMS_MAX:
+                low, high = match["low"], match["high"]
+                made = (
+                    match["operation"],
+                    int(match["bytes"]),
+                    match["algorithm"],
+                    match["protocol"],
+                )
+                chosen[thread[0], int(thread[1]), *made] = (
+                    int(high) - int(low) + 1 if high else None
+                )
         if part.damage:
             rejects.append(Reject(part.first_line + len(part.lines), part.damage))
         rows = [
@@ -184,6 +209,12 @@ class NcclDebug(RecordedFile):
             ]
             frame = pl.DataFrame(used, schema=TRANSPORTS, orient="row")
             yield Batch("comm_transports", frame, self.name, str(self.path), f"{digest}-transports")
+        if chosen:
+            sizes = [
+                (self.name, self.options.cluster, *key, count) for key, count in chosen.items()
+            ]
+            frame = pl.DataFrame(sizes, schema=ALGORITHMS, orient="row")
+            yield Batch("comm_algorithms", frame, self.name, str(self.path), f"{digest}-algorithms")
 
     def _transport(self, thread: tuple[str, str, str], text: str) -> str | None:
         """Return the transport that a line says is used."""

@@ -17,6 +17,7 @@ select
     collectives.exec_time_s,
     collectives.busbw_bytes_per_s,
     collectives.started_at,
+    collectives.kernel_start_at,
     to_ms(collectives.started_at) as started_ms,
     collectives.dumped_at,
     to_ms(collectives.dumped_at) as dumped_ms

@@ -59,4 +59,22 @@ def test_sockets_are_called_a_fall_back_where_infiniband_is_there(page):
 
 def test_runs_of_nccl_tests_are_compared_whatever_the_window(page):
     assert table(page, "busbw_gb_per_s")["busbw_gb_per_s"].to_list() == [300.0, 360.0]
-    assert len(page.get("plotly_chart")) == 2
+    drawn = [chart.key for chart in page.get("plotly_chart")]
+    assert drawn == ["bandwidth", "collective-times", "line-rates", "port-map", "benchmarks"]
+
+
+def test_collectives_have_their_algorithm_and_protocol(page):
+    shown = table(page, "algorithm", "protocol")
+    assert shown.select("algorithm", "protocol").unique().sort("protocol").rows() == [
+        ("RING", "LL"), ("RING", "SIMPLE"),
+    ]  # fmt: skip
+    assert set(shown["measured_by"]) == {"means"}
+
+
+def test_times_of_collectives_are_fitted_and_not_forecast_from_one_node(page):
+    fitted = table(page, "latency_us")
+    assert fitted["operation"].sort().to_list()[:2] == ["AllGather", "AllReduce"]
+    assert (fitted["fit_error_percent"] < 50).all()
+    said = [caption.value for caption in page.caption]
+    assert any(text.startswith("No forecast for more GPUs") for text in said)
+    assert "Bytes of collectives that stay inside a node: lab 100.0 %." in said

@@ -81,6 +81,13 @@ def test_the_cost_page_lists_tokens_by_account(drawn, capture):
     assert tokens["team"].to_list() == [per_j[1]]
 
 
+def test_collectives_of_a_run_are_drawn_around_the_longest_wait(drawn, capture):
+    (total,) = capture.read(
+        "select count(*) from marts.collective_timeline where run_key = 'lab/main'"
+    ).row(0)
+    assert f" of {total:,} bars, around the longest wait" in texts(drawn("one_run"))
+
+
 def test_a_run_is_judged_in_a_sentence_with_evidence_and_says_how_fast_it_is(drawn, capture):
     app = drawn("one_run")
     verdict = app.info[0].value

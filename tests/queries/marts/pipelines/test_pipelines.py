@@ -24,6 +24,16 @@ def replayed(shared_evidence):
         for trace in ("old", "new")
         for rank, stage, seconds in ((0, 0, 2.0), (0, 1, 2.1), (1, 0, 2.6), (1, 1, 2.0))
     ])  # fmt: skip
+    evidence.load("replayed_operations", [
+        {"trace_id": "new", "step": 1, "dp_rank": 0, "stage": stage, "operation": operation,
+         "place": 0, "start_s": start, "end_s": end, "ideal_start_s": start,
+         "ideal_end_s": start + 2}
+        for stage, operation, start, end in (
+            (0, "forward-compute", 0, 2), (1, "forward-compute", 2, 5),
+            (1, "backward-compute", 5, 8), (0, "backward-compute", 8, 10),
+            (0, "grads-reduce-scatter", 10, 12),
+        )
+    ])  # fmt: skip
     evidence.job_on_a_node("1", 0, 600, 2)
     evidence.build()
     return evidence
@@ -53,3 +63,16 @@ def test_workers_are_ranked_by_what_they_cost_alone(replayed):
     assert [row[:3] for row in found[:2]] == [(1, 0, 1.3), (0, 1, 1.05)]
     assert found[0][3] == pytest.approx(0.2)
     assert len(found) == 4
+
+
+def test_a_bubble_is_the_forward_and_backward_phase_without_the_computing_of_the_stage(replayed):
+    """Of 10 s stage 0 computes 4, stage 1 has 6; one micro-batch in two stages leaves half."""
+    found = replayed.store.read(
+        "select stage, micro_batches, bubble_ratio, ideal_bubble_ratio, schedule_bubble_ratio"
+        " from marts.pipeline_bubbles where run_key = 'c/1' order by stage"
+    ).rows()
+
+    assert found == [
+        (0, 1, pytest.approx(0.6), pytest.approx(0.6), 0.5),
+        (1, 1, pytest.approx(0.4), pytest.approx(0.6), 0.5),
+    ]

@@ -155,6 +155,18 @@ def test_a_workload_that_scales_badly_is_told_not_to(cluster):
 
 
 @built_together
+def test_a_size_has_the_share_of_exposed_communication_that_its_runs_measure(cluster):
+    """A fifth of the steps on eight GPUs; on two nothing measures it."""
+    trained(cluster, "1", samples=8.0, gpus=2, length=2.0)
+    trained(cluster, "2", samples=8.0, gpus=8, length=1.0, comm_s=0.2)
+    yield
+    rows = cluster.read(
+        "select gpus, usual_comm_ratio from marts.scaling_efficiency order by gpus"
+    ).rows()
+    assert rows == [(2, None), (8, pytest.approx(0.2, abs=0.01))]
+
+
+@built_together
 def test_what_a_new_model_is_worth_is_measured_on_workloads_of_both(cluster):
     for place, (job, length) in enumerate([("llm", 1.0), ("vlm", 0.8)]):
         trained(cluster, f"a{place}", samples=8.0, job=job, model="A100-SXM4-80GB")

@@ -20,6 +20,7 @@ LINKS_HIDDEN = (
     "link_downs", "link_recoveries", "drops", "rx_bytes", "tx_bytes", "speed_bytes_per_s",
     "last_at",
 )  # fmt: skip
+RACKS = headers("network.racks")
 LOST = {"node": "Node", **host_parts.EVENTS}
 GPU_LINKS = headers("network.gpu_links")
 RETRANSMITS = headers("network.retransmits")
@@ -138,6 +139,29 @@ def links(scope: Scope) -> None:
     troubled, total = found["trouble"].count(), found["total"][0]
     more = f" The table has {found.height:,} of them." if found.height < total else ""
     st.caption(f"{troubled:,} of {total:,} ports have a problem.{more}")
+
+
+def line_rates(scope: Scope) -> None:
+    """Draw ports as share of their line rate: over time, node by port, and by rack."""
+    found = network.line_rates(scope)
+    if found.is_empty():
+        st.caption("Not known: no port has both its counters of bytes and its speed.")
+        return
+    charts.over_time(
+        figures.line_rates(found), found, "line-rates", "Share of line rate of ports over time"
+    )
+    ports = network.port_map(scope)
+    names = [host_parts.link_name(*row) for row in ports.select("kind", "device", "port").rows()]
+    ports = ports.with_columns(pl.Series("link", names, dtype=pl.String))
+    charts.draw(
+        figures.port_map(ports), ports, "port-map", "Busiest hour of each port, node by node"
+    )
+    racks = network.racks(scope)
+    if racks.is_empty():
+        st.caption("Racks: the inventory does not have the racks of these nodes.")
+        return
+    tables.show(racks, RACKS, "rack_line_rates", rows=6)
+    st.caption("Busiest hours; traffic between nodes of one rack included.")
 
 
 def lost_links(found: pl.DataFrame) -> None:

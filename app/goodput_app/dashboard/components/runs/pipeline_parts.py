@@ -13,10 +13,16 @@ from goodput_app.text import units
 
 WORST_SHOWN = 5
 WORKERS = headers("pipeline.workers")
+BUBBLES = headers("pipeline.bubbles")
 PARTS = headers("pipeline.parts")
 
 
-def draw(replay: dict[str, Any], workers: pl.DataFrame, timeline: pl.DataFrame) -> None:
+def draw(
+    replay: dict[str, Any],
+    workers: pl.DataFrame,
+    timeline: pl.DataFrame,
+    bubbles: pl.DataFrame,
+) -> None:
     """Draw a replay. replay: a row of marts.pipeline_replays; the others of data.speed."""
     columns = st.columns(1 + len(PARTS))
     with columns[0]:
@@ -54,3 +60,4 @@ def draw(replay: dict[str, Any], workers: pl.DataFrame, timeline: pl.DataFrame) 
             f"Step {timeline['step'][0]:,} of data parallel rank {timeline['dp_rank'][0]:,}: "
             "its compute ended last. A wait shows on the stage that waits, not on the slow one."
         )
+        tables.show(bubbles, BUBBLES, "pipeline_bubbles", rows=6)

@@ -157,3 +157,26 @@ def ranks(view: View) -> None:
         figures_runs.lateness(late, view.window), late, "rank-lateness", "How late each rank was"
     )
     st.caption("A rank's own work above the median of its attempt. Grey: no steps.")
+
+
+def collectives(view: View) -> None:
+    """Draw when each rank was in which collective."""
+    found, total = run_axis.collectives(view.scope)
+    if found.is_empty():
+        st.caption(
+            "When the collectives ran is not known. NCCL Inspector writes it with "
+            "`NCCL_INSPECTOR_DUMP_VERBOSE=1`; PyTorch profiler (Kineto) traces have it too."
+        )
+        return
+    charts.over_time(
+        figures_runs.collectives(found), found, "collectives", "Collectives of each rank over time"
+    )
+    st.caption(
+        "A bar ends for all ranks at once: the rank whose bar is shortest came last."
+        + (
+            f" {found.height:,} of {total:,} bars, around the longest wait; choose a shorter time "
+            "range for others."
+            if found.height < total
+            else ""
+        )
+    )

@@ -4,7 +4,8 @@
 -- size_bytes: as nccl-tests counts it: of AllGather and ReduceScatter over all ranks; size_from_bytes: the power of two
 --  at or below it
 -- nodes: number of nodes of the communicator; seen_ranks: number of ranks whose record was read
--- busbw_bytes_per_s: bytes/s
+-- busbw_bytes_per_s: bytes/s; exec_time_s: of the rank that waited least
+-- algorithm, protocol: as a process of it logged them; null: none did, or they cannot be told from those of another communicator
 select
     cluster,
     comm_id,
@@ -13,13 +14,14 @@ select
     any_value(ranks) as ranks,
     any_value(nodes) as nodes,
     count(distinct rank) as seen_ranks,
-    max(message_bytes * case when operation in ('AllGather', 'ReduceScatter') then ranks else 1 end)::bigint
-        as size_bytes,
-    size_bucket(
-        max(message_bytes * case when operation in ('AllGather', 'ReduceScatter') then ranks else 1 end)::bigint
-    ) as size_from_bytes,
-    max(busbw_bytes_per_s) as busbw_bytes_per_s
+    max(tested_size(operation, message_bytes, ranks)) as size_bytes,
+    size_bucket(max(tested_size(operation, message_bytes, ranks))) as size_from_bytes,
+    max(busbw_bytes_per_s) as busbw_bytes_per_s,
+    min(exec_time_s) as exec_time_s,
+    any_value(algorithms.algorithm) as algorithm,
+    any_value(algorithms.protocol) as protocol
 from staging.stg_collectives
+left join staging.stg_comm_algorithms as algorithms using (cluster, node, pid, operation, message_bytes)
 where
     not is_p2p
     and ranks > 1

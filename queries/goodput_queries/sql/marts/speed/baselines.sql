@@ -5,6 +5,7 @@
 -- access: team
 -- runs: comparable ones; left_out_runs: others; steps: of the comparable ones
 -- best_speed, best_run_key: of the fastest run; usual_speed: median of runs
+-- usual_comm_ratio: exposed communication of the retained steps that measure it, median of the runs that measure it; null: none does
 -- run_variation_ratio: standard deviation / mean of the runs' speeds; null: fewer than two
 -- step_variation_ratio: the same of the step times of a run, median of runs
 -- last_run_key, last_run_id, last_at: the run that ended last; last_change_ratio: its speed over the median of the others,
@@ -43,6 +44,7 @@ select
     arg_max(comparable.run_key, comparable.speed) as best_run_key,
     arg_max(comparable.run_id, comparable.speed) as best_run_id,
     median(comparable.speed) as usual_speed,
+    median(comparable.comm_ratio) as usual_comm_ratio,
     stddev_samp(comparable.speed) / avg(comparable.speed) as run_variation_ratio,
     median(comparable.step_variation_ratio) as step_variation_ratio,
     any_value(comparable.run_key) filter (where comparable.recency = 1) as last_run_key,

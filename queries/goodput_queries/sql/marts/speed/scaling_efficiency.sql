@@ -5,6 +5,7 @@
 -- gpu_speed: usual speed / GPUs
 -- efficiency_ratio: of that at the smallest size; 1 there
 -- idle_gpus: GPUs that add nothing at this efficiency
+-- usual_comm_ratio: exposed communication of the retained steps that measure it; null: not measured
 -- advice: what to do with it
 with baselines as (
     select * from marts.baselines where speed_unit <> 'steps'
@@ -34,6 +35,7 @@ select
     gpu_speed,
     efficiency_ratio,
     gpus * greatest(1 - efficiency_ratio, 0) as idle_gpus,
+    usual_comm_ratio,
     case
         when gpus = smallest_gpus then 'the smallest size'
         when efficiency_ratio < threshold('scaling_efficiency_min')

@@ -8,6 +8,7 @@
 -- step_variation_ratio: standard deviation / mean of step times
 -- speed_unit: tokens, else samples, else steps: what its speed is in; speed: per second of step time
 -- batch: mean tokens or samples of a step; null: not reported
+-- comm_ratio: exposed communication of the retained steps that measure it; null: none does
 -- disturbed_ratio: share of allocated time of steps slowed by throttling, waits for stragglers or stalls after faults
 -- not_comparable: why its speed is not compared: what disturbed it, or too few steps; null: nothing is known against it
 with steps as (
@@ -51,6 +52,14 @@ declared as (
     group by owners.run_key
 ),
 
+communication as (
+    select attempts.run_key, sum(losses.comm_ms) / sum(losses.end_ms - losses.start_ms) as comm_ratio
+    from intermediate.int_rank_step_losses as losses
+    inner join intermediate.int_attempts as attempts using (attempt_key)
+    where losses.fate = 'kept' and losses.comm_ms is not null and in_window(losses.start_ms, losses.end_ms) and of_teams(attempts.team)
+    group by attempts.run_key
+),
+
 slowed as (
     select
         categories.run_key,
@@ -83,6 +92,7 @@ select
     steps.speed_unit,
     steps.work / steps.all_s as speed,
     case when steps.speed_unit <> 'steps' then steps.work / steps.steps end as batch,
+    communication.comm_ratio,
     slowed.slowed_ms / slowed.gpu_ms as disturbed_ratio,
     case
         when steps.steps < threshold('compare_min_steps')
@@ -95,4 +105,5 @@ inner join owners using (run_key)
 inner join marts.run_workloads as names using (run_key)
 left join declared using (run_key)
 left join marts.run_gpu_models as models using (run_key)
+left join communication using (run_key)
 left join slowed using (run_key)

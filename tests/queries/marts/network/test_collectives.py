@@ -1,0 +1,194 @@
+"""Collectives: by algorithm, latency and bandwidth, forecasts, when they ran."""
+
+import pytest
+from tests.queries.conftest import built_together, steps
+
+H100 = "NVIDIA H100"
+KIB, MIB = 2**10, 2**20
+SIZES = tuple(KIB << 4 * power for power in range(5))
+
+
+def inspected(cluster, *busbw, size=MIB, first=0):
+    """Load operations of two ranks of a node; the record of a rank that waited has half."""
+    cluster.add(
+        "collectives", *(
+            {"pid": cluster.first_pid + rank, "rank": rank, "sequence_number": first + number,
+             "busbw_bytes_per_s": gb * 1e9 / (2 - rank), "dumped_at": 10.0 + number}
+            for number, gb in enumerate(busbw) for rank in range(2)
+        ),
+        node="a", comm_id=cluster.name, ranks=2, nodes=1, operation="AllReduce", is_p2p=False,
+        message_bytes=size, exec_time_s=0.001,
+    )  # fmt: skip
+
+
+def logged(cluster, algorithm, protocol, *, size=MIB):
+    """Load what rank 0 logs of the tuning."""
+    cluster.add(
+        "comm_algorithms", node="a", pid=cluster.first_pid, operation="AllReduce",
+        message_bytes=size, algorithm=algorithm, protocol=protocol,
+    )  # fmt: skip
+
+
+def summary(cluster, algorithm, busbw, second):
+    cluster.add(
+        "collective_summaries", node="a", gpu_uuid=cluster.gpu("a#0"), ts=float(second), nodes=1,
+        ranks=8, operation="AllReduce", is_p2p=False, size_from_bytes=64 * MIB,
+        algorithm=algorithm, protocol="SIMPLE", busbw_bytes_per_s=busbw * 1e9, exec_time_s=0.01,
+    )  # fmt: skip
+
+
+def benchmarked(cluster, nodes, time_s, *, operation="AllReduce", sizes=SIZES, ranks=None):
+    """Load a run of nccl-tests, of eight ranks a node unless said; time_s: of a size and ranks."""
+    ranks = ranks or 8 * nodes
+    cluster.add(
+        "nccl_benchmarks",
+        *({"size_bytes": size, "time_s": time_s(size, ranks)} for size in sizes),
+        source=f"tests-{nodes}-{operation}", benchmark_id=f"{cluster.name}-{nodes}-{operation}",
+        operation=operation, dtype="float", reduction="sum", root=-1, is_in_place=False, repeat=0,
+        is_cpu_time=False, ranks=ranks, nodes=[f"n{n}" for n in range(nodes)], gpu_model=H100,
+        started_at=0.0,
+    )  # fmt: skip
+
+
+def ring(size, ranks):
+    """Return seconds of an AllReduce with 1 us a transfer and 100 GB/s."""
+    return 1e-6 * 2 * (ranks - 1) + 2 * (ranks - 1) / ranks * size / 100e9
+
+
+@built_together
+def test_an_operation_has_the_algorithm_that_rank_0_logged_for_its_size(cluster):
+    cluster.node("a", 2)
+    inspected(cluster, 100.0, 120.0)
+    inspected(cluster, 10.0, size=KIB, first=2)
+    logged(cluster, "RING", "LL128")
+    yield
+    rows = cluster.read("from marts.algorithm_bandwidth").to_dicts()
+    (row,) = rows
+    assert (row["algorithm"], row["protocol"], row["size_from_bytes"]) == ("RING", "LL128", MIB)
+    assert (row["samples"], row["p50_bytes_per_s"]) == (2, 110e9)
+
+
+@built_together
+def test_two_algorithms_of_one_size_in_a_process_are_not_told_apart(cluster):
+    cluster.node("a", 2)
+    inspected(cluster, 100.0)
+    logged(cluster, "RING", "LL128")
+    logged(cluster, "TREE", "LL128")
+    yield
+    assert cluster.read("from marts.algorithm_bandwidth").is_empty()
+
+
+@built_together
+def test_reduction_in_the_switch_gains_over_the_best_of_the_others(cluster):
+    cluster.node("a", 8)
+    for second, (algorithm, busbw) in enumerate(
+        [("RING", 300.0), ("TREE", 200.0), ("NVLS", 450.0)]
+    ):
+        summary(cluster, algorithm, busbw, second)
+    yield
+    rows = cluster.read(
+        "select algorithm, measured_by, offload_gain_ratio from marts.algorithm_bandwidth"
+        " order by algorithm"
+    ).rows()
+    assert rows == [("NVLS", "means", 0.5), ("RING", "means", None), ("TREE", "means", None)]
+
+
+@built_together
+def test_latency_and_bandwidth_are_fitted_to_the_times_of_the_sizes(cluster):
+    """15 transfers of 1 us, twice, and 100 GB/s of bus bandwidth without end."""
+    benchmarked(cluster, 2, ring)
+    yield
+    (row,) = cluster.read("from marts.collective_fits").to_dicts()
+    assert (row["ranks"], row["nodes"], row["sizes"]) == (16, 2, 5)
+    assert row["latency_s"] == pytest.approx(30e-6)
+    assert row["limit_bytes_per_s"] == pytest.approx(100e9)
+    assert row["half_bytes"] == pytest.approx(1_600_000)
+    assert row["fit_error_ratio"] == pytest.approx(0, abs=1e-6)
+    assert (row["tested_from_ranks"], row["scaling_error_ratio"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("time_s", "sizes"),
+    [
+        pytest.param(ring, SIZES[:3], id="three sizes"),
+        pytest.param(ring, (4 * MIB, 5 * MIB, 6 * MIB, 7 * MIB), id="sizes close together"),
+        pytest.param(lambda size, _: 1 / size, SIZES, id="faster the larger"),
+    ],
+)
+@built_together
+def test_times_that_do_not_show_both_have_no_fit(cluster, time_s, sizes):
+    benchmarked(cluster, 2, time_s, sizes=sizes)
+    yield
+    assert cluster.read("from marts.collective_fits").is_empty()
+
+
+@built_together
+def test_a_forecast_is_tested_on_the_next_number_of_ranks(cluster):
+    """32 ranks take a tenth longer than a ring of 16 foretells; 64 are as far, 128 farther."""
+    benchmarked(cluster, 2, ring)
+    benchmarked(cluster, 4, lambda size, ranks: 1.1 * ring(size, ranks))
+    yield
+    fit = cluster.read("from marts.collective_fits where ranks = 32").row(0, named=True)
+    assert fit["tested_from_ranks"] == 16
+    assert fit["scaling_error_ratio"] == pytest.approx(0.1 / 1.1)
+    rows = cluster.read(
+        "select forecast_ranks, forecast_s, error_ratio from marts.collective_forecasts"
+        f" where ranks = 32 and size_bytes = {MIB // 4} order by forecast_ranks"
+    ).rows()
+    assert [row[0] for row in rows] == [32, 64, 128]
+    assert rows[1][1] == pytest.approx(1.1 * ring(MIB // 4, 64))
+    assert rows[1][2] == pytest.approx(0.1 / 1.1)
+    assert rows[2][2] is None
+
+
+@built_together
+def test_published_times_of_144_gpus_are_forecast_from_those_of_72(cluster):
+    """AllReduce on GB200 of one rack and of two: reference.bus_bandwidth."""
+    published = cluster.read(
+        "select ranks, size_bytes, 1 / busbw_bytes_per_s as s from reference.bus_bandwidth"
+        " where gpu_kind = 'gb200' and size_bytes >= 512 * 1024 * 1024"
+    )
+    took = {
+        (ranks, size): 2 * (ranks - 1) / ranks * size * s for ranks, size, s in published.rows()
+    }
+    sizes = tuple(size for ranks, size in took if ranks == 72)
+    benchmarked(cluster, 18, lambda size, _: took[72, size], sizes=sizes, ranks=72)
+    yield
+    rows = cluster.read(
+        "select size_bytes, forecast_s from marts.collective_forecasts where forecast_ranks = 144"
+    ).rows()
+    both = {size: s / took[144, size] for size, s in rows if (144, size) in took}
+    assert both == {size: pytest.approx(1, abs=0.05) for size in (2**30, 2**33)}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "operation"),
+    [
+        pytest.param(1, "AllReduce", id="inside a node"),
+        pytest.param(2, "AlltoAll", id="not in a ring"),
+    ],
+)
+@built_together
+def test_more_ranks_are_forecast_only_where_the_model_holds(cluster, nodes, operation):
+    benchmarked(cluster, nodes, ring, operation=operation)
+    yield
+    found = cluster.read("select distinct ranks, forecast_ranks from marts.collective_forecasts")
+    assert found.rows() == [(8 * nodes, 8 * nodes)]
+
+
+@built_together
+def test_the_rank_that_came_last_waited_least(cluster):
+    """Of records without a moment it is not known when they ran: they are not in the timeline."""
+    cluster.job_on_a_node("1", 0, 60, 2)
+    for rank in range(2):
+        named = {"gpu_uuid": cluster.gpu(f"a#{rank}"), "pid": cluster.first_pid + rank}
+        cluster.events("1", steps(0, 3, 10), rank=rank, **named)
+    more = {"message_bytes": MIB, "kernel_start_at": 15.0}
+    cluster.all_reduces([3.0, 0.5], [15], **more)
+    cluster.all_reduces([3.0, 0.5], [25], first=1)
+    yield
+    rows = cluster.read(
+        "select rank, sequence_number, exec_s, waited_s, size_bytes from marts.collective_timeline"
+        " order by rank"
+    ).rows()
+    assert rows == [(0, 0, 3.0, 2.5, MIB), (1, 0, 0.5, 0.0, MIB)]
