@@ -88,11 +88,17 @@ sums as (
 
 by_run as (
     select
-        sum(gpu_ms) filter (where category in ('throttled', 'straggler_wait', 'exposed_comm', 'productive'))
-            as split_ms,
+        sum(gpu_ms) filter (
+            where category in ('throttled', 'straggler_wait', 'exposed_comm', 'productive')
+            -- of a run that does not measure its waits for late ranks the rest of a step is not split
+            or (category = 'step_unsplit' and not splits)
+        ) as split_ms,
         sum(gpu_ms) filter (where category = 'exposed_comm') as communication_ms
-    from parts
-    where run_key is not null and not is_serving
+    from (
+        select run_key, category, gpu_ms, bool_or(category = 'productive') over (partition by run_key) as splits
+        from parts
+        where run_key is not null and not is_serving
+    )
     group by run_key
     -- where both waits and transfers are measured the rest of a step is productive
     having count(*) filter (where category in ('exposed_comm', 'productive')) > 0
