@@ -13,6 +13,12 @@ from goodput_ingest.sources.job_logs.failure_kinds import HINTS, KINDS, kind_of
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_queries.errors import IngestError
 
+# what shells, schedulers, programs and libraries print when they fail: a row each, of one line or more
+PUBLIC = list(
+    csv.DictReader(
+        (Path(__file__).parent / "public_failures.csv").read_text().splitlines(keepends=True)
+    )
+)
 REFERENCE = Path(__file__).parents[4] / "queries/goodput_queries/sql/reference"
 LINES = {
     "torch.cuda.OutOfMemoryError: CUDA out of memory.": "oom",
@@ -51,6 +57,11 @@ NO_FAILURE = [
     "validation error: 0.12",
     "Process finished with exit code 0",
     "using default device",
+    "slurmstepd: error: couldn't chdir to `/home/u': No such file or directory: going to /tmp",
+    "rm: cannot remove 'core': No such file or directory",
+    "WARNING: /etc/nccl.conf: Permission denied",
+    "loss.py:12: RuntimeWarning: divide by zero encountered in log",
+    "subprocess.CalledProcessError: Command 'train' returned non-zero exit status 1.",
 ]
 
 
@@ -58,6 +69,13 @@ NO_FAILURE = [
 def test_the_kind_of_a_line_is_the_most_specific(text):
     assert kind_of(text) == LINES[text]
     assert any(hint in text for hint in HINTS)
+
+
+@pytest.mark.parametrize("row", PUBLIC, ids=lambda row: row["text"][:60])
+def test_the_kind_of_a_public_failure_is_that_of_its_most_specific_line(row):
+    lines = [line for line in row["text"].splitlines() if any(hint in line for hint in HINTS)]
+
+    assert min(filter(None, map(kind_of, lines)), key=KINDS.index) == row["kind"]
 
 
 @pytest.mark.parametrize("text", NO_FAILURE)
