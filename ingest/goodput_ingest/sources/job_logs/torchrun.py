@@ -24,7 +24,7 @@ from goodput_ingest.sources.job_logs.moments import Moments
 FIELD = re.compile(r"^\s*(time|host|rank|exitcode|error_file|traceback)\s*: (.*?)\s*$")
 TIME = re.compile(r"\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d")
 EXIT_CODE = re.compile(r"(-?\d{1,9})\s+\(pid: \d+\)")
-SIGNALS = {
+SIGNALS: dict[int, str] = {
     signal.SIGKILL: "sigkill",
     signal.SIGSEGV: "segfault",
     signal.SIGABRT: "sigabrt",
