@@ -2,7 +2,8 @@
 
 import sys
 
-from goodput_queries.catalog.rules import EFFECTS, SMALL_MS, Rule, rules
+from goodput_app.text import confidence
+from goodput_queries.catalog.rules import EFFECTS, SMALL_MS, Rule, rates, rules
 
 _HEAD = """# Findings
 
@@ -24,6 +25,11 @@ docs/findings.md`); limits of several rules are in `reference/thresholds.csv`. R
   somebody reopens it. `goodput finding acknowledge KEY --note "..."`.
 - **Open findings are sent** to the targets under `[[notify]]`: see
   [Notifications](notifications.md).
+- **Confidence is measured** on made-up fleets whose faults are known
+  ([decision 0175](decisions/0175-measured-confidence.md)): how many findings were right, and how
+  many cases were found. A rule of which under 90 % are right (`confidence_right_ratio`) says *Not
+  confirmed* whatever it found. Beside it stands how many findings of the rule people acknowledged
+  and dismissed.
 - **Severity follows from what a finding does**
   ([decision 0162](decisions/0162-severity-by-effect.md)). `page`: work is being lost now and does
   not stop by itself. `ticket`: a person must act in working hours. `note`: no action due. An open
@@ -55,6 +61,7 @@ def _section(rule: Rule) -> list[str]:
         f"### {of['title']}\n",
         f"`{rule.name}`. {of['meaning']} Severity: {_severity(rule)}.\n",
         f"- Found by: {of['found_by']}.",
+        f"- In tests: {confidence.hit_rates(rates().get(rule.name, {}))}.",
         f"- To do ({of['owner']}, {of['effort']}): {of['action']}.",
         *([f"- Once over: {of['action_after']}."] if of["action_after"] else []),
         *(

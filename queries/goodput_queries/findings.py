@@ -44,6 +44,7 @@ def record(
     ends = until if isinstance(until, datetime) else now
     row = {
         "finding_key": finding["finding_key"],
+        "rule": finding["rule"],
         "action": action,
         "since_ms": _ms(since) if isinstance(since, datetime) else 0,
         "until_ms": None if action in ("dismiss", "reopen") else _ms(ends),

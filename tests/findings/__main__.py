@@ -1,19 +1,24 @@
 """`make findings`: precision and recall of each rule over made-up fleets with their truth.
 
     python -m tests.findings --fleets 20 --seed 500
+    python -m tests.findings --fleets 20 --seed 1011 --out RATES
     python -m tests.findings --quiet
 
 The first scores losses on eventful fleets and anomalies on fleets with labelled cases
-(`faults.py`), the second lists the pages and tickets of a fleet of 512 GPUs in which nothing
-happens. Fleets are read in from the files that sites have; the truth is what was put into them.
-Losses near the limit of a rule count neither way. No threshold was chosen on these seeds.
+(`faults.py`), the second also writes what the product shows beside the confidence of a finding
+(RATES: `reference/finding_rates.csv`, on seeds nobody tuned on), the third lists the pages and
+tickets of a fleet of 512 GPUs in which nothing happens. Fleets are read in from the files that
+sites have; the truth is what was put into them. Losses near the limit of a rule count neither way.
 """
 
 import argparse
+import csv
+import math
 import sys
 import tempfile
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,26 +37,41 @@ from tests.findings.truth import (
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate, plans
+from goodput_queries.catalog.rules import rules
 from goodput_queries.database import LocalStore
 
 START = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
 
+Found = list[tuple[str, str]]  # subject and confidence of each finding
+
+
 @dataclass
 class Score:
-    """What was found of a rule: rightly, wrongly, and what was missed."""
+    """What was found of a rule rightly and wrongly, by confidence; how many cases, and missed."""
 
-    right: int = 0
-    wrong: int = 0
+    right: Counter[str] = field(default_factory=Counter)
+    wrong: Counter[str] = field(default_factory=Counter)
+    cases: int = 0
     missed: int = 0
 
-    def add(self, found: set[str], truth: Expected) -> tuple[set[str], set[str]]:
+    def add(self, found: Found, truth: Expected) -> tuple[set[str], set[str]]:
         """Count a fleet; return what was found wrongly and what was missed."""
-        wrong, missed = found - truth.must - truth.may, truth.must - found
-        self.right += len(found & truth.must)
-        self.wrong += len(wrong)
+        wrong = [
+            (subject, word) for subject, word in found if subject not in truth.must | truth.may
+        ]
+        missed = truth.must - {subject for subject, _ in found}
+        self.right.update(word for subject, word in found if subject in truth.must)
+        self.wrong.update(word for _, word in wrong)
+        self.cases += len(truth.must)
         self.missed += len(missed)
-        return wrong, missed
+        return {subject for subject, _ in wrong}, missed
+
+    def ratios(self) -> tuple[float, float]:
+        """Return precision and recall; NaN where there is nothing to go by."""
+        right, wrong = self.right.total(), self.wrong.total()
+        precision = right / (right + wrong) if right + wrong else math.nan
+        return precision, 1 - self.missed / self.cases if self.cases else math.nan
 
 
 def main() -> int:
@@ -62,6 +82,7 @@ def main() -> int:
     parser.add_argument("--gpus", type=int, default=128)
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--cases", action="store_true", help="score anomalies alone")
+    parser.add_argument("--out", type=Path, help="CSV of the rates, by rule and confidence")
     parser.add_argument("--quiet", action="store_true", help="512 GPUs, nothing happens")
     given = parser.parse_args()
     if given.quiet:
@@ -73,19 +94,46 @@ def main() -> int:
             regained, lost = score_losses(given.gpus, given.hours, seed, scores)
             back, truly = back + regained, truly + lost
         score_cases(given.gpus, given.hours, seed, scores)
-    say(f"{'rule':24s} {'right':>6s} {'wrong':>6s} {'missed':>6s} precision recall")
+        if given.out is not None:
+            with given.out.open("w", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows(table(scores))
+    say(
+        f"{'rule':24s} {'cases':>6s} {'missed':>6s} {'wrong':>6s} precision (95 %)    recall (95 %)"
+    )
     poor = 0
     for rule, of_rule in sorted(scores.items()):
-        precision = of_rule.right / max(1, of_rule.right + of_rule.wrong)
-        recall = of_rule.right / max(1, of_rule.right + of_rule.missed)
-        poor += of_rule.right + of_rule.missed > 0 and min(precision, recall) < 0.95
+        precision, recall = of_rule.ratios()
+        poor += min(precision, recall) < 0.95
+        right, wrong = of_rule.right.total(), of_rule.wrong.total()
         say(
-            f"{rule:24s} {of_rule.right:6d} {of_rule.wrong:6d} {of_rule.missed:6d} "
-            f"{precision:9.3f} {recall:6.3f}"
+            f"{rule:24s} {of_rule.cases:6d} {of_rule.missed:6d} {wrong:6d} "
+            f"{precision:6.3f} {interval(right, right + wrong)} "
+            f"{recall:6.3f} {interval(of_rule.cases - of_rule.missed, of_rule.cases)}"
         )
+    say("not measured: " + ", ".join(sorted({rule.name for rule in rules()} - scores.keys())))
     if not given.cases:
         say(f"recoverable: {back / 3.6e6:,.1f} GPU-h of {truly / 3.6e6:,.1f} that were lost")
     return 1 if poor else 0
+
+
+def table(scores: dict[str, Score]) -> Iterator[tuple[object, ...]]:
+    """Yield header and rows of the CSV; a row without confidence has the cases of the rule."""
+    yield "rule", "confidence", "right_count", "total_count"
+    for rule, of_rule in sorted(scores.items()):
+        if of_rule.cases:
+            yield rule, "", of_rule.cases - of_rule.missed, of_rule.cases
+        for word in sorted(of_rule.right.keys() | of_rule.wrong.keys()):
+            yield rule, word, of_rule.right[word], of_rule.right[word] + of_rule.wrong[word]
+
+
+def interval(right: int, of: int) -> str:
+    """Return the interval of a share by Wilson (1927), at 95 %."""
+    if not of:
+        return " " * 13
+    z, share = 1.96, right / of
+    middle = (share + z * z / (2 * of)) / (1 + z * z / of)
+    half = z / (1 + z * z / of) * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    return f"{middle - half:.3f}-{min(1, middle + half):.3f}"
 
 
 def score_losses(gpus: int, hours: int, seed: int, scores: dict[str, Score]) -> tuple[float, float]:
@@ -154,9 +202,9 @@ def score(
             say(f"seed {seed} {rule}: wrong {sorted(wrong)[:5]}, missed {sorted(missed)[:5]}")
 
 
-def subjects(store: LocalStore) -> dict[str, set[str]]:
-    """Return what each rule is about in a fleet: runs, nodes, GPUs or clusters."""
-    found: dict[str, set[str]] = defaultdict(set)
+def subjects(store: LocalStore) -> dict[str, Found]:
+    """Return what each rule is about in a fleet: runs, nodes, GPUs, teams or clusters."""
+    found: dict[str, Found] = defaultdict(list)
     rows = store.read(
         """select findings.*, runs.run_id from marts.findings as findings
         left join (select distinct run_key, run_id from intermediate.int_attempts) as runs
@@ -168,22 +216,21 @@ def subjects(store: LocalStore) -> dict[str, set[str]]:
         inner join intermediate.int_attempts as attempts on parts.case_key = attempts.attempt_key
         where parts.rule = 'infrastructure_failure' and parts.gpu_ms > 0"""
     ).rows()
+    of_runs = {*CATEGORIES, *STORIES, *OF_RUNS, *FAILURES.values()}
     for row in rows:
-        rule = row["rule"]
-        if rule == "gaps_between_steps":  # the truth has one name for both kinds of idle time
-            found["idle_allocation"].add(row["run_id"])
-            if "s (jitter" in row["evidence"]:
-                found["periodic_gaps"].add(row["run_id"])
-        elif rule in FAILURES and row["run_id"]:
-            found["failures"].add(row["run_id"])
-        elif rule == "infrastructure_failure":
-            found["failures"] |= {run for run, node in hit if node == row["node"]}
-        elif rule in CATEGORIES or rule in STORIES or rule in OF_RUNS:
-            found[rule].add(row["run_id"])
-        elif row["gpu_uuid"]:
-            found[rule].add(row["gpu_uuid"])
+        rule, word = row["rule"], row["confidence"]
+        if rule == "infrastructure_failure" and row["run_id"] is None:
+            found[rule] += [(run, word) for run, node in hit if node == row["node"]]
+        elif rule in of_runs:
+            found[rule].append((row["run_id"], word))
+        elif rule == "unclassified_time":
+            found[rule].append((row["team"], word))
+        elif rule == "slow_benchmark":
+            found[rule].append((row["subject"].split(",")[0], word))
         else:
-            found[rule].add(row["node"] or row["cluster"])
+            found[rule].append((row["gpu_uuid"] or row["node"] or row["cluster"], word))
+        if rule == "gaps_between_steps" and "s (jitter" in row["evidence"]:
+            found["periodic_gaps"].append((row["run_id"], word))
     return found
 
 
@@ -191,7 +238,7 @@ def regains(folder: Path, store: LocalStore) -> tuple[float, float]:
     """Return what the fix list gives back of losses of runs, and what the truth lost of them."""
     categories = [c for rule, of in CATEGORIES.items() if rule != "checkpoint_overhead" for c in of]
     categories += ["straggler_wait", "throttled"]
-    lost = lost_ms(folder)
+    lost = lost_ms(folder, limits(store))
     of_runs = lost.filter(lost["run_id"].is_not_null() & lost["expected"].is_in(categories))
     back = store.read(
         "select sum(back_ms) from marts.findings where kind in "

@@ -26,10 +26,12 @@ USES = ("engine_active_ratio", "sm_active_ratio", "tensor_active_ratio", "dram_a
 C_PER_W = 44 / 630  # of the fleet: how much warmer a GPU is by its power
 BLANK_W = 140_737_488_355_328.0  # DCGM's blank double
 CORES = 192
+READ_SHARE = 0.9  # of the minutes of an anomaly
 # rule, slot of the job's life, GPU of the gang, what else may be seen in it
 OF_GANG: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
     ("peer_sm_active", 0, 0, ()),
     ("standing_energy", 0, 4, ()),
+    ("memory_errors", 0, 6, ()),
     ("peer_sm_clock", 1, 1, ()),
     ("frozen_series", 1, 5, ("standing_power",)),
     ("peer_power", 2, 2, ()),
@@ -44,11 +46,15 @@ OF_GANG: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class Case:
-    """An anomaly: its rule, what it is about, and other rules that may see it as well."""
+    """An anomaly: its rule, what it is about, and other rules that may see it as well.
+
+    is_sure: the readings that its rule compares are there.
+    """
 
     rule: str
     subject: str
     also: tuple[str, ...] = ()
+    is_sure: bool = True
 
 
 @dataclass
@@ -137,8 +143,10 @@ def add(folder: Path) -> list[Case]:
         *_of_node(readings, jobs["case-gang"], node_of),
         *_of_uses(readings, jobs),
         *_idle_power(readings, inventory, jobs),
+        *_driver_skew(folder, inventory),
         *_of_hosts(folder, readings, jobs["case-hosts"], node_of),
         _slower_steps(folder, jobs["case-steps"]),
+        *_losses(folder, jobs),
         Case("checkpoint_overhead", jobs["case-saves"].run_id, ("periodic_gaps",)),
         Case("reservation_idle", "atlas"),
         Case("stranded_gpus", "atlas"),
@@ -181,6 +189,7 @@ def _changes(readings: Readings) -> dict[str, Change]:
     return {
         "peer_sm_active": lambda rows: readings.scale(rows, 0.45),
         "standing_energy": still("energy_j"),
+        "memory_errors": changed("ecc_corrected_volatile_total", 5_000.0, is_added=True),
         "peer_sm_clock": changed("sm_clock_hz", 1.2e9),
         "frozen_series": still("power_w", "energy_j", *USES),
         "peer_power": lambda rows: readings.draw(rows, values["power_w"][rows] - 160.0),
@@ -195,11 +204,16 @@ def _changes(readings: Readings) -> dict[str, Change]:
 
 def _of_gang(readings: Readings, job: Job) -> list[Case]:
     """Spoil one GPU after the other of a gang."""
-    changes = _changes(readings)
-    for rule, slot, place, _ in OF_GANG:
-        length = 90 * MINUTE_MS if rule == "standing_temperature" else LENGTH_MS
-        changes[rule](readings.of([job.gpus[place]], job.slot(slot, length)))
-    return [Case(rule, job.gpus[place], also) for rule, _, place, also in OF_GANG]
+    changes, found = _changes(readings), []
+    for rule, slot, place, also in OF_GANG:
+        span = job.slot(slot, 90 * MINUTE_MS if rule == "standing_temperature" else LENGTH_MS)
+        rows = readings.of([job.gpus[place]], span)
+        changes[rule](rows)
+        # a silence of the monitoring may take a part of it
+        minutes = len(np.unique(readings.at_ms[rows] // MINUTE_MS))
+        is_read = minutes >= READ_SHARE * (span[1] - span[0]) / MINUTE_MS
+        found.append(Case(rule, job.gpus[place], also, is_read))
+    return found
 
 
 def _of_node(readings: Readings, job: Job, node_of: dict[str, str]) -> list[Case]:
@@ -212,13 +226,18 @@ def _of_node(readings: Readings, job: Job, node_of: dict[str, str]) -> list[Case
 
 def _of_uses(readings: Readings, jobs: dict[str, Job]) -> list[Case]:
     """Lower what whole jobs use: for a time, for good, at intervals."""
-    drop, power, low, gaps = (
-        jobs[name] for name in ("case-use-drop", "case-power-drop", "case-low-use", "case-gaps")
-    )
+    names = ("use-drop", "power-drop", "low-use", "gaps", "half-use", "hollow", "steps")
+    drop, power, low, gaps, half, hollow, grows = (jobs[f"case-{name}"] for name in names)
     readings.scale(readings.of(drop.gpus, drop.slot(1, 100 * MINUTE_MS)), 0.35)
     rows = readings.of(power.gpus, power.slot(1, 100 * MINUTE_MS))
     readings.draw(rows, 78 + (readings.columns["power_w"][rows] - 78) * 0.4)
     readings.scale(readings.of(low.gpus, (low.begin, low.end)), 0.08)
+    readings.scale(readings.of(half.gpus, (half.begin, half.end)), 0.45)
+    rows = readings.of(hollow.gpus, (hollow.begin, hollow.end))
+    for name, value in zip((*USES, "gpu_busy_ratio"), (0.99, 0.97, 0.0, 0.01, 1.0), strict=True):
+        readings.columns[name][rows] = value
+    rows = readings.of(grows.gpus[3:4], (grows.begin, grows.end))
+    readings.columns["memory_used_bytes"][rows] = np.linspace(30e9, 60e9, len(rows))
     for begin in range(gaps.begin + 30 * MINUTE_MS, gaps.end - 10 * MINUTE_MS, 15 * MINUTE_MS):
         rows = readings.of(gaps.gpus, (begin, begin + 3 * MINUTE_MS))
         for name in (*USES, "gpu_busy_ratio"):
@@ -229,6 +248,9 @@ def _of_uses(readings: Readings, jobs: dict[str, Job]) -> list[Case]:
         Case("power_drop", drop.run_id),
         Case("power_drop", power.run_id),
         Case("low_use", low.run_id),
+        Case("half_use", half.run_id),
+        Case("busy_without_work", hollow.run_id),
+        Case("memory_growth", grows.gpus[3]),
         Case("periodic_gaps", gaps.run_id, ("idle_allocation", "gaps_between_steps")),
     ]
 
@@ -248,6 +270,43 @@ def _idle_power(readings: Readings, inventory: pl.DataFrame, jobs: dict[str, Job
     node = max(idle, key=lambda name: len(idle[name]))
     readings.draw(idle[node], readings.columns["power_w"][idle[node]] + 60.0)
     return [Case("node_idle_power", node)]
+
+
+def _driver_skew(folder: Path, inventory: pl.DataFrame) -> list[Case]:
+    """Give a node another driver: all jobs that it shares with other nodes have two versions."""
+    node = inventory.filter(pl.col("mig").is_null())["node"][0]
+    version = pl.when(pl.col("node") == node).then(pl.lit("570.86.15")).otherwise("driver_version")
+    inventory.with_columns(version.alias("driver_version")).write_csv(folder / "inventory.csv")
+    runs = (
+        pl.read_parquet(folder / "truth.parquet", columns=["gpu_uuid", "run_id", "start_ms"])
+        .drop_nulls()
+        .unique()
+        .join(inventory.select("gpu_uuid", "node"), on="gpu_uuid")
+        .group_by("run_id", "start_ms")  # of a job that was requeued the nodes are others each time
+        .agg(nodes=pl.col("node").n_unique(), has_it=(pl.col("node") == node).any())
+    )
+    skewed = runs.filter(pl.col("has_it") & (pl.col("nodes") > 1))["run_id"].unique()
+    return [Case("driver_skew", run) for run in skewed]
+
+
+def _losses(folder: Path, jobs: dict[str, Job]) -> list[Case]:
+    """Report the loss of two jobs: of one it diverges at three quarters, of one it ends as NaN."""
+    drop, power = jobs["case-use-drop"], jobs["case-power-drop"]
+    diverges_at = (power.begin + 3 * power.end) / 4 / 1000
+    for path in sorted((folder / "job_events").iterdir()):
+        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+        for number, line in enumerate(lines):
+            event = json.loads(line)
+            if event["event"] != "step" or event["run_id"] not in (drop.run_id, power.run_id):
+                continue
+            loss: float | str = 2.0 + 0.1 * (number % 3)
+            if event["run_id"] == drop.run_id:
+                loss = loss if event["ts"] < drop.end / 1000 - 120 else "NaN"
+            elif event["ts"] >= diverges_at:
+                loss = 40.0
+            lines[number] = json.dumps(event | {"loss": loss}, separators=(",", ":"))
+        path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))
+    return [Case("loss_not_finite", drop.run_id), Case("loss_diverged", power.run_id)]
 
 
 def _of_hosts(folder: Path, readings: Readings, job: Job, node_of: dict[str, str]) -> list[Case]:

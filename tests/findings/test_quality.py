@@ -20,8 +20,8 @@ def test_a_fleet_has_the_findings_that_were_put_into_it(tmp_path: Path) -> None:
     back, lost = regains(tmp_path, store)
     store.close()
 
-    right = sum(of_rule.right for of_rule in scores.values())
+    right = sum(of_rule.right.total() for of_rule in scores.values())
     assert right > 40
-    assert sum(of_rule.wrong for of_rule in scores.values()) <= 0.05 * right
+    assert sum(of_rule.wrong.total() for of_rule in scores.values()) <= 0.05 * right
     assert sum(of_rule.missed for of_rule in scores.values()) <= 0.05 * right
     assert back == pytest.approx(lost, rel=0.1)

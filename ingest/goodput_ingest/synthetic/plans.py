@@ -26,6 +26,8 @@ CASES: tuple[tuple[str, int, float, str, dict[str, float]], ...] = (
     ("case-use-drop", GPUS_PER_NODE // 2, 0.22, "first", {}),
     ("case-power-drop", GPUS_PER_NODE // 2, 0.22, "first", {}),
     ("case-low-use", GPUS_PER_NODE // 4, 0.15, "", {}),
+    ("case-half-use", GPUS_PER_NODE // 4, 0.15, "", {}),
+    ("case-hollow", GPUS_PER_NODE // 4, 0.15, "", {}),
 )
 STRANDING_JOBS, STRANDED_SHARE = 4, 0.22
 CASES_AT, RESERVED_FROM, RESERVED_TO = 0.25, 0.50, 0.85

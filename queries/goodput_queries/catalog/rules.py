@@ -5,6 +5,7 @@ those of its `rule.sql`, or of the mart that it names as its family, which finds
 one pass. How views and tables are made of the folders: `queries/README.md`.
 """
 
+import csv
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -59,6 +60,8 @@ EFFECTS = {
 }
 SMALL_MS, SMALL_SHARE = "finding_ticket_ms", "finding_ticket_share"
 CASES = ("fires", "quiet")
+# how often findings of a rule were right in tests: `python -m tests.findings --out` writes it
+RATES = files("goodput_queries") / "sql" / "reference" / "finding_rates.csv"
 # columns of a rule's select and of a family, with the types that they have in the union
 REQUIRED = {
     "cluster": "varchar", "start_at": "timestamp", "end_at": "timestamp", "confidence": "varchar",
@@ -142,6 +145,26 @@ def rules() -> tuple[Rule, ...]:
     found = tuple(read(folder) for folder in folders if not folder.name.startswith("__"))
     check_together(found)
     return found
+
+
+@cache
+def rates() -> dict[str, dict[str, tuple[int, int]]]:
+    """Return by rule and confidence how many findings of the tests were right, and of how many.
+
+    Without a confidence ('') it is how many of the cases of the rule were found.
+    """
+    found: dict[str, dict[str, tuple[int, int]]] = {}
+    for row in csv.DictReader(RATES.read_text("utf-8").splitlines()):
+        counts = int(row["right_count"]), int(row["total_count"])
+        found.setdefault(row["rule"], {})[row["confidence"]] = counts
+    return found
+
+
+def _right_ratio(rule: str) -> str:
+    """Return the share of the rule's findings that were right, as a literal of SQL."""
+    counts = [count for confidence, count in rates().get(rule, {}).items() if confidence]
+    total = sum(of for _, of in counts)
+    return f"{sum(right for right, _ in counts) / total:.4f}" if total else "null"
 
 
 def read(folder: Traversable) -> Rule:
@@ -320,7 +343,7 @@ def families() -> list[str]:
 
 OF_REFERENCE = (
     *("merged_into", "least_share", "categories"),
-    *("severity_when", "note_below_ms", "note_below_share", "is_state"),
+    *("severity_when", "note_below_ms", "note_below_share", "is_state", "right_ratio"),
 )
 
 
@@ -343,7 +366,7 @@ def reference_table() -> str:
         rows.append(
             f"({', '.join(map(quoted, values))}, {merges}, {share}::double, {losses}, "
             f"map {{{when}}}::map(varchar, varchar), {small}::double, {small_share}::double, "
-            f"{str(rule.is_state).lower()})"
+            f"{str(rule.is_state).lower()}, {_right_ratio(rule.name)}::double)"
         )
     columns = ", ".join(("rule", *keys, *OF_REFERENCE))
     return "select * from (values\n" + ",\n".join(rows) + f"\n) as rules ({columns})"

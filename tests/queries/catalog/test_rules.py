@@ -128,6 +128,15 @@ def test_each_view_is_read_once_for_all_rules():
     assert {r.family for r in rules.rules() if r.sql is None} == {*rules.families(), rules.LOSSES}
 
 
+def test_rates_are_of_the_present_rules_and_of_confidences():
+    counts = [count for of_rule in rules.rates().values() for count in of_rule.values()]
+
+    assert rules.rates().keys() <= {rule.name for rule in rules.rules()}
+    words = {word for of_rule in rules.rates().values() for word in of_rule}
+    assert words == {"", "Confirmed", "Likely", "Not confirmed"}
+    assert all(0 <= right <= total for right, total in counts)
+
+
 def test_a_category_is_the_loss_of_one_rule(tmp_path):
     text = RULE.replace("[thr", 'family = "loss_findings"\ncategories = ["down"]\n[thr')
     both = [rules.read(folder(tmp_path / name, text)) for name in ("a", "b")]

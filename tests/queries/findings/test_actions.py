@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from tests.queries.conftest import Evidence
 
+from goodput_queries.catalog.rules import rates
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import NOTE_MAX_CHARS, record
 
@@ -101,6 +102,32 @@ def test_a_dismissal_holds_for_what_comes_later_until_it_is_reopened(down, every
     assert down.store.read(fixes).item() == listed - 2
     record(down.store, known[0], "reopen", said_by="ops")
     assert states(findings(down.store)) == ["closed", "closed"]
+
+
+def test_answers_are_counted_by_rule_and_only_the_last_one_of_a_finding(down, known):
+    record(down.store, known[0], "dismiss", said_by="ops", note="test node")
+    record(down.store, known[0], "acknowledge", said_by="ops")
+
+    rows = findings(down.store)
+    answers = {(row["rule"], row["accepted"], row["dismissed"]) for row in rows}
+    assert answers == {("gpu_error", 1, 0)} | {
+        (row["rule"], None, None) for row in rows if row["rule"] != "gpu_error"
+    }
+
+
+@pytest.mark.parametrize(
+    ("right_ratio", "expected"),
+    [("0.89", "Not confirmed"), ("0.9", "Confirmed"), ("null", "Confirmed")],
+)
+def test_a_rule_that_is_often_wrong_in_tests_confirms_nothing(store, right_ratio, expected):
+    assert store.read(f"select tested_confidence('Confirmed', {right_ratio})").item() == expected
+
+
+def test_a_finding_says_how_often_such_ones_were_right_in_tests(known):
+    assert rates()["gpu_error"][known[0]["confidence"]] == (
+        known[0]["right_count"],
+        known[0]["total_count"],
+    )
 
 
 @pytest.mark.parametrize(

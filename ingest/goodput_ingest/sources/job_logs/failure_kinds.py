@@ -16,7 +16,8 @@ _SAYS = r"(?:\s*:|\s*$)"  # what follows it
 # consequences of a failure elsewhere, and ends that somebody asked for
 _NO_FAILURE: Final = re.compile(
     r"SIGTERM|SIGINT|signal: (?:15|Terminated)|signal 15\b"
-    + rf"|{_NAME}(?:ChildFailedError|SignalException|CalledProcessError|KeyboardInterrupt){_SAYS}"
+    + rf"|{_NAME}(?:ChildFailedError|SignalException|KeyboardInterrupt){_SAYS}"
+    + rf"|{_NAME}CalledProcessError{_SAYS}(?!.*died with)"
 )
 
 
@@ -42,12 +43,18 @@ RULES: Final = _rules()
 KINDS: Final = tuple(kind for kind, _ in RULES)  # the most specific first
 # only a line with one of these is looked at: each costs a little of every line of every log
 HINTS: Final = (
-    *("Error", "error", "Exception", "exit code", "[Errno", "bad_alloc", "fallen off", "Assertion"),
-    *("Killed", "egmentation fault", "borted", "us error", "SIG", "loating point"),
-    "terminate called",
-    *("NaN", "NAN", "oss: nan", "oss = nan", "oss=nan", "oss is n", "oss nan"),
-    *("finite loss", "oss inf"),
-    *("oss: inf", "oss = inf", "oss=inf", "oss is inf"),
+    *("Error", "error", "Exception", "exit code", "[Errno", "bad_alloc", "fallen off", "ssertion"),
+    *("Killed", "egmentation fault", "borted", "SIG", "loating point", "terminate called"),
+    *("what(): ", "heck failed", "CHECK failed", "panicked at", "return code", "o such file"),
+    *("ermission denied", "not found", "No module named", "file named", "division by ", "by zero"),
+    *("egfault", "ut of memory", "OOM when", "emory allocation", "bytes failed", "job killed"),
+    *("TERM_MEMLIMIT", "memory limit", "UDA failure", "uda failure", "llocate memory"),
+    *("ASSERT FAILED", "ASSERTION FAILED", "uassert", "device ordinal", "cannot find -l"),
+    *("was encountered", "launch failure", "ASSERT(", "EACCES", "ENOENT", "RESOURCE_EXHAUSTED"),
+    *("scale already", "scale reached", "modulefile", "StopIteration", "TimeoutExpired"),
+    *("CompilerFailed", "NaN", "NAN", "nan loss", "Invalid loss", "oss: nan", "oss = nan"),
+    *("oss=nan", "oss is n", "oss nan", "finite loss", "oss inf", "oss: inf", "oss = inf"),
+    *("oss=inf", "oss is inf"),
 )
 TEXT_MAX_CHARS: Final = 2_000  # what a line says it says early
 

@@ -24,6 +24,13 @@ from goodput_ingest.sources.job_logs.moments import Moments
 FIELD = re.compile(r"^\s*(time|host|rank|exitcode|error_file|traceback)\s*: (.*?)\s*$")
 TIME = re.compile(r"\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d")
 EXIT_CODE = re.compile(r"(-?\d{1,9})\s+\(pid: \d+\)")
+SIGNALS: dict[int, str] = {
+    signal.SIGKILL: "sigkill",
+    signal.SIGSEGV: "segfault",
+    signal.SIGABRT: "sigabrt",
+    signal.SIGBUS: "bus_error",
+    signal.SIGFPE: "division_by_zero",
+}
 RANK = re.compile(r"(\d{1,7})\s+\(local_rank: \d+\)")
 
 
@@ -70,9 +77,8 @@ class Torchrun:
 
 
 def _kind(exit_code: int) -> str:
-    if exit_code == -signal.SIGKILL:
-        return "sigkill"
-    return "exception" if exit_code > 0 else "other"
+    """Return the failure kind of an exit code; of a signal that no kind names it is `other`."""
+    return "exception" if exit_code > 0 else SIGNALS.get(-exit_code, "other")
 
 
 def _named(exit_code: int) -> str:

@@ -11,6 +11,7 @@ from goodput_ingest.synthetic.habits import SECOND
 from goodput_ingest.synthetic.lives import Life
 from goodput_ingest.synthetic.schedule import Schedule
 
+ENDING_S = 120
 HARDWARE_SHARE = 0.12  # of the failed jobs of whole nodes
 XIDS = {
     31: "MMU Fault: ENGINE GRAPHICS GPC0 GPCCLIENT_T1_0 faulted @ 0x7f2a_5e000000.",
@@ -77,7 +78,9 @@ def kernel_logs(
             continue
         gpu = int(fleet.unit_gpu[life.run.units[int(rng.integers(len(life.run.units)))]])
         at = max(life.end - int(rng.integers(15, 50)) * SECOND, life.begin)
-        before = max(life.begin, at - int(rng.integers(300, 3_600)) * SECOND)
+        before = at - int(rng.integers(300, 3_600)) * SECOND
+        # not while the job before it on the GPU ends: nobody could say whose it is
+        before = min(at, max(life.begin + ENDING_S * SECOND, before))
         found += [(before, gpu, 94), (before + 220, gpu, 63), (at, gpu, 48)]
         reported.corrected.append((gpu, before, int(rng.integers(100, 900))))
         note("xid 48 after ecc", gpu, at, life.request.job_id)

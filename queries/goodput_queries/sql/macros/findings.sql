@@ -6,6 +6,11 @@ create or replace macro finding_key(rule, cluster, node, gpu_uuid, run_key, deta
     )), 12)
 );
 
+-- The confidence of a finding: a rule whose findings are too often wrong in tests confirms none. right_ratio: null: not measured.
+create or replace macro tested_confidence(confidence, right_ratio) as (
+    case when right_ratio < threshold('confidence_right_ratio') then 'Not confirmed' else confidence end
+);
+
 -- `12.4 GPU-h`, `38.2 GPU-s`.
 create or replace macro gpu_time_text(ms) as (
     case

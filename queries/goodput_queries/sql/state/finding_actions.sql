@@ -7,5 +7,6 @@ create table state.finding_actions (
     until_ms bigint,                    -- null: all later ones of the same rule and subject too
     said_by varchar not null,
     note varchar,                       -- the reason of a dismissal is required
-    said_at timestamp not null
+    said_at timestamp not null,
+    rule varchar                        -- null: said before it was kept
 );

@@ -1,5 +1,6 @@
 """The page of findings, in-process."""
 
+import re
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -67,6 +68,7 @@ def test_a_linked_finding_is_in_the_list_and_shows_evidence_and_the_way_to_its_r
 
     assert table(app, "title").height == 3
     assert "24.0 GPU-s lost, 4.3 % of the allocated time" in plain(app)
+    assert re.search(r"Confirmed; [\d,]+ of [\d,]+ such findings were right in tests", plain(app))
     assert links(app)["Open run main"]["run"] == ["lab/main"]
     assert "**Recurrence:** hw_thermal chronic (3 of 12 h read)" in plain(app)
 

@@ -4,6 +4,7 @@ import csv
 import math
 from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from tests.ingest.job_log_lines import parsed
@@ -13,6 +14,12 @@ from goodput_ingest.sources.job_logs.failure_kinds import HINTS, KINDS, kind_of
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_queries.errors import IngestError
 
+# what shells, schedulers and programs print when they fail: a row each, of one line or more
+PUBLIC = list(
+    csv.DictReader(
+        (Path(__file__).parent / "public_failures.csv").read_text().splitlines(keepends=True)
+    )
+)
 REFERENCE = Path(__file__).parents[4] / "queries/goodput_queries/sql/reference"
 LINES = {
     "torch.cuda.OutOfMemoryError: CUDA out of memory.": "oom",
@@ -51,6 +58,11 @@ NO_FAILURE = [
     "validation error: 0.12",
     "Process finished with exit code 0",
     "using default device",
+    "slurmstepd: error: couldn't chdir to `/home/u': No such file or directory: going to /tmp",
+    "rm: cannot remove 'core': No such file or directory",
+    "WARNING: /etc/nccl.conf: Permission denied",
+    "loss.py:12: RuntimeWarning: divide by zero encountered in log",
+    "subprocess.CalledProcessError: Command 'train' returned non-zero exit status 1.",
 ]
 
 
@@ -58,6 +70,13 @@ NO_FAILURE = [
 def test_the_kind_of_a_line_is_the_most_specific(text):
     assert kind_of(text) == LINES[text]
     assert any(hint in text for hint in HINTS)
+
+
+@pytest.mark.parametrize("row", PUBLIC, ids=lambda row: row["text"][:60])
+def test_the_kind_of_a_public_failure_is_that_of_its_most_specific_line(row):
+    lines = [line for line in row["text"].splitlines() if any(hint in line for hint in HINTS)]
+
+    assert min(filter(None, map(kind_of, lines)), key=KINDS.index) == row["kind"]
 
 
 @pytest.mark.parametrize("text", NO_FAILURE)
@@ -75,7 +94,11 @@ def test_each_kind_has_its_meaning_in_the_same_order():
 
 @pytest.mark.parametrize(
     ("text", "kind"),
-    [("MemoryError\n", "host_memory"), ("bash: line 1: 77 Killed   python x.py\n", "sigkill")],
+    [
+        ("MemoryError\n", "host_memory"),
+        ("bash: line 1: 77 Killed   python x.py\n", "sigkill"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n", "oom"),
+    ],
 )
 def test_a_log_without_any_time_has_that_at_which_it_was_read_out(store, tmp_path, text, kind):
     read_out = ReadOptions(observed_at=datetime(2026, 8, 20, 15))  # noqa: DTZ001 -- naive, UTC
@@ -83,6 +106,22 @@ def test_a_log_without_any_time_has_that_at_which_it_was_read_out(store, tmp_pat
     (event,) = parsed(store, tmp_path, text, read_out)
 
     assert (event["kind"], event["at"]) == (kind, "15:00:00.000")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(-9, "sigkill"), (-11, "segfault"), (-7, "bus_error"), (-15, "other"), (1, "exception")],
+)
+def test_the_root_cause_of_torchrun_has_the_kind_of_its_signal(store, tmp_path, code, kind):
+    block = (
+        "Root Cause (first observed failure):\n  time      : 2026-08-20_14:31:02\n"
+        f"  host      : n1\n  rank      : 3 (local_rank: 3)\n  exitcode  : {code} (pid: 5)\n"
+        "  traceback : none\n"
+    )
+
+    (event,) = parsed(store, tmp_path, block, ReadOptions(zone=ZoneInfo("UTC")))
+
+    assert event["kind"] == kind
 
 
 def test_a_log_that_only_shows_an_error_asks_when_it_was_read_out(store, tmp_path):

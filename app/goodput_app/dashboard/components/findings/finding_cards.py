@@ -9,7 +9,7 @@ import streamlit as st
 from goodput_app.dashboard import severities, time_zone
 from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.components.rows.cards import text
-from goodput_app.text import units
+from goodput_app.text import confidence, units
 
 
 def fixes(frame: pl.DataFrame, ids: pl.Series) -> None:
@@ -39,7 +39,7 @@ def _finding(row: Mapping[str, Any]) -> None:
     st.markdown(f"**{text(row['title'])}**: {text(row['subject'] or 'the fleet')}")
     st.markdown(text(row["evidence"]))
     st.markdown(f"What to do: {text(row['what_to_do'])}")
-    since = f"{row['confidence']}, since {time_zone.moment(row['since_at'])}"
+    since = f"{confidence.with_hit_rate(row)}. Since {time_zone.moment(row['since_at'])}"
     if row["gpu_ms"] is not None:
         since += f"; {units.gpu_time(row['gpu_ms'])}"
     st.caption(since)

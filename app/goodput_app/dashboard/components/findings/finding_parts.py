@@ -16,7 +16,7 @@ from goodput_app.dashboard.components.findings import finding_cards
 from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.data import findings, health
 from goodput_app.process.store import current_store
-from goodput_app.text import throttling, units
+from goodput_app.text import confidence, throttling, units
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import NAME_MAX_CHARS, NOTE_MAX_CHARS, Action
 from goodput_queries.scope import Scope
@@ -276,6 +276,7 @@ def one(row: Mapping[str, Any]) -> None:
             if row["gpu_ms"] is not None:
                 st.badge(units.gpu_time(row["gpu_ms"]), color="gray")
                 st.badge(units.cost(row["cost"]).replace("$", r"\$"), color="gray")
+        st.caption(theme.markdown_text(confidence.with_hit_rate(row)))
         until = row["until_at"]
         span = (
             time_zone.window(row["since_at"], until)

@@ -241,6 +241,8 @@ class ProfiledLog:
             extra = {"rank": line.rank} | extra
         if at is None and moments.last is not None:
             at, extra["at"] = moments.last, "the last time before it"
+        elif at is None:
+            at, extra["at"] = moments.observed_at, "when the log was read out"
         ran_ms = _number(values, "ran_ms")
         if ran_ms is not None and at is not None and ran_ms < DURATION_MAX_S * 1000:
             extra["hang_began_at"] = f"{(at - timedelta(milliseconds=ran_ms)).isoformat()}Z"

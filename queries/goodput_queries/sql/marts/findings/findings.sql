@@ -21,6 +21,8 @@
 -- week_ratio: a week in lengths of the window's covered time; null under an hour of it
 -- week_cost, back_week_ms, back_week_cost: at that rate; null of what is not recurrent
 -- confidence: Confirmed, Likely, Not confirmed; evidence: in a sentence; what_to_do: for it
+-- right_count, total_count: of findings of the rule with this confidence that tests could judge, those that were right; null: none
+-- accepted, dismissed: findings of the rule by the last word of people; null: nobody answered, or the reader sees some teams alone
 -- target: what its fix is applied to: a node, jobs of a team that are named alike, a cluster
 -- what a loss explains is one finding with it (merged_into of the rule): GPUs that are never active are idle, and so are those of
 -- engines without a request; a node that is down is not read; gaps between steps may have a period
@@ -259,6 +261,7 @@ described as (
         rules.effort,
         rules.fix,
         rules.page,
+        tested_confidence(merged.worst.confidence, rules.right_ratio) as confidence,
         coalesce(merged.node, gpus.node) as at_node,
         gpus.gpu_index,
         runs.run_name,
@@ -348,7 +351,11 @@ select
     case when is_recurrent then cost * week_ratio end as week_cost,
     case when is_recurrent then round(coalesce(back_ms, 0) * week_ratio)::bigint end as back_week_ms,
     case when is_recurrent then cost * coalesce(back_ms, 0) / nullif(gpu_ms, 0) * week_ratio end as back_week_cost,
-    worst.confidence as confidence,
+    described.confidence as confidence,
+    rates.right_count,
+    rates.total_count,
+    answers.accepted,
+    answers.dismissed,
     coalesce(
         worst.evidence,
         loss_evidence(kind, run_key, gpu_uuid, gpu_ms, share_ratio, cases, cause),
@@ -361,3 +368,5 @@ select
     effort,
     page
 from described
+left join reference.finding_rates as rates using (rule, confidence)
+left join marts.rule_answers as answers using (rule)

@@ -79,7 +79,7 @@ select
     rules.title,
     rules.kind,
     causes.cause,
-    losses.confidence,
+    tested_confidence(losses.confidence, rules.right_ratio) as confidence,
     coalesce(
         losses.evidence,
         case when losses.rule = 'hang' then hangs.evidence end,
