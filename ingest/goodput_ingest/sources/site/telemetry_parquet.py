@@ -13,7 +13,6 @@ sorted by GPU and time, and row groups of some hundred thousand rows, are read f
 """
 
 import hashlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -239,7 +238,7 @@ def _is_sound(name: str, kind: pl.DataType) -> pl.Expr:
         return ~_is_no_value(name, kind)
     if name in RATIOS:
         return pl.col(name).is_between(0, RATIO_MAX)
-    return pl.col(name).is_between(-sys.float_info.max, BLANK_FLOAT, closed="left")
+    return pl.col(name).is_between(-BLANK_FLOAT, BLANK_FLOAT, closed="none")
 
 
 def _is_no_value(name: str, kind: pl.DataType) -> pl.Expr:
@@ -249,6 +248,7 @@ def _is_no_value(name: str, kind: pl.DataType) -> pl.Expr:
     else:
         kinds = BLANK_FLOAT + BLANK_FLOAT_KINDS
         blank = (value >= BLANK_INTEGER) | value.is_between(BLANK_FLOAT, kinds) | ~value.is_finite()
+        blank = blank | (value <= -BLANK_FLOAT)  # of a damaged file: nothing is as far below zero
     if name in RATIOS:
         blank = blank | (value > RATIO_MAX) | (value < 0)
     return blank
@@ -260,7 +260,7 @@ def _narrow(keyed: pl.DataFrame, others: list[str]) -> pl.DataFrame:
     values = [
         rows.select("source", *KEY, pl.lit(name).alias("metric"), pl.col(name).alias("value"))
         .filter(pl.col("value").is_not_null() & pl.col("value").is_finite())
-        .filter(pl.col("value") < BLANK_INTEGER)
+        .filter(pl.col("value").is_between(-BLANK_FLOAT, BLANK_INTEGER, closed="none"))
         for name in others
     ]
     return pl.concat(values)

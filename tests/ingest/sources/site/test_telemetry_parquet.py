@@ -63,6 +63,7 @@ NO_VALUES = [
     ("power_w", 9_223_372_036_854_775_794.0),
     ("power_w", float("inf")),
     ("power_w", float("nan")),
+    ("power_w", -1.5e269),  # of a damaged file
     ("memory_used_bytes", 9_223_372_036_854_775_794),
     ("clocks_event_reasons", 9_223_372_036_854_775_792),
     ("engine_active_ratio", 1.01),

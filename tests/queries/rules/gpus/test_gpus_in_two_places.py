@@ -28,6 +28,19 @@ def test_of_two_nodes_from_the_same_time_on_one_counts(cluster):
 
 
 @built_together
+def test_sources_that_take_turns_over_a_gpu_in_two_nodes_leave_one_stay_in_each(cluster):
+    listed(cluster, "a", source="dcgm")
+    listed(cluster, "b", source="nvml")
+    listed(cluster, "a", source="prometheus")
+    cluster.watched(100)
+
+    yield
+
+    assert sum(cluster.gpu_s().values()) == 100
+    assert cluster.violations() == 0
+
+
+@built_together
 def test_a_mig_gpu_in_two_nodes_is_one_gpu(cluster):
     listed(cluster, "a")
     listed(cluster, "b", source="nvml")

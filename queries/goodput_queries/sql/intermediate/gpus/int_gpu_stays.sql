@@ -96,7 +96,7 @@ moves as (
     select
         *,
         (gpu_uuid, node) is distinct from lag((gpu_uuid, node)) over (
-            order by gpu_uuid, valid_from_ms nulls first, source
+            order by gpu_uuid, valid_from_ms nulls first, node, source
         ) as is_move
     from candidates
 ),
@@ -105,7 +105,7 @@ stays as (
     select
         *,
         sum(is_move::integer) over (
-            order by gpu_uuid, valid_from_ms nulls first, source
+            order by gpu_uuid, valid_from_ms nulls first, node, source
             rows between unbounded preceding and current row
         ) as stay
     from moves
