@@ -20,8 +20,14 @@ from goodput_billing.statement.days import day_of
 from goodput_queries import audit
 
 PRICES = "gpu_model,price_per_gpu_h\nA100,3\n"
-FINDING = {"finding_key": "k", "rule": "idle_allocation", "since_at": datetime(2026, 11, 20), "until_at": None,  # noqa: DTZ001
-           "title": "Idle GPUs", "subject": "team nlp"}  # fmt: skip
+FINDING = {
+    "finding_key": "k",
+    "rule": "idle_allocation",
+    "since_at": datetime(2026, 11, 20),  # noqa: DTZ001
+    "until_at": None,
+    "title": "Idle GPUs",
+    "subject": "team nlp",
+}
 WHEN = datetime(2026, 11, 19).date()  # noqa: DTZ001
 
 
