@@ -4,8 +4,9 @@
 
 The last rank prints iterations, rank 0 the rest. Releases before 2023 print no moment with an
 iteration: they follow each other from the printed start of training, or from the last line with a
-moment, which they cannot be before. "successfully saved" comes when a save is final, which for an asynchronous one is long after training went on: it blocked until
-"scheduled an async checkpoint save", without that line for no known time.
+moment, which they cannot be before. "successfully saved" comes when a save is final, which for an
+asynchronous one is long after training went on: it blocked until "scheduled an async checkpoint
+save", without that line for no known time.
 Some forks print the mean of all iterations behind the time of this one, `15995.5/16030.1`.
 """  # noqa: E501 -- the line as it is printed
 
