@@ -1,74 +1,16 @@
 -- The events of jobs that number their attempts, of the runs in this build.
 -- grain: event_id
--- skip_if_empty: temp.dirty_run_ids where exists (from raw.job_events where attempt is not null and ts >= from_ms(build_events_from_ms()))
--- attempt: as given, unless the number comes again in a later job run (a counter that restarts with each one); a
---  number that only occurs after its hold is that of the attempt nearest in time
+-- skip_if_empty: temp.event_numbers
+-- attempt: as given, unless the number comes again in a later job run (a counter that restarts with each one), or only
+--  occurs after its hold (temp.event_numbers)
 -- job_run_start_ms: of the job run of its name that is nearest to it
-with events as materialized (
-    select *
-    from staging.stg_job_events
+with events as not materialized (
+    select events.* replace (coalesce(numbers.number, events.attempt) as attempt), numbers.job_run_start_ms
+    from staging.stg_job_events as events
     semi join temp.dirty_run_ids using (cluster, run_id)
+    left join temp.event_numbers as numbers using (cluster, run_id, attempt)
     -- zones are known for it: what came before is not read
-    where attempt is not null and ts >= from_ms(build_events_from_ms())
-),
-
-lives as (
-    select
-        cluster,
-        run_id,
-        attempt,
-        min(start_ms) as first_ms,
-        max(end_ms) as last_ms,
-        max(start_ms) filter (where begins_attempt(event)) as last_begun_ms,
-        max(start_ms) filter (where event = 'job.start') as last_start_ms,
-        list(distinct host) filter (where host is not null) as hosts
-    from events
-    group by cluster, run_id, attempt
-),
-
-nearest as (
-    select
-        lives.*,
-        job_runs.job_run_key,
-        job_runs.start_ms as job_run_start_ms,
-        off_hold_ms(lives.first_ms, lives.last_ms, job_runs.start_ms, job_runs.end_ms) as off_ms
-    from lives
-    inner join temp.named_job_runs as job_runs
-        on lives.cluster = job_runs.cluster
-        and lives.run_id = job_runs.run_id
-        and is_near_hold(job_runs.is_id, lives.first_ms, lives.last_ms, job_runs.start_ms, job_runs.end_ms)
-        and (job_runs.is_id or lives.hosts is null or list_has_any(job_runs.nodes, lives.hosts))
-    qualify row_number() over (
-        partition by lives.cluster, lives.run_id, lives.attempt
-        order by job_runs.is_id desc, off_ms, job_runs.start_ms, job_runs.job_run_key
-    ) = 1
-),
-
-strays as (
-    select
-        stray.cluster,
-        stray.run_id,
-        stray.attempt,
-        coalesce(
-            arg_min(
-                other.attempt,
-                (greatest(other.first_ms - stray.last_ms, stray.first_ms - other.last_ms), other.attempt)
-            ) filter (where other.off_ms = 0),
-            min(other.attempt)
-        ) as nearest_attempt
-    from nearest as stray
-    inner join nearest as other using (cluster, run_id, job_run_key)
-    where stray.off_ms > 0 and stray.first_ms > stray.job_run_start_ms
-    group by stray.cluster, stray.run_id, stray.attempt
-),
-
-joined as (
-    select
-        events.* replace (coalesce(strays.nearest_attempt, events.attempt) as attempt),
-        nearest.job_run_start_ms
-    from events
-    left join strays using (cluster, run_id, attempt)
-    left join nearest using (cluster, run_id, attempt)
+    where events.attempt is not null and events.ts >= from_ms(build_events_from_ms())
 ),
 
 reused as (
@@ -82,7 +24,7 @@ reused as (
                 partition by lives.cluster, lives.run_id, lives.attempt
                 order by job_runs.start_ms, job_runs.end_ms, job_runs.job_run_key
             ) as before_end_ms
-        from lives
+        from temp.event_numbers as lives
         inner join temp.named_job_runs as job_runs
             on lives.cluster = job_runs.cluster
             and lives.run_id = job_runs.run_id
@@ -95,7 +37,7 @@ reused as (
 
 in_job_runs as (
     select events.* exclude (job_run_start_ms), job_runs.start_ms as job_run_start_ms
-    from (select * from joined semi join reused using (cluster, run_id)) as events
+    from (select * from events semi join reused using (cluster, run_id)) as events
     left join temp.named_job_runs as job_runs
         on events.cluster = job_runs.cluster
         and events.run_id = job_runs.run_id
@@ -140,6 +82,6 @@ renumbered as (
         and events.job_run_start_ms >= begun.job_run_start_ms
 )
 
-select * from joined anti join reused using (cluster, run_id)
+select * from events anti join reused using (cluster, run_id)
 union all by name
 select * from renumbered

@@ -39,7 +39,7 @@ gaps as (select attempt_key, end_ms from temp.attempt_pieces where is_gap),
 
 -- where only one rank reports waits, they are those of its gang
 voices as (
-    select attempt_key, min(rank) as rank
+    select attempt_key, min(rank) as voice_rank
     from reported
     where coalesce(wait_data_s, comm_s, straggler_s, throttle_s) is not null
     group by attempt_key
@@ -59,36 +59,59 @@ medians as (
     select attempt_key, any_value(median_step_ms) as median_step_ms from steps group by attempt_key
 ),
 
+gap_steps as (
+    select steps.attempt_key, steps.step
+    from steps
+    inner join gaps on steps.attempt_key = gaps.attempt_key and steps.start_ms = gaps.end_ms
+),
+
 worth as (
-    select steps.attempt_key, steps.step, ranks.rank, ranks.gpu_uuid
+    select
+        steps.attempt_key,
+        steps.step,
+        ranks.rank,
+        ranks.gpu_uuid,
+        reported.start_ms,
+        reported.wait_data_s,
+        reported.comm_s,
+        reported.straggler_s,
+        reported.throttle_s
     from temp.int_train_steps as steps
     inner join watched using (attempt_key)
     inner join attempt_ranks as ranks using (attempt_key)
+    left join reported using (attempt_key, step, rank)
     union all
-    select reported.attempt_key, reported.step, reported.rank, ranks.gpu_uuid
+    select
+        reported.attempt_key,
+        reported.step,
+        reported.rank,
+        ranks.gpu_uuid,
+        reported.start_ms,
+        reported.wait_data_s,
+        reported.comm_s,
+        reported.straggler_s,
+        reported.throttle_s
     from reported
     inner join attempt_ranks as ranks using (attempt_key, rank)
     inner join medians using (attempt_key)
     anti join watched using (attempt_key)
+    left join part_waits using (attempt_key, step, rank)
+    left join gap_steps using (attempt_key, step)
     where
         reported.comm_s is not null
         or reported.straggler_s is not null
         or reported.throttle_s is not null
         or reported.wait_data_s * 1000 >= threshold('gap_step_share') * medians.median_step_ms
         or reported.wait_data_s * 1000 >= threshold('split_min_ms')
-    union
-    select part_waits.attempt_key, part_waits.step, part_waits.rank, ranks.gpu_uuid
-    from part_waits
-    inner join attempt_ranks as ranks using (attempt_key, rank)
-    anti join watched using (attempt_key)
-    union
-    -- the first step after a gap, for the ranks that came to it late
-    select reported.attempt_key, reported.step, reported.rank, ranks.gpu_uuid
+        or part_waits.step is not null
+        -- the first step after a gap, for the ranks that came to it late
+        or gap_steps.step is not null
+),
+
+gang_reports as (
+    select reported.attempt_key, reported.step, reported.wait_data_s, reported.comm_s, reported.straggler_s
     from reported
-    inner join attempt_ranks as ranks using (attempt_key, rank)
-    anti join watched using (attempt_key)
-    inner join steps on reported.attempt_key = steps.attempt_key and reported.step = steps.step
-    inner join gaps on steps.attempt_key = gaps.attempt_key and steps.start_ms = gaps.end_ms
+    inner join voices on reported.attempt_key = voices.attempt_key and reported.rank = voices.voice_rank
 ),
 
 rank_steps as (
@@ -100,58 +123,41 @@ rank_steps as (
         steps.fate,
         case
             when
-                gaps.end_ms is not null
-                and reported.start_ms - steps.start_ms >= threshold('gap_step_share') * steps.median_step_ms
-                then least(reported.start_ms, steps.end_ms)
+                gap_steps.step is not null
+                and worth.start_ms - steps.start_ms >= threshold('gap_step_share') * steps.median_step_ms
+                then least(worth.start_ms, steps.end_ms)
             else steps.start_ms
         end as start_ms,
         steps.start_ms as gang_start_ms,
         steps.end_ms,
         worth.rank,
         worth.gpu_uuid,
-        coalesce(reported.wait_data_s, gang_report.wait_data_s, 0) * 1000 as data_ms,
-        coalesce(reported.comm_s * 1000, profiled.exposed_ms) as exposed_ms,
-        gang_report.comm_s * 1000 as voice_comm_ms,
+        coalesce(worth.wait_data_s, gang_reports.wait_data_s, 0) * 1000 as data_ms,
+        coalesce(worth.comm_s * 1000, profiled.exposed_ms) as exposed_ms,
+        gang_reports.comm_s * 1000 as voice_comm_ms,
         -- of a rank that a profiler watches, that holds
         coalesce(
-            reported.straggler_s, case when waits.wait_ms is null and profiled.wait_ms is null then gang_report.straggler_s end
+            worth.straggler_s, case when waits.wait_ms is null and profiled.wait_ms is null then gang_reports.straggler_s end
         ) * 1000 as reported_straggler_ms,
-        reported.throttle_s * 1000 as reported_throttle_ms,
-        case when reported.comm_s is null then profiled.wait_ms end as profiled_wait_ms,
+        worth.throttle_s * 1000 as reported_throttle_ms,
+        case when worth.comm_s is null then profiled.wait_ms end as profiled_wait_ms,
         part_waits.wait_ms as part_wait_ms,
         waits.wait_ms,
         waits.comm_ms as operations_ms,
-        coalesce(voices.rank = worth.rank, false) as is_voice
+        coalesce(voices.voice_rank = worth.rank, false) as is_voice
     from worth
     inner join steps using (attempt_key, step)
-    left join reported
-        on steps.attempt_key = reported.attempt_key
-        and steps.step = reported.step
-        and worth.rank = reported.rank
-    left join voices on worth.attempt_key = voices.attempt_key
-    left join reported as gang_report
-        on voices.attempt_key = gang_report.attempt_key
-        and voices.rank = gang_report.rank
-        and steps.step = gang_report.step
-    left join waits
-        on steps.attempt_key = waits.attempt_key
-        and steps.step = waits.step
-        and worth.rank = waits.rank
-    left join profiled
-        on steps.attempt_key = profiled.attempt_key
-        and steps.step = profiled.step
-        and worth.rank = profiled.rank
-    left join part_waits
-        on steps.attempt_key = part_waits.attempt_key
-        and steps.step = part_waits.step
-        and worth.rank = part_waits.rank
-    left join gaps on steps.attempt_key = gaps.attempt_key and steps.start_ms = gaps.end_ms
+    left join voices using (attempt_key)
+    left join gang_reports using (attempt_key, step)
+    left join waits using (attempt_key, step, rank)
+    left join profiled using (attempt_key, step, rank)
+    left join part_waits using (attempt_key, step, rank)
+    left join gap_steps using (attempt_key, step)
 ),
 
 with_work as (
     select *, greatest(end_ms - start_ms - data_ms, 0) as work_ms from rank_steps
 ),
-
 
 lone as (
     select attempt_key, step

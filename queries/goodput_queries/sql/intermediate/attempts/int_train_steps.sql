@@ -110,7 +110,8 @@ with_later as (
     select
         *,
         -- what an attempt without steps says is saved, attempts before it computed
-        max(coalesce(first_step, durable_step + 1)) over later as later_first_step_max
+        max(coalesce(first_step, durable_step + 1)) over later as later_first_step_max,
+        list({first: first_step, last: last_step}) filter (where first_step is not null) over later as later_steps
     from per_attempt
     window later as (
         partition by run_key order by attempt rows between 1 following and unbounded following
@@ -135,13 +136,8 @@ select
     inside.* exclude (attempt_key),
     case
         -- a later attempt did the step again, so whatever was saved, this execution was for nothing
-        when exists (
-            select 1 from per_attempt as later
-            where
-                later.run_key = with_later.run_key
-                and later.attempt > with_later.attempt
-                and inside.step between later.first_step and later.last_step
-        ) then 'lost'
+        when list_bool_or(list_transform(with_later.later_steps, lambda of: inside.step between of.first and of.last))
+            then 'lost'
         when inside.step <= with_later.durable_step then 'kept'
         when inside.step < with_later.later_first_step_max then 'kept'
         when with_later.outcome = 'ok' then 'kept'
