@@ -19,12 +19,13 @@ CHOICES_MOST = 200
 SPEED_UPS = "marts.gpu_model_speed_ups"
 CAPS = "marts.work_by_power_cap"
 MODELS, RUNS, LOSSES = "marts.gpu_models", "marts.checkpointing", "marts.ledger_by_category"
+INPUT = "marts.run_input"
 
 
 def choices(store: Store, scenario: str, scope: Scope) -> dict[str, str]:
     """Return what a scenario can be asked of, the most GPU time first: value to label.
 
-    GPU models, runs that save, or losses; see CHOOSERS.
+    GPU models, runs that save or read, or losses; see CHOOSERS.
     """
     _, listed = CHOOSERS[scenario]
     return listed(store, _plain(scope))
@@ -229,6 +230,36 @@ def _hours(hours: float) -> str:
     return f"{hours:,.1f} h" if hours >= 1 else f"{hours:.2g} h"
 
 
+def _reading_runs(store: Store, scope: Scope) -> dict[str, str]:
+    rows = store.read(
+        "select run_key, run_id, cluster, inputs.gpus from marts.run_input as inputs "
+        "inner join marts.runs using (run_key) "
+        f"order by inputs.gpu_ms desc, run_key limit {CHOICES_MOST}",
+        scope=scope,
+    )
+    return {key: f"{run} ({cluster}, {gpus} GPUs)" for key, run, cluster, gpus in rows.rows()}
+
+
+def _of_feed(store: Store, scope: Scope, run: str) -> dict[str, Given]:
+    found = store.read("select * from marts.run_input where run_key = $1", [run], scope=scope)
+    if found.is_empty():
+        return {}
+    row = found.row(0, named=True)
+    need, most = row["need_bytes_per_gpu_s"], row["most_read_bytes_per_gpu_s"]
+    said = (
+        (need, "as the job says") if need else (most, "its disks' reads in ten minutes, the most")
+    )
+    return _known(
+        INPUT,
+        {
+            "gpus": (_span(row["gpus"]), "most at a time"),
+            "nodes": (_span(row["nodes"]), "most at a time"),
+            "feed_mb_per_gpu_s": (_over(said[0], 1_000_000), said[1]),
+            "memory_gb": (_over(row["memory_available_bytes"], 10**9), "the least of its hosts"),
+        },
+    )
+
+
 def _of_loss(store: Store, scope: Scope, category: str) -> dict[str, Given]:
     ledger = store.read("select * from marts.ledger_by_category", scope=scope)
     found = ledger.filter(pl.col("category") == category)
@@ -304,4 +335,5 @@ CHOOSERS: dict[str, tuple[Reader, Chooser]] = {
     "halve-a-loss": (_of_loss, _losses),
     "checkpoints": (_of_run, _runs),
     "power-cap": (_of_power_cap, _models),
+    "feed": (_of_feed, _reading_runs),
 }

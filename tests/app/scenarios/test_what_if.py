@@ -72,6 +72,27 @@ WORKED = {  # scenario, values, answers that are known exactly
          "price_per_gpu_h": 2},
         {"Goodput gained": 2.5, "GPU-hours gained a year": 8_760, "Worth a year": 17_520},
     ),
+    "a hundred nodes of eight GPUs need more than most central stores give": (
+        "feed",
+        {"gpus": 800, "nodes": 100, "feed_mb_per_gpu_s": 200, "store_gb_per_s": 100},
+        {"Input that all GPUs need": 160, "Share of the store": 160,
+         "GPUs that the store can feed": 500},
+    ),
+    "a terabyte of shards is on each node in minutes": (
+        "feed",
+        {"nodes": 100, "dataset_gb": 100_000, "store_gb_per_s": 160},
+        {"Shards on each node": 1000, "Time to write them": 200, "Time to read the data set": 625},
+    ),
+    "workers and the batches that they prefetch take memory": (
+        "feed",
+        {"gpus": 8, "nodes": 1, "workers_per_gpu": 8, "batch_mb": 500, "memory_gb": 256},
+        {"Memory of loaders on a node": 64, "Share of free memory": 25},
+    ),
+    "synthetic input shows what the real one costs": (
+        "feed",
+        {"real_per_s": 90, "synthetic_per_s": 100},
+        {"Time that input costs": 10},
+    ),
     "saving too often costs GPU-hours and dollars": (
         "checkpoints",
         {"save_s": 300, "mtbf_s": 86_400, "interval_s": 1500, "gpus": 64, "price_per_gpu_h": 2},

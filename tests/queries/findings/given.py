@@ -204,11 +204,11 @@ class Given(Evidence):
 
     def _add_host(
         self, host: str, busy: float = 0.3, iowait: float = 0.01, disks: float = 0.1,
-        memory: float = 0.4, swap: float = 0.0, load: float = 20.0,
+        memory: float = 0.4, swap: float = 0.0, load: float = 20.0, **counters: float,
     ) -> None:  # fmt: skip
         rates = {
             "cpu_total_s": CORES, "cpu_busy_s": CORES * busy, "cpu_iowait_s": CORES * iowait,
-            "disk_busy_s": disks,
+            "disk_busy_s": disks, **{f"disk_{name}": rate for name, rate in counters.items()},
         }  # fmt: skip
         rows = [
             {

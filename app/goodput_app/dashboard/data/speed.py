@@ -73,6 +73,17 @@ def memory_growth(scope: Scope) -> pl.DataFrame:
     )
 
 
+def run_input(scope: Scope) -> pl.DataFrame:
+    """Return what the hosts of the scope's run read for it; no row: nothing is known of them."""
+    return read("select * from marts.run_input where run_key = $1", scope, scope.run)
+
+
+def run_epochs(scope: Scope) -> pl.DataFrame:
+    """Return the passes of the scope's run over its data, in order."""
+    sql = "select * from marts.run_epochs where run_key = $1 order by epoch"
+    return read(sql, scope, scope.run)
+
+
 def inferred_steps(scope: Scope) -> pl.DataFrame:
     """Return the step rhythm of each attempt of the scope's run, where it can be inferred.
 

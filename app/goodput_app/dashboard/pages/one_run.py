@@ -98,6 +98,8 @@ with panel(
             )
         run_parts.communication(marts.communication(scope))
         speed_parts.changes(speed.step_changes(scope))
+        speed_parts.epochs(speed.run_epochs(scope))
+    speed_parts.feed(speed.run_input(scope))
     failure_parts.losses(scope)
 with panel("Lateness of ranks", "marts.rank_lateness", help="Own work above the median."):
     run_axis.ranks(view)

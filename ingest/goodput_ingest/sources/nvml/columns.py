@@ -101,6 +101,8 @@ HOST = (  # columns of raw.node_samples in order: field of the line, scale
     ("dirty_kb", KIB),
     ("disk_read_sectors", SECTOR),
     ("disk_write_sectors", SECTOR),
+    ("disk_reads", 1),
+    ("disk_busy_ms", 0.001),
 )
 IDLE_JIFFIES = ("idle", "iowait")
 GUEST_JIFFIES = ("guest", "guest_nice")  # counted inside user and nice already
@@ -132,6 +134,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "node": pl.String,
         "ts": INSTANT,
         "cpu_busy_s": pl.Float64,
+        "cpu_iowait_s": pl.Float64,
         "cpu_total_s": pl.Float64,
         "load1": pl.Float64,
         "memory_total_bytes": pl.Int64,
@@ -140,5 +143,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "dirty_bytes": pl.Int64,
         "disk_read_bytes": pl.Int64,
         "disk_write_bytes": pl.Int64,
+        "disk_reads": pl.Int64,
+        "disk_busy_s": pl.Float64,
     },
 }

@@ -97,10 +97,10 @@ def pids(line: dict[str, Any]) -> list[int] | None:
     return pids
 
 
-def cpu_seconds(jiffies: object) -> tuple[float | None, float | None]:
-    """Return busy and total seconds over all cores since boot."""
+def cpu_seconds(jiffies: object) -> tuple[float | None, float | None, float | None]:
+    """Return busy, I/O wait and total seconds over all cores since boot."""
     if not isinstance(jiffies, dict):
-        return None, None
+        return None, None, None
     by_state = {
         state: json_lines.number(jiffies, state, 0, COUNTER_MAX)
         for state in jiffies
@@ -108,7 +108,12 @@ def cpu_seconds(jiffies: object) -> tuple[float | None, float | None]:
     }
     known = [value for value in by_state.values() if value is not None]
     if not known or len(known) < len(by_state) or "idle" not in by_state:
-        return None, None
+        return None, None, None
     total = sum(known)
     idle = sum(by_state.get(state) or 0 for state in IDLE_JIFFIES)
-    return scaled(total - idle, JIFFY_S), scaled(total, JIFFY_S)
+    waits = by_state.get("iowait")
+    return (
+        scaled(total - idle, JIFFY_S),
+        None if waits is None else scaled(waits, JIFFY_S),
+        scaled(total, JIFFY_S),
+    )

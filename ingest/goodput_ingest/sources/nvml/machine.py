@@ -36,6 +36,9 @@ def figures(proc: Path = PROC) -> dict[str, Any]:
     if whole:
         found["disk_read_sectors"] = sum(int(disk[5]) for disk in whole)
         found["disk_write_sectors"] = sum(int(disk[9]) for disk in whole)
+        found["disk_reads"] = sum(int(disk[3]) for disk in whole)
+        if all(len(disk) > 12 for disk in whole):
+            found["disk_busy_ms"] = sum(int(disk[12]) for disk in whole)
     return found
 
 

@@ -294,13 +294,13 @@ class NvmlRows:
     def _node_sample(self, line: dict[str, Any], ts: datetime) -> tuple[Any, ...]:
         if self._node is None:
             raise FieldError("no meta line before this one names the node")
-        busy_s, total_s = fields.cpu_seconds(line.get("cpu_jiffies"))
+        cpu_s = fields.cpu_seconds(line.get("cpu_jiffies"))
         figures = [
             None if (value := json_lines.whole(line, name, 0, 2**50)) is None else value * scale
             for name, scale in HOST
         ]
         load1 = json_lines.number(line, "load1", 0)
-        return (SOURCE, self._node, ts, busy_s, total_s, load1, *figures)
+        return (SOURCE, self._node, ts, *cpu_s, load1, *figures)
 
 
 def _instances(

@@ -125,6 +125,8 @@ def _series(rng: Any, is_busy: Any, is_gang: Any, at: Any, lost: LostLink | None
         'node_network_up{device="eth0"}': np.ones(len(at)),
         'node_network_speed_bytes{device="eth0"}': np.full(len(at), 1.25e10),
     }
+    read = found['node_disk_read_bytes_total{device="nvme0n1"}']
+    found['node_disk_reads_completed_total{device="nvme0n1"}'] = np.floor(read / 2**20)
     for port in PORTS:
         is_down = np.zeros(len(at), bool)
         if lost is not None and port == LOST_PORT:

@@ -19,6 +19,7 @@ create table raw.node_samples (
     swap_free_bytes bigint,
     disk_read_bytes bigint,             -- counter, whole disks
     disk_write_bytes bigint,            -- counter, whole disks
+    disk_reads bigint,                  -- counter, whole disks: read operations that were completed
     disk_busy_s double,                 -- counter, whole disks: time with an operation in progress
     tcp_sent_segments bigint,           -- counter
     tcp_retransmitted_segments bigint,  -- counter

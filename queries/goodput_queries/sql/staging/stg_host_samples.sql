@@ -2,7 +2,7 @@
 -- ts: to filter by: the zones of the table are known for it, not for what is computed from it
 -- grain: source, cluster, node, ts_ms
 select
-    samples.* exclude (cluster, node, page_cache_bytes, dirty_bytes, power_w, load_sequence),
+    samples.* exclude (cluster, node, power_w, load_sequence),
     coalesce(samples.cluster, node_clusters.cluster, aliases.cluster, 'default') as cluster,
     coalesce(node_clusters.known_as, node_clusters.node, aliases.node, samples.node) as node,
     to_ms(samples.ts) as ts_ms

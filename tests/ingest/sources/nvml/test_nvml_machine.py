@@ -31,7 +31,9 @@ def test_the_machine_reports_whole_disks_only(tmp_path):
         "steal": 0,
     }  # fmt: skip
     assert (found["memtotal_kb"], found["cached_kb"], found["load1"]) == (528, 20, 0.58)
-    assert (found["disk_read_sectors"], found["disk_write_sectors"]) == (100, 10)
+    assert found["disk_read_sectors"] == 100
+    assert found["disk_write_sectors"] == 10
+    assert (found["disk_reads"], found["disk_busy_ms"]) == (1, 1)
 
 
 def test_a_machine_that_reports_nothing_has_no_figures(tmp_path):

@@ -12,6 +12,7 @@ from goodput_app.text import units
 
 CHANGES = headers("speed.changes")
 MEMORY = headers("speed.memory")
+EPOCHS = headers("speed.epochs")
 COLUMNS_LEAST = 4  # fewer tiles are no wider
 TOKENS = headers("speed.tokens")
 
@@ -126,6 +127,28 @@ def changes(frame: pl.DataFrame) -> None:
         )
         return
     tables.show(frame, CHANGES, "step_changes")
+
+
+def epochs(frame: pl.DataFrame) -> None:
+    """Draw a run's passes over its data, of which the first fills caches; `frame`: run_epochs."""
+    if frame.height > 1:
+        tables.show(frame, EPOCHS, "run_epochs", rows=6)
+
+
+def feed(frame: pl.DataFrame) -> None:
+    """Say what the disks of a run's hosts read for it; `frame`: marts.run_input."""
+    for row in frame.iter_rows(named=True):
+        text = (
+            f"Disks of its hosts read {amount(row['read_bytes_per_gpu_s'])}B/s for each GPU, at "
+            f"most {amount(row['most_read_bytes_per_gpu_s'])}B/s over ten minutes"
+        )
+        if row["need_bytes_per_gpu_s"]:
+            text += f"; the job needs {amount(row['need_bytes_per_gpu_s'])}B/s"
+        if row["mean_read_bytes"] is not None:
+            text += f"; {amount(row['mean_read_bytes'])}B a read"
+        if row["dirty_bytes"] is not None:
+            text += f"; up to {amount(row['dirty_bytes'])}B of a host waited to be written"
+        st.caption(f"{text}. Reads of network file systems are not in it.")
 
 
 def memory(frame: pl.DataFrame) -> None:

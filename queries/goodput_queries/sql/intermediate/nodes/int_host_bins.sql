@@ -5,6 +5,8 @@
 --  progress; from the last reading of the ten minutes before. Null: not measured, or a counter fell
 -- memory_used_ratio: highest share of the memory that was not available to programs
 -- swap_used_bytes: at the end; null where there is no swap; load1: mean
+-- read_bytes_per_s, reads_per_s: sum of the disks; dirty_bytes: most that waited to be written; page_cache_bytes: at the end;
+--  memory_available_bytes: least
 with readings as (
     select *
     from intermediate.int_host_metrics
@@ -39,7 +41,9 @@ followed as (
         lag(cpu_total_s.last) over of_host as total_before_s,
         lag(cpu_busy_s.last) over of_host as busy_before_s,
         lag(cpu_iowait_s.last) over of_host as iowait_before_s,
-        lag(disk_busy_s.last) over of_host as disk_busy_before_s
+        lag(disk_busy_s.last) over of_host as disk_busy_before_s,
+        lag(disk_read_bytes.last) over of_host as read_before_bytes,
+        lag(disk_reads.last) over of_host as reads_before
     from chosen
     window of_host as (partition by host order by start_ms)
 ),
@@ -51,6 +55,8 @@ changes as (
         gain_since(cpu_busy_s, case when follows then busy_before_s end) as busy_s,
         gain_since(cpu_iowait_s, case when follows then iowait_before_s end) as iowait_s,
         gain_since(disk_busy_s, case when follows then disk_busy_before_s end) as disks_s,
+        gain_since(disk_read_bytes, case when follows then read_before_bytes end) as read_bytes,
+        gain_since(disk_reads, case when follows then reads_before end) as reads,
         last_ms - case when follows then before_ms else first_ms end as span_ms
     from followed
 )
@@ -64,6 +70,11 @@ select
     1000 * disks_s / nullif(span_ms, 0) as busy_disks,
     memory_used_ratio,
     swap_used_bytes,
-    load1
+    load1,
+    1000 * read_bytes / nullif(span_ms, 0) as read_bytes_per_s,
+    1000 * reads / nullif(span_ms, 0) as reads_per_s,
+    dirty_bytes,
+    page_cache_bytes,
+    memory_available_bytes
 from changes
 inner join hosts using (host)

@@ -2,9 +2,11 @@
 -- grain: source, cluster, node, start_ms
 -- start_ms: start of the ten minutes, epoch ms
 -- readings: number of readings; first_ms, last_ms: of them
--- cpu_total_s, cpu_busy_s, cpu_iowait_s, disk_busy_s: counters: first, last, gain (increase inside the ten minutes) and n
+-- cpu_total_s, cpu_busy_s, cpu_iowait_s, disk_busy_s, disk_read_bytes, disk_reads: counters: first, last, gain (increase inside the ten minutes) and n
 -- memory_used_ratio: highest share of the memory that was not available to programs
 -- swap_used_bytes: at the end; null where there is no swap; load1: mean
+-- dirty_bytes: most that waited to be written; page_cache_bytes: files in memory, at the end;
+--  memory_available_bytes: least
 -- materialised: hourly, since rules look at all hosts of the fleet
 -- skip_if_empty: raw.node_samples
 select
@@ -20,6 +22,11 @@ select
     rolled_up_counter(cpu_busy_s, ts) as cpu_busy_s,
     rolled_up_counter(cpu_iowait_s, ts) as cpu_iowait_s,
     rolled_up_counter(disk_busy_s, ts) as disk_busy_s,
+    rolled_up_counter(disk_read_bytes, ts) as disk_read_bytes,
+    rolled_up_counter(disk_reads, ts) as disk_reads,
+    max(dirty_bytes) as dirty_bytes,
+    arg_max(page_cache_bytes, ts) as page_cache_bytes,
+    min(memory_available_bytes) as memory_available_bytes,
     max(1 - memory_available_bytes / nullif(memory_total_bytes, 0)) as memory_used_ratio,
     arg_max(case when swap_total_bytes > 0 then swap_total_bytes - swap_free_bytes end, ts) as swap_used_bytes,
     avg(load1) as load1

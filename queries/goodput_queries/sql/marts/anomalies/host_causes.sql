@@ -4,13 +4,14 @@
 -- access: team
 -- evaluated: first
 -- skip_if_empty: intermediate.int_holds
--- rule: io_starved, cpu_starved (GPUs wait for disks, for cores); unexplained_wait (cores, disks and network are idle as well);
+-- rule: io_starved, cpu_starved (GPUs wait for disks, for cores); small_reads (for disks that read little at a time); slow_feed
+--  (they get less input than their job says it needs); unexplained_wait (cores, disks and network are idle as well);
 --  cpu_oversubscribed (more runnable programs than cores),
 --  gpu_oversubscribed (several processes on each of its GPUs), swap_in_use (swap grew while it ran), host_memory_full,
 --  gpu_memory_full, driver_skew (several driver versions in one job run), ecc_off
 -- node, gpu_uuid: null for the whole job run, or the whole node
 -- start_at, end_at: first and last ten minutes of it
--- gpu_ms: unused time of the node's GPUs meanwhile (io_starved, cpu_starved); else null, since nobody knows what it cost
+-- gpu_ms: unused time of the node's GPUs meanwhile (io_starved, cpu_starved, small_reads, slow_feed); else null, since nobody knows what it cost
 -- cost: of gpu_ms; null without a price
 -- score: value / limit
 -- confidence: Likely; Not confirmed where a healthy job may look the same (several processes, a full GPU memory); Confirmed for
@@ -55,11 +56,33 @@ waiting as (
         and job_run_key not in (select job_run_key from intermediate.int_serving_gpus where job_run_key is not null)
 ),
 
--- by the hour, which says enough of what is idle
+needs as (
+    select lives.job_run_key, arg_max(try_cast(attributes.value as double), attributes.at_ms) as need_bytes_per_s
+    from staging.stg_run_attributes as attributes
+    inner join (select distinct cluster, run_id, job_run_key from intermediate.int_attempt_lives) as lives
+        using (cluster, run_id)
+    where attributes.attribute = 'input_bytes_per_gpu_s'
+    group by lives.job_run_key
+),
+
+needy as (
+    select hosts.*, needs.need_bytes_per_s
+    from hosts
+    inner join needs using (job_run_key)
+    where hosts.use_ratio < threshold('starved_use_ratio') and hosts.read_bytes_per_s is not null
+),
+
+-- by the hour, which says enough of what is idle; bytes_per_s: at most what the node received
 networks as (
-    select cluster, node, hour_ms, max(line_rate_ratio) as network_ratio
+    select
+        cluster, node, hour_ms,
+        max(line_rate_ratio) as network_ratio,
+        sum(line_rate_ratio * speed_bytes_per_s) as bytes_per_s
     from intermediate.int_link_hours
-    where node in (select node from waiting) and hour_ms > scope_from_ms() - one_hour_ms() and hour_ms < scope_to_ms()
+    where
+        node in (select node from waiting union all select node from needy)
+        and hour_ms > scope_from_ms() - one_hour_ms()
+        and hour_ms < scope_to_ms()
     group by cluster, node, hour_ms
 ),
 
@@ -74,6 +97,14 @@ of_bins as (
                 'value': greatest(
                     cpu_iowait_ratio / threshold('starved_iowait_ratio'), busy_disks / threshold('disk_busy_disks')
                 ),
+                'lost': gpus * (1 - use_ratio)
+            },
+            {
+                'rule': 'small_reads',
+                'is_so': use_ratio < threshold('starved_use_ratio')
+                    and reads_per_s >= threshold('small_reads_per_s')
+                    and read_bytes_per_s <= threshold('small_read_bytes') * reads_per_s,
+                'value': reads_per_s / threshold('small_reads_per_s'),
                 'lost': gpus * (1 - use_ratio)
             },
             {
@@ -102,6 +133,18 @@ of_bins as (
         and waiting.node = networks.node
         and waiting.start_ms // one_hour_ms() * one_hour_ms() = networks.hour_ms
     where coalesce(networks.network_ratio < threshold('unexplained_network_ratio'), true)
+    union all by name
+    select
+        needy.cluster, needy.node, needy.job_run_key, needy.start_ms, needy.gpus, networks.network_ratio,
+        'slow_feed' as rule, true as is_so,
+        (needy.read_bytes_per_s + coalesce(networks.bytes_per_s, 0)) / needy.gpus / needy.need_bytes_per_s as value,
+        needy.gpus * (1 - needy.use_ratio) as lost
+    from needy
+    left join networks
+        on needy.cluster = networks.cluster
+        and needy.node = networks.node
+        and needy.start_ms // one_hour_ms() * one_hour_ms() = networks.hour_ms
+    where value < 1
     union all by name
     select
         bins.cluster, bins.node, bins.job_run_key, bins.gpu_uuid, bins.start_ms, 1 as gpus,
@@ -215,7 +258,7 @@ select
     case
         when found.rule in ('driver_skew', 'ecc_off') then 'Confirmed'
         when found.rule in ('gpu_oversubscribed', 'gpu_memory_full') then 'Not confirmed'
-        when found.rule = 'unexplained_wait' and found.network_ratio is null then 'Not confirmed'
+        when found.rule in ('unexplained_wait', 'slow_feed') and found.network_ratio is null then 'Not confirmed'
         else 'Likely'
     end as confidence,
     case found.rule
@@ -223,6 +266,13 @@ select
             'disks of the host busy, or cores waiting for them, at %.1f times the limit while its GPUs were used little',
             found.score
         )
+        when 'small_reads' then printf(
+            'its disks read %.0f times a second, at most %.0f KiB each, while its GPUs were used little',
+            found.score * threshold('small_reads_per_s'), threshold('small_read_bytes') / 1024
+        )
+        when 'slow_feed' then printf(
+            'each GPU got at most %.0f %% of the input that its job needs while it was used little', 100 * found.score
+        ) || case when found.network_ratio is null then '; its network is not measured' else '' end
         when 'cpu_starved' then printf(
             'the cores of the host were busy for %.0f %% while its GPUs were used little',
             100 * found.score * threshold('starved_cpu_ratio')

@@ -1,0 +1,59 @@
+-- What the hosts of each run read from their disks for it, by ten minutes in the scope's window, and what it says it needs.
+-- Hosts that several job runs share at a time are left out, since disks do not say for whom they read; reads of network
+-- file systems are not reads of disks.
+-- grain: run_key
+-- access: team
+-- gpus, nodes: most at a time; gpu_ms: allocated time of these ten minutes
+-- read_bytes_per_gpu_s, most_read_bytes_per_gpu_s: mean, and of the ten minutes with the most
+-- mean_read_bytes: mean size of a read; null: the number of reads is not known
+-- dirty_bytes: most that a host had to write to its disks; page_cache_bytes: most that a host kept of files
+-- memory_available_bytes: least of a host
+-- need_bytes_per_gpu_s: `input_bytes_per_gpu_s` of the job; null: it does not say
+with bins as (
+    select cluster, node, start_ms, any_value(job_run_key) as job_run_key, count(*) as gpus
+    from intermediate.int_held_bins
+    group by cluster, node, start_ms
+    having count(distinct job_run_key) = 1
+),
+
+reads as (
+    select
+        owners.run_key,
+        bins.start_ms,
+        sum(bins.gpus) as gpus,
+        count(*) as nodes,
+        sum(hosts.read_bytes_per_s) as bytes_per_s,
+        sum(hosts.reads_per_s) as reads_per_s,
+        max(hosts.dirty_bytes) as dirty_bytes,
+        max(hosts.page_cache_bytes) as page_cache_bytes,
+        min(hosts.memory_available_bytes) as memory_available_bytes
+    from bins
+    inner join intermediate.int_host_bins as hosts using (cluster, node, start_ms)
+    inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    where
+        hosts.read_bytes_per_s is not null
+        and of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
+    group by owners.run_key, bins.start_ms
+),
+
+needs as (
+    select run_key, try_cast(value as double) as bytes_per_s
+    from marts.run_attributes
+    where attribute = 'input_bytes_per_gpu_s'
+)
+
+select
+    reads.run_key,
+    max(reads.gpus)::integer as gpus,
+    max(reads.nodes)::integer as nodes,
+    (sum(reads.gpus) * ten_minutes_ms())::bigint as gpu_ms,
+    sum(reads.bytes_per_s) / sum(reads.gpus) as read_bytes_per_gpu_s,
+    max(reads.bytes_per_s / reads.gpus) as most_read_bytes_per_gpu_s,
+    sum(reads.bytes_per_s) filter (where reads.reads_per_s > 0) / sum(reads.reads_per_s) as mean_read_bytes,
+    max(reads.dirty_bytes) as dirty_bytes,
+    max(reads.page_cache_bytes) as page_cache_bytes,
+    min(reads.memory_available_bytes) as memory_available_bytes,
+    any_value(needs.bytes_per_s) as need_bytes_per_gpu_s
+from reads
+left join needs using (run_key)
+group by reads.run_key
