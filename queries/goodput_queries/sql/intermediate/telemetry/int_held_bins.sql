@@ -114,6 +114,7 @@ select
     bins.gpu_busy_ratio.mean as gpu_busy_ratio,
     bins.tensor_active_ratio.mean as tensor_active_ratio,
     bins.dram_active_ratio.mean as dram_active_ratio,
+    bins.sm_occupancy_ratio.mean as sm_occupancy_ratio,
     bins.engine_active_ratio.max as engine_max_ratio,
     bins.power_w.mean as power_w,
     bins.power_w.min as power_min_w,

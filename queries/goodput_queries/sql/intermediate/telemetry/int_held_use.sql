@@ -24,6 +24,7 @@ select
     max(greatest(engine_max_ratio, use_max_ratio)) < threshold('idle_share_ratio') as is_unused,
     avg(tensor_active_ratio) as tensor_active_ratio,
     avg(dram_active_ratio) as dram_active_ratio,
+    avg(sm_occupancy_ratio) as sm_occupancy_ratio,
     max(memory_used_bytes) as memory_peak_bytes
 from intermediate.int_held_bins
 where not is_starting and use_ratio is not null

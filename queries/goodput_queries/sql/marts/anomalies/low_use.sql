@@ -6,7 +6,8 @@
 -- skip_if_empty: intermediate.int_held_use
 -- rule: unused_gpus: GPUs that were active in no reading; low_use: mean activity of SMs, tensor cores and memory interface
 --  all under thresholds low_use_sm_ratio, low_use_tensor_ratio, low_use_dram_ratio; busy_without_work: kernels run all the time,
---  and tensor cores and memory do nothing; half_use: mean activity under half_use_ratio for half_use_min_ms, without an engine
+--  and tensor cores and memory do nothing; half_use: mean activity under half_use_ratio for half_use_min_ms, without an engine;
+--  low_occupancy: busy SMs hold few warps, and no tensor cores work; below_full_use: kernels run for less than full_use_ratio
 -- node, gpu_uuid: null where the job run had several
 -- start_at, end_at: first and last ten minutes that were looked at
 -- gpus: number of GPUs read; unused_gpus: of them never active
@@ -25,6 +26,8 @@ with sizes as (
     select gpu_uuid, max(memory_bytes) as memory_bytes from staging.stg_gpus group by gpu_uuid
 ),
 
+engines as (select distinct job_run_key from intermediate.int_serving_gpus where job_run_key is not null),
+
 of_jobs as (
     select
         gpus.job_run_key,
@@ -40,6 +43,8 @@ of_jobs as (
         sum(gpus.use_ratio * gpus.bins) / sum(gpus.bins) as use_ratio,
         sum(gpus.gpu_busy_ratio * gpus.bins) / sum(gpus.bins) filter (where gpus.gpu_busy_ratio is not null) as gpu_busy_ratio,
         avg(gpus.power_w) as power_w,
+        sum(gpus.sm_occupancy_ratio * gpus.bins) / sum(gpus.bins) filter (where gpus.sm_occupancy_ratio is not null)
+            as sm_occupancy_ratio,
         max(gpus.bins) as bins,
         sum(gpus.tensor_active_ratio * gpus.bins) / sum(gpus.bins) filter (where gpus.tensor_active_ratio is not null)
             as tensor_active_ratio,
@@ -48,9 +53,11 @@ of_jobs as (
         sum(gpus.busy_ratio) as busy_sum,
         max(gpus.memory_peak_bytes) as memory_peak_bytes,
         sum(case when gpus.is_unused then 0 else gpus.memory_peak_bytes end) as memory_sum_bytes,
-        min(sizes.memory_bytes) as memory_bytes
+        min(sizes.memory_bytes) as memory_bytes,
+        bool_or(engines.job_run_key is not null) as is_engine
     from intermediate.int_held_use as gpus
     left join sizes using (gpu_uuid)
+    left join engines using (job_run_key)
     group by gpus.job_run_key
 ),
 
@@ -60,10 +67,15 @@ judged as (
         use_ratio < threshold('low_use_sm_ratio')
         and coalesce(tensor_active_ratio < threshold('low_use_tensor_ratio'), true)
         and coalesce(dram_active_ratio < threshold('low_use_dram_ratio'), true) as is_low,
-        use_ratio < threshold('half_use_ratio')
-        and bins * ten_minutes_ms() >= threshold('half_use_min_ms')
         -- an engine works as far as it is asked to
-        and job_run_key not in (select job_run_key from intermediate.int_serving_gpus where job_run_key is not null) as is_half,
+        bins * ten_minutes_ms() >= threshold('half_use_min_ms') and not is_engine as is_long,
+        is_long and use_ratio < threshold('half_use_ratio') as is_half,
+        is_long
+        and use_metric = 'SM active'
+        and sm_occupancy_ratio < threshold('low_occupancy_ratio') * use_ratio
+        -- kernels of tensor cores are quick with few warps
+        and tensor_active_ratio < threshold('low_occupancy_tensor_ratio') as is_thin,
+        is_long and gpu_busy_ratio < threshold('full_use_ratio') as is_below,
         greatest(use_ratio, gpu_busy_ratio) >= threshold('hollow_use_ratio')
         and tensor_active_ratio < threshold('hollow_tensor_ratio')
         -- counters that are stuck are at 0
@@ -100,7 +112,7 @@ sized as (
                 )
         end as mig
     from judged
-    where is_low or is_half or unused_gpus > 0 or coalesce(is_hollow, false)
+    where is_low or is_half or unused_gpus > 0 or coalesce(is_hollow, false) or coalesce(is_thin, false) or coalesce(is_below, false)
 ),
 
 priced as (
@@ -110,7 +122,9 @@ priced as (
             when unused_gpus > 0 then 'unused_gpus'
             when is_low then 'low_use'
             when is_hollow then 'busy_without_work'
-            else 'half_use'
+            when is_half then 'half_use'
+            when is_thin then 'low_occupancy'
+            else 'below_full_use'
         end as rule,
         prices.held_ms,
         prices.price_per_gpu_h,
@@ -157,16 +171,17 @@ select
     end as score,
     case
         -- arithmetic outside of tensor cores and caches looks the same
-        when priced.rule = 'busy_without_work' then 'Not confirmed'
+        when priced.rule in ('busy_without_work', 'low_occupancy') then 'Not confirmed'
         when
             priced.use_metric = 'SM active' and priced.tensor_active_ratio is not null and priced.dram_active_ratio is not null
             then 'Confirmed'
         else 'Likely'
     end as confidence,
-    case when priced.rule = 'busy_without_work' then coalesce(printf('GPU utilisation %.1f %%, ', 100 * priced.gpu_busy_ratio), '') else '' end
+    case when priced.rule in ('busy_without_work', 'below_full_use') then coalesce(printf('GPU utilisation %.1f %%, ', 100 * priced.gpu_busy_ratio), '') else '' end
     || priced.use_metric || ' ' || printf('%.1f', 100 * priced.use_ratio) || ' % of the time on average'
     || coalesce(', tensor active ' || printf('%.1f', 100 * priced.tensor_active_ratio) || ' %', '')
     || coalesce(', memory interface active ' || printf('%.1f', 100 * priced.dram_active_ratio) || ' %', '')
+    || coalesce(', SM occupancy ' || printf('%.1f', 100 * case when priced.rule = 'low_occupancy' then priced.sm_occupancy_ratio end) || ' %', '')
     || coalesce(', power ' || printf('%.0f', priced.power_w) || ' W', '')
     || coalesce(', memory peak ' || printf('%.1f', priced.memory_peak_bytes / 1e9) || ' GB', '')
     || case
