@@ -28,6 +28,14 @@ with sizes as (
 
 engines as (select distinct job_run_key from intermediate.int_serving_gpus where job_run_key is not null),
 
+-- saves have findings of their own
+saves as (
+    select job_run_key, sum(scope_end(end_ms) - scope_start(start_ms)) as save_ms
+    from intermediate.int_run_timeline
+    where category = 'checkpoint_save' and in_window(start_ms, end_ms)
+    group by job_run_key
+),
+
 of_jobs as (
     select
         gpus.job_run_key,
@@ -75,13 +83,15 @@ judged as (
         and sm_occupancy_ratio < threshold('low_occupancy_ratio') * use_ratio
         -- kernels of tensor cores are quick with few warps
         and tensor_active_ratio < threshold('low_occupancy_tensor_ratio') as is_thin,
-        is_long and gpu_busy_ratio < threshold('full_use_ratio') as is_below,
+        is_long
+        and gpu_busy_ratio + coalesce(saves.save_ms, 0) / (last_ms - first_ms) < threshold('full_use_ratio') as is_below,
         greatest(use_ratio, gpu_busy_ratio) >= threshold('hollow_use_ratio')
         and tensor_active_ratio < threshold('hollow_tensor_ratio')
         -- counters that are stuck are at 0
         and dram_active_ratio > 0
         and dram_active_ratio < threshold('hollow_dram_ratio') as is_hollow
     from of_jobs
+    left join saves using (job_run_key)
 ),
 
 sized as (
