@@ -147,7 +147,7 @@ class Given(Evidence):
 
     def _add_steps(
         self, steps: str, to: float, start: float | None = None, length: float = 60,
-        rotate: bool = False, pause: Row | None = None, **columns: Any,
+        rotate: bool = False, pause: Row | None = None, pids: bool = False, **columns: Any,
     ) -> None:  # fmt: skip
         step, end = self.done[steps]
         end = end if start is None else start
@@ -162,7 +162,8 @@ class Given(Evidence):
                 }
                 for n, at in enumerate(ends, 1)
             ]  # fmt: skip
-            self.events(steps, own, rank=rank, host=node, gpu_uuid=self.gpu(gpu))
+            known = {"pid": self.first_pid + rank} if pids else {}
+            self.events(steps, own, rank=rank, host=node, gpu_uuid=self.gpu(gpu), **known)
         self.done[steps] = (step + len(ends), to)
 
     def _add_event(self, event: str, at: float, job: str = "1", **more: Any) -> None:
