@@ -1,7 +1,19 @@
-"""The audit log: who signed in, changed prices, judged findings, downloaded statements."""
+"""The audit log: who signed in, changed prices, judged findings, downloaded statements.
 
+Entries are a chain: each has a number and the SHA-256 of itself and of the digest before, so that
+one that is changed, or removed between others, is seen. Who can write the database can compute a
+whole chain anew: number and digest of the last entry, noted elsewhere, show that, too.
+"""
+
+import hashlib
+import itertools
+import json
+import logging
 import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import polars as pl
 
@@ -10,10 +22,26 @@ from goodput_queries.database import LocalStore, Store
 from goodput_queries.evidence import load
 from goodput_queries.evidence.batch import Batch
 
+log = logging.getLogger(__name__)
+
 TABLE = "audit_log"
 KEPT_DAYS = 90
 TEXT_MAX_CHARS = 300
 COLUMNS = "acted_at, who, action, subject, from_address"
+OF_CHAIN = f"select entry_number, digest, {COLUMNS} from state.{TABLE} where digest is not null"
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What the chain of entries shows.
+
+    faults: sentences, none: all entries are as they were written; head: number and digest of the
+    last entry, None: there is none.
+    """
+
+    entries: int
+    head: tuple[int, str] | None
+    faults: list[str]
 
 
 def record(
@@ -44,8 +72,58 @@ def keep(store: Store, batch: Batch) -> None:
         return
     oldest = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=KEPT_DAYS)
     with store.writing(changes_views=False) as cursor:
-        load.insert_keyed(cursor, models.of_layer("state")[TABLE], batch.rows, sequence=0)
-        cursor.execute(f"delete from state.{TABLE} where acted_at < $1", [oldest])
+        known = {row[0] for row in cursor.execute(f"select entry_id from state.{TABLE}").fetchall()}
+        new = batch.rows.filter(~pl.col("entry_id").is_in(known))
+        last = cursor.execute(f"{OF_CHAIN} order by entry_number desc limit 1").fetchone()
+        number, digest = (last[0], last[1]) if last else (0, "")
+        rows = []
+        for row in new.iter_rows(named=True):
+            number, digest = number + 1, _digest(number + 1, row, digest)
+            rows.append({**row, "entry_number": number, "digest": digest})
+        if not rows:
+            return
+        chained = pl.DataFrame(rows, schema_overrides=new.schema)
+        load.insert_keyed(cursor, models.of_layer("state")[TABLE], chained, sequence=0)
+        # the last one of them stays, for what follows to be checked against
+        cursor.execute(
+            f"""delete from state.{TABLE} where acted_at < $1 and coalesce(entry_number, 0) < (
+                select coalesce(max(entry_number), 1) from state.{TABLE} where acted_at < $1)""",
+            [oldest],
+        )
+    log.info("audit log: entry %d, %s", number, digest)
+
+
+def verified(store: Store, noted: tuple[int, str] | None = None) -> Chain:
+    """Check the chain of entries; noted: number and digest of an entry as they once were."""
+    rows = list(store.read(f"{OF_CHAIN} order by entry_number").iter_rows(named=True))
+    head = (rows[-1]["entry_number"], rows[-1]["digest"]) if rows else None
+    begin = [{"entry_number": 0, "digest": ""}] if rows and rows[0]["entry_number"] == 1 else []
+    pairs = itertools.pairwise([*begin, *rows])
+    faults = [fault for before, row in pairs for fault in _faults(before, row)]
+    if noted is not None:
+        digests = {row["entry_number"]: row["digest"] for row in rows}
+        number, digest = noted
+        oldest = min(digests, default=None)
+        if number not in digests and (oldest is None or number > oldest):
+            faults.append(f"entry {number} was removed")
+        elif number in digests and digests[number] != digest:
+            faults.append(f"entry {number}, or one before it, is another than it was")
+    return Chain(len(rows), head, faults)
+
+
+def _faults(before: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
+    number, gap = row["entry_number"], row["entry_number"] - before["entry_number"]
+    if gap != 1:
+        return [f"the entries before entry {number} were removed, {gap - 1} of them"]
+    if _digest(number, row, before["digest"]) != row["digest"]:
+        return [f"entry {number} was changed"]
+    return []
+
+
+def _digest(number: int, row: Mapping[str, Any], before: str) -> str:
+    said = [row.get(name) for name in ("who", "action", "subject", "from_address")]
+    text = json.dumps([before, number, row["acted_at"].isoformat(), *said])
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def entries(store: Store, limit: int | None = None) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from goodput_app.process.store import use_store
 from goodput_billing.adjustments.record import Target
 from goodput_billing.statement.days import day_of
 from goodput_queries import audit
+from goodput_queries.evidence.batch import Batch
 
 PRICES = "gpu_model,price_per_gpu_h\nA100,3\n"
 FINDING = {
@@ -134,3 +135,56 @@ def test_the_command_lists_the_log_and_old_entries_are_dropped(store):
     listed = run("audit", "--db", store.path, "--format", "json")
 
     assert [row["who"] for row in json.loads(listed.stdout)] == ["ada"]
+
+
+CHANGES = {  # what somebody with the file does, and what is said of it
+    "an entry is changed": (
+        "update state.audit_log set who = 'bob' where entry_number = 2", "entry 2 was changed"
+    ),
+    "an entry is removed": (
+        "delete from state.audit_log where entry_number = 2",
+        "the entries before entry 3 were removed, 1 of them",
+    ),
+    "the last entry is removed": (
+        "delete from state.audit_log where entry_number = 3", "entry 3 was removed"
+    ),
+    "the log is written anew": (
+        "update state.audit_log set digest = 'new' where entry_number = 3",
+        "entry 3 was changed; entry 3, or one before it, is another than it was",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "expected"), CHANGES.values(), ids=CHANGES)
+def test_a_log_that_was_changed_is_not_as_it_was_written(store, change, expected):
+    for who in ("ada", "eve", "ada"):
+        audit.record(store, who, "sign in")
+    noted = audit.verified(store).head
+    with store.writing() as cursor:
+        cursor.execute(change)
+
+    assert "; ".join(audit.verified(store, noted).faults) == expected
+
+
+def test_the_command_checks_the_log_against_what_was_noted(store):
+    audit.record(store, "ada", "sign in")
+    number, digest = audit.verified(store).head
+    audit.record(store, "eve", "sign in")
+    store.close()
+    checked = run("audit", "--db", store.path, "--head", f"{number}:{digest}")
+    changed = run("audit", "--db", store.path, "--head", f"{number}:{digest[::-1]}")
+
+    assert checked.exit_code == 0
+    assert "2 entries are as they were written." in checked.stderr
+    assert changed.exit_code == 1
+    assert "entry 1, or one before it, is another than it was" in changed.stderr
+
+
+def test_an_entry_that_was_sent_twice_is_one(store):
+    rows = pl.DataFrame(
+        [{"entry_id": "1", "acted_at": datetime.now(), "who": "ada", "action": "x"}]  # noqa: DTZ005
+    )
+    for _ in range(2):
+        audit.keep(store, Batch("audit_log", rows, "audit", "audit", "1"))
+
+    assert audit.verified(store).entries == 1

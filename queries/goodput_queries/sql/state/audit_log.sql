@@ -7,5 +7,7 @@ create table state.audit_log (
     who varchar not null,               -- the name of the sign-in; on a terminal the user; '': nobody signed in
     action varchar not null,
     subject varchar,                    -- what it was done to
-    from_address varchar                -- null: a command on the machine of the database
+    from_address varchar,               -- null: a command on the machine of the database
+    entry_number bigint,                -- from 1 on, without a gap; null: written before entries were a chain
+    digest varchar                      -- SHA-256 of the entry and of the digest before (goodput_queries/audit.py)
 );
