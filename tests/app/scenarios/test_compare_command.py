@@ -74,8 +74,7 @@ def test_two_time_ranges_are_compared_by_workload(database):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "escaped"),
-    [("html", "&lt;b&gt;|x\\x1b[31m"), ("md", r"\<b\>\|x\\x1b\[31m")],
+    ("suffix", "escaped"), [("html", "&lt;b&gt;|x\\x1b[31m"), ("md", r"\<b\>\|x\\x1b\[31m")]
 )
 def test_a_report_is_written_in_the_format_of_its_name(database, tmp_path, suffix, escaped):
     """Names of jobs are not ours: nothing in them is markup."""

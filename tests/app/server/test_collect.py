@@ -190,11 +190,7 @@ def test_a_wrong_live_source_is_a_stated_failure(tmp_path, command):
 
 @pytest.mark.parametrize(
     ("command", "collected"),
-    [
-        (("serve",), ["job-events"]),
-        (("serve", "--no-collect"), []),
-        (("demo",), []),
-    ],
+    [(("serve",), ["job-events"]), (("serve", "--no-collect"), []), (("demo",), [])],
     ids=" ".join,
 )
 def test_a_server_collects_what_the_settings_name_and_a_demo_nothing(

@@ -43,11 +43,7 @@ def test_an_empty_ledger_is_an_empty_bar():
 
 @pytest.mark.parametrize(
     ("first", "changes", "begin", "end", "levels"),
-    [
-        (100, [20, -30], 75, 120, [100, 120]),
-        (10, [90], 0, 100, [10]),
-        (5, [], 0, 5, []),
-    ],
+    [(100, [20, -30], 75, 120, [100, 120]), (10, [90], 0, 100, [10]), (5, [], 0, 5, [])],
 )
 def test_the_axis_of_a_waterfall_shows_small_changes(first, changes, begin, end, levels):
     assert bars.axis(first, changes) == (begin, end, levels)
