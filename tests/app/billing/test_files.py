@@ -12,7 +12,7 @@ import pytest
 
 from goodput_billing.render import files
 from goodput_billing.statement.amounts.charges import Policy
-from goodput_queries.errors import GoodputError, StoreError
+from goodput_queries.errors import GoodputError
 
 PROPORTIONAL = Policy("proportional", credits_infra_failures=True)
 
@@ -144,13 +144,6 @@ def test_a_statement_of_many_lines_and_accounts_fits_its_page_and_pdf(make, line
         assert 1 < len(document) < 10
 
 
-def test_a_folder_that_cannot_be_written_is_reported(statement, tmp_path):
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(StoreError, match="the statement cannot be written"):
-        files.write(statement, tmp_path / "file", ["csv"])
-
-
 def test_without_the_library_of_pdfs_that_is_reported_and_the_other_files_are_there(
     statement, tmp_path, monkeypatch
 ):
@@ -162,21 +155,6 @@ def test_without_the_library_of_pdfs_that_is_reported_and_the_other_files_are_th
 
     assert [path.suffix for path in tmp_path.iterdir()] == [".csv"]
     assert len(files.write(statement, tmp_path, ["html", "focus"])) == 2
-
-
-def test_a_failure_leaves_the_file_that_was_there(statement, tmp_path, monkeypatch):
-    (path,) = files.write(statement, tmp_path, ["csv"])
-    before = path.read_bytes()
-
-    def full(_handle):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files.atomic.os, "fsync", full)
-    with pytest.raises(StoreError, match="No space left"):
-        files.write(statement, tmp_path, ["csv"])
-
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_name_that_turns_the_direction_of_writing_is_spelt_out(make, lines, tmp_path):

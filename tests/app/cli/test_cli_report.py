@@ -1,4 +1,4 @@
-"""`goodput report`: files for a day, and the messages printed with them."""
+"""`goodput report`: files for a day with their messages, and the page Report as Markdown."""
 
 import contextlib
 import json
@@ -12,7 +12,9 @@ import polars as pl
 import pytest
 from tests.app.command_line import run
 from tests.app.cost_page import PRICED, cost_file
+from tests.app.opened_page import HOSTILE
 
+from goodput_app.cli.weekly import WORDS
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
@@ -152,3 +154,48 @@ def test_a_dispute_is_accepted_with_a_credit_and_listed():
     assert rows["dispute"]["status"] == "accepted"
     assert (rows["credit"]["status"], rows["credit"]["amount"]) == ("not booked yet", 12.5)
     assert {row["made_by"] for row in rows.values()} >= {"ann"}
+
+
+@pytest.fixture
+def weekly(two_weeks_file, tmp_path):
+    """Give what prints the report of the two weeks."""
+    path = str(shutil.copyfile(two_weeks_file, tmp_path / "weeks.duckdb"))
+    return lambda *options: run("report", "weekly", "--db", path, *options)
+
+
+def test_it_prints_the_last_whole_week_with_its_change(weekly):
+    said = weekly().output.replace("\\", "")
+
+    assert said.startswith("# Week of 2027-01-25 to 2027-01-31\n")
+    assert "25.0 %**, \N{MINUS SIGN}75.0 points against the same hours of the week before" in said
+    assert "| Wasted in this week | $960.00 |" in said
+    assert "| nlp | $336.00 | +$336.00 | Failures |" in said
+    assert "- Budget of nlp: $1,344.00 of $900.00" in said
+
+
+def test_a_week_that_goes_on_says_how_far_its_data_reach(weekly):
+    said = weekly("--date", "2027-02-03", "--team", "nlp")
+
+    assert said.output.startswith("# Week of 2027-02-01 to 2027-02-07, data to 2027-02-01 06:00")
+
+
+def test_a_week_without_data_is_refused_with_what_there_is(weekly):
+    result = weekly("--date", "2026-06-01")
+
+    assert result.exit_code == 1
+    assert "no data in the week of 2026-06-01: they go from 2027-01-15 08:00 UTC" in result.output
+
+
+def test_options_of_a_statement_are_refused_before_weekly():
+    result = run("report", "--date", "2027-01-20", "weekly")
+
+    assert result.exit_code == 2
+    assert "options of `weekly` stand behind it" in result.output
+
+
+def test_names_are_shown_literally():
+    shown = WORDS.literal(f"{HOSTILE}\x1b[31m")
+
+    assert "\\<script\\>" in shown
+    assert "a/b\\|c" in shown
+    assert "\x1b" not in shown

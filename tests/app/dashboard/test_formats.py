@@ -1,4 +1,4 @@
-"""How numbers are written: units, separators, and what is not known."""
+"""How numbers, times and names are written, and what is not known."""
 
 import math
 import re
@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard.browser_title import browser_title
+from goodput_app.dashboard.components.runs import run_parts
 from goodput_app.text import units
 
 
@@ -105,3 +107,31 @@ def test_markdown_gets_nothing_that_a_page_looks_for_in_the_finished_text(text):
 def test_markdown_gets_an_ordinary_name_as_it_is():
     for name in ("ann@node-3", "train--v2", "llama/70b", "9:30", "www2"):
         assert theme.WORD_JOINER not in theme.markdown_text(name)
+
+
+@pytest.mark.parametrize(
+    ("page", "params", "title"),
+    [
+        ("Overview", {}, "Overview · Goodput"),
+        ("Run", {"run": "lab/main"}, "Run main · Goodput"),
+        ("Nodes", {"node": "h100-17"}, "Nodes h100-17 · Goodput"),
+        ("Nodes", {}, "Nodes · Goodput"),
+        ("Fleet", {"node": "h100-17"}, "Fleet · Goodput"),  # a filter, not what the page is of
+        ("Run", {"run": "lab/" + "x" * 80}, f"Run {'x' * 60} · Goodput"),
+        ("Run", {"run": "lab/a\x1b\n\u202eb"}, "Run ab · Goodput"),
+    ],
+)
+def test_the_title_of_a_page(page, params, title):
+    assert browser_title(page, params) == title
+
+
+@pytest.mark.parametrize(
+    ("run_id", "job_name", "expected"),
+    [
+        ("1037", "thermal-throttle-d3", ("thermal-throttle-d3", "1037")),
+        ("1037", None, ("1037", None)),
+        ("llm-pretrain", "sweep", ("llm-pretrain", "sweep")),
+    ],
+)
+def test_a_name_comes_before_a_number(run_id, job_name, expected):
+    assert run_parts.names({"run_id": run_id, "job_name": job_name}) == expected

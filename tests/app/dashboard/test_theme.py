@@ -1,15 +1,18 @@
-"""Colours: every category has one, families can be distinguished, both themes can be read."""
+"""Colours: families and severities can be distinguished, both themes can be read."""
 
 import csv
 import itertools
+import re
 from importlib.resources import files
 
 import numpy as np
+import polars as pl
 import pytest
 from streamlit.elements.lib import streamlit_plotly_theme
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import severities, theme
 from goodput_app.server import streamlit_theme
+from goodput_queries.catalog.rules import SEVERITIES
 
 REFERENCE = files("goodput_queries").joinpath("sql", "reference")
 CATEGORIES = list(
@@ -121,3 +124,37 @@ def _lab(paint, deficiency):
     v = XYZ_OF_RGB @ linear
     x, y, z = np.where(v > 0.008856, np.cbrt(v), 7.787 * v + 16 / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+PAGES = ("#ffffff", "#0e1117")  # light, dark
+
+
+def test_each_severity_has_a_look_of_its_own():
+    assert tuple(severities.LOOKS) == SEVERITIES
+    for part in ("icon", "glyph", "line"):
+        assert len({getattr(look, part) for look in severities.LOOKS.values()}) == 3
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_the_badge_has_mark_and_word_and_can_be_read(severity):
+    look = severities.LOOKS[severity]
+    html = severities.badge_html(severity)
+
+    assert theme.contrast(look.ink, look.paper) >= 4.5
+    assert int(re.search(r"font-size: (\d+)px", html)[1]) >= 13
+    assert html.endswith(f"{look.glyph}</span> {severity}</span>")
+    assert "<svg" not in html, "the filter of the page takes it away"
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_the_badge_stands_out_from_its_page(severity, page):
+    look = severities.LOOKS[severity]
+
+    assert max(theme.contrast(paint, page) for paint in (look.line, look.paper)) >= 3
+
+
+def test_a_table_has_mark_and_word():
+    frame = severities.marked(pl.DataFrame({"severity": ["note", "page"]}))
+
+    assert frame["mark"].to_list() == ["\u25cb note", "\u2b23 page"]

@@ -1,8 +1,12 @@
-"""Sending again: what is worth it, how often, and to whom."""
+"""When something is sent: at a time of day, and again where that is worth it."""
+
+from datetime import UTC, datetime, time
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from goodput_messages.retries import PAUSE_MAX_S, PAUSES_S, NotSentError, send_with_retry
+from goodput_messages.schedule import last_time, next_time
 from goodput_queries.errors import GoodputError
 
 
@@ -57,3 +61,27 @@ def test_the_end_of_the_server_ends_the_waiting():
 
     assert (sent.attempts, len(pauses)) == (1, 1)
     assert sent.error is not None
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("now", "at", "last", "following"),
+    [
+        ("2026-11-20T06:00", "07:00", "2026-11-20T06:00", "2026-11-21T06:00"),
+        ("2026-11-20T05:59", "07:00", "2026-11-19T06:00", "2026-11-20T06:00"),
+        # the clocks skip 02:30 on 29 March: an hour later, once
+        ("2026-03-29T12:00", "02:30", "2026-03-29T01:30", "2026-03-30T00:30"),
+        # they show 02:30 twice on 25 October: the first, once
+        ("2026-10-25T00:30", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
+        ("2026-10-25T01:45", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
+    ],
+)
+def test_a_time_of_day_comes_once_a_day_whatever_the_clocks_do(now, at, last, following):
+    moment = datetime.fromisoformat(now).replace(tzinfo=UTC)
+    clock = time.fromisoformat(at)
+
+    found = last_time(clock, BERLIN, moment), next_time(clock, BERLIN, moment)
+
+    assert [one.strftime("%Y-%m-%dT%H:%M") for one in found] == [last, following]

@@ -1,4 +1,4 @@
-"""The dashboard below a path of its proxy: the same pages, files and calls as at the root."""
+"""The page around the dashboard, and all of it below a path of its proxy: as at the root."""
 
 import re
 import shutil
@@ -9,7 +9,8 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import HTMLResponse, JSONResponse
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from tests.app.access.test_access_settings import OIDC
 from tests.app.asgi import ask
@@ -202,3 +203,48 @@ def test_a_served_dashboard_answers_below_a_path_of_nginx(dashboard):
         upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", **key}
         with browser.stream("GET", f"{dashboard}/_stcore/stream", headers=upgrade) as stream:
             assert stream.status_code == 101
+
+
+LONG_PAGE = f'<html><head><title>x</title></head><div id="root">{"x" * 1000}</div></html>'
+STATEMENT = LONG_PAGE.replace("root", "statement")
+PACKED = {"Accept": "text/html,*/*;q=0.8", "Accept-Encoding": "gzip"}
+
+
+def answered(path, headers, base_path=""):
+    """Ask an application with a page, a missing one and a text, which packs its answers."""
+    routes = [
+        Route("/findings", lambda _: HTMLResponse(LONG_PAGE, headers={"ETag": "1"})),
+        Route("/old/deep/fin dings", lambda _: HTMLResponse(LONG_PAGE)),
+        Route("/media/a.html", lambda _: HTMLResponse(STATEMENT)),
+        Route("/missing", lambda _: HTMLResponse(LONG_PAGE, status_code=404)),
+        Route("/metrics", lambda _: PlainTextResponse(LONG_PAGE)),
+    ]
+    packs = Middleware(GZipMiddleware, minimum_size=10)
+    app = Starlette(routes=routes, middleware=[Middleware(IndexPage, base_path), packs])
+    return ask(app, path, headers=headers)
+
+
+def test_a_page_says_where_its_server_is_before_any_other_script():
+    answer = answered("/findings", PACKED)
+    assert answer.text == LONG_PAGE.replace("<head>", f"<head>{SCRIPT.decode()}")
+    assert "etag" not in answer.headers  # it is of the page without the script
+
+
+def test_a_deeper_address_leads_to_the_page_of_its_last_part():
+    answer = answered("/old/deep/fin%20dings", PACKED)
+    assert (answer.status_code, answer.headers["location"]) == (307, "../../fin%20dings")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("/media/a.html", STATEMENT), ("/missing", LONG_PAGE), ("/metrics", LONG_PAGE)],
+)
+def test_what_is_no_page_stays_as_it_is(path, text):
+    assert answered(path, PACKED).text == text
+
+
+def test_what_no_browser_opens_stays_as_it_is():
+    answer = answered("/findings", {"Accept": "*/*", "Accept-Encoding": "gzip"})
+    assert answer.text == LONG_PAGE
+    assert answer.headers["etag"] == "1"
+    assert answer.headers["content-encoding"] == "gzip"

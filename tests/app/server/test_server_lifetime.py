@@ -1,5 +1,6 @@
-"""From the first port a server tries to its end: what stays, who waits, who is informed."""
+"""From the address and port of a server to its end: what stays, who waits, who is informed."""
 
+import asyncio
 import contextlib
 import json
 import shutil
@@ -11,12 +12,17 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import uvicorn
 from tests.app.command_line import run
 from tests.app.served import PATIENCE_S, goodput, rows_of, serving
 
+from goodput_app.cli import serve
+from goodput_app.cli.serve import refuse_strangers
 from goodput_app.process.store import current_store
 from goodput_app.server import asgi as server_module
+from goodput_app.server import http_server
 from goodput_app.server import listen as listen_module
+from goodput_app.server.http_server import HttpServer
 from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.remote import RemoteStore, note_path
@@ -150,3 +156,87 @@ def test_pages_outside_of_the_server_open_the_named_database(tmp_path, monkeypat
     with contextlib.closing(current_store()) as opened:
         assert current_store() is opened
     assert (tmp_path / "fleet.duckdb").exists()
+
+
+def start(*statuses):
+    """Start a server whose health has these statuses in turn; return how often it was asked."""
+    asked, ready = [], []
+
+    async def app(_scope, _receive, send):
+        status = statuses[min(len(asked), len(statuses) - 1)]
+        asked.append(status)
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b"busy"})
+
+    async def run():
+        with contextlib.closing(socket.socket()) as listening:
+            listening.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}/healthz"
+            config = uvicorn.Config(app, lifespan="off", log_level="error")
+
+            def answered():
+                ready.append(True)
+                server.should_exit = True
+
+            server = HttpServer(config, on_answer=answered, health_url=url)
+            await server.serve(sockets=[listening])
+
+    asyncio.run(run())
+    return len(asked), ready
+
+
+def test_a_database_that_is_busy_at_the_start_delays_it():
+    assert start(503, 503, 200) == (3, [True])
+
+
+def test_a_database_that_does_not_answer_ends_it_with_a_sentence(monkeypatch):
+    monkeypatch.setattr(http_server, "START_S", 0.1)
+
+    with pytest.raises(
+        GoodputError, match=r"/healthz answers 503 \(busy\); the log above says why"
+    ):
+        start(503)
+
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104 -- refused, not bound to
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.0.0.2"])
+def test_a_loopback_address_needs_no_word(address, capsys):
+    refuse_strangers(address, is_insecure=False)
+
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("address", [EVERYWHERE, "::", "10.0.0.1", "gateway", "192.168.1.2"])
+def test_an_address_that_others_reach_is_refused_or_warned_of(address, capsys):
+    with pytest.raises(GoodputError, match="nobody signs in"):
+        refuse_strangers(address, is_insecure=False)
+
+    refuse_strangers(address, is_insecure=True)
+    assert "Warning: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["serve", "demo"])
+def test_nothing_is_served_or_made_before_the_address_is_allowed(tmp_path, monkeypatch, command):
+    served = []
+    monkeypatch.setattr(serve, "serve_at", lambda *_: served.append("yes"))
+    monkeypatch.chdir(tmp_path)
+    where = ("--dir", str(tmp_path / "demo")) if command == "demo" else ("--db", "a.duckdb")
+
+    found = run(command, "--address", EVERYWHERE, *where)
+
+    assert found.exit_code == 1
+    assert "add --insecure" in found.stderr
+    assert served == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_site_may_allow_the_address_in_its_settings(tmp_path, monkeypatch):
+    served = []
+    monkeypatch.setattr(serve, "serve_at", lambda *_: served.append("yes"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "goodput.toml").write_text('[serve]\naddress = "0.0.0.0"\ninsecure = true\n')
+
+    assert run("serve", "--no-collect").exit_code == 0
+    assert served == ["yes"]

@@ -1,4 +1,4 @@
-"""The glossary: one definition for each label, the same on the screens and in docs/glossary.md."""
+"""The glossary and the page of rules: one definition for each label, and docs of these."""
 
 import ast
 import tomllib
@@ -9,6 +9,7 @@ import pytest
 
 from goodput_app.dashboard import table_columns, theme
 from goodput_app.dashboard.components import tables
+from goodput_app.finding_rules import page
 from goodput_app.text import glossary
 from goodput_billing.statement.amounts.charges import DEFINITION_VERSION
 from goodput_queries.catalog.find import catalogue
@@ -84,3 +85,10 @@ def test_the_header_of_a_column_explains_itself_by_the_glossary():
 
     assert config["ettr_percent"]["help"] == glossary.hover("ETTR")
     assert config["node"]["help"] is None
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "findings.md"
+
+
+def test_the_page_is_up_to_date():
+    assert DOCS.read_text("utf-8") == page()

@@ -52,17 +52,6 @@ def test_a_closed_day_is_filed_mailed_posted_and_noted(closed, lines, plan, post
     ]  # fmt: skip
 
 
-def test_what_was_delivered_is_not_delivered_again(closed, plan, post, hook):
-    send_statement(closed, plan)
-    before = {path: path.stat().st_mtime_ns for path in plan.folder.iterdir()}
-
-    outcome = send_statement(closed, plan)
-
-    assert (outcome.done, outcome.errors) == ((), ())
-    assert (len(post.mails), len(hook.posts)) == (1, 1)
-    assert {path: path.stat().st_mtime_ns for path in plan.folder.iterdir()} == before
-
-
 def test_a_channel_that_fails_stops_no_other_and_alone_is_tried_again(
     closed, plan, post, hook, clock
 ):
@@ -131,16 +120,6 @@ def test_a_correction_is_delivered_and_names_what_it_corrects(closed, corrected,
     assert all(one.delivered_at is not None for one in entry.latest)
 
 
-def test_an_open_day_is_not_delivered(make, lines, plan, post):
-    outcome = send_statement(make(lines, Policy("none", False, {})), plan)
-
-    assert outcome.entry is None
-    assert outcome.status.startswith("Open: figures may still change.")
-    assert not outcome.is_settled
-    assert not plan.folder.exists()
-    assert post.mails == []
-
-
 def test_where_provisional_days_go_out_they_do_so_once_and_then_closed(
     make, lines, closed, plan, post
 ):
@@ -202,28 +181,6 @@ def test_a_damaged_index_lets_nothing_go_out(closed, plan, post):
     assert len(post.mails) == 1
 
 
-def test_a_file_that_somebody_removed_is_made_again_and_not_mailed(closed, plan, post):
-    send_statement(closed, plan)
-    path = plan.folder / "statement-2026-11-19.csv"
-    content = path.read_bytes()
-    path.unlink()
-
-    send_statement(closed, plan)
-
-    assert path.read_bytes() == content
-    assert len(post.mails) == 1
-
-
-def test_a_format_that_is_added_later_is_made_and_not_mailed(closed, plan, post):
-    send_statement(closed, plan)
-    plan = replace(plan, report=change(plan.report, formats=("csv", "parquet")))
-
-    outcome = send_statement(closed, plan)
-
-    assert outcome.entry.files == ("statement-2026-11-19.csv", "statement-2026-11-19.parquet")
-    assert len(post.mails) == 1
-
-
 def test_files_that_are_too_large_are_named_instead_of_attached(closed, plan, post):
     mail = change(plan.report.mail, attach_max_mb=0)
 
@@ -255,3 +212,23 @@ def test_a_channel_that_is_new_in_the_settings_gets_past_days_only_where_asked_f
     send_statement(closed, replace(plan, is_asked=True))
 
     assert (before, len(hook.posts), len(post.mails)) == (0, 1, 1)
+
+
+def test_files_that_somebody_removed_and_formats_of_later_are_made_and_nothing_goes_out_again(
+    closed, plan, post, hook
+):
+    send_statement(closed, plan)
+    before = {path: path.stat().st_mtime_ns for path in plan.folder.iterdir()}
+    again = send_statement(closed, plan)
+    assert (again.done, again.errors) == ((), ())
+    assert {path: path.stat().st_mtime_ns for path in plan.folder.iterdir()} == before
+
+    path = plan.folder / "statement-2026-11-19.csv"
+    content = path.read_bytes()
+    path.unlink()
+    more = replace(plan, report=change(plan.report, formats=("csv", "parquet")))
+    outcome = send_statement(closed, more)
+
+    assert path.read_bytes() == content
+    assert outcome.entry.files == ("statement-2026-11-19.csv", "statement-2026-11-19.parquet")
+    assert (len(post.mails), len(hook.posts)) == (1, 1)
