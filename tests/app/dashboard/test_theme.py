@@ -56,26 +56,9 @@ def test_every_category_has_a_place_in_the_order():
     assert sorted({row["category"] for row in CATEGORIES} | groups) == sorted(theme.ORDER)
 
 
-def test_a_category_is_painted_in_the_colour_of_its_meaning():
-    for row in CATEGORIES:
-        family = theme.STYLES[row["colour"]].family
-        if row["kind"] == "unsettled":
-            assert family == "unsettled"
-        elif row["group"] == "free":
-            assert family in {"free", "unsettled"}
-        elif row["blame"] == "fault":
-            assert family == "failed"
-        elif row["blame"] == "use":
-            assert family == "productive"
-
-
 def test_not_settled_and_throttled_are_hatched():
     of = ("unsettled", "throttled")
     assert all(look.hatch for look in theme.STYLES.values() if look.family in of)
-
-
-def test_a_colour_that_is_not_ours_is_unknown():
-    assert theme.style("no such key") == theme.style(None) == theme.STYLES["unknown"]
 
 
 @pytest.mark.parametrize("deficiency", [None, *DEFICIENCIES])

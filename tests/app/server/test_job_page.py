@@ -1,6 +1,5 @@
 """`/run/JOB`: the report of a job as text and as a page, with the rights of who asks."""
 
-import contextlib
 from urllib.parse import quote
 
 import pytest
@@ -17,13 +16,6 @@ def report(store, job, token=ALL, accept="text/plain", **params):
     """Return the answer to a program that asks for a job."""
     headers = {"Authorization": f"Bearer {token}", "Accept": accept}
     return ask(behind_tokens(job_route(store, URL)), f"/run/{job}", headers=headers, params=params)
-
-
-@pytest.fixture(scope="module")
-def teams(two_teams, new_store):
-    """Give two teams, and teams, users and runs with hostile names."""
-    with contextlib.closing(new_store(copy_of=two_teams)) as store:
-        yield store
 
 
 def test_the_report_of_a_job_is_a_paragraph(recorded):

@@ -19,6 +19,7 @@ import polars as pl
 import pytest
 from tests.app.receivers import free_port, pages
 from tests.app.served import GOODPUT
+from tests.app.server import drill_site
 from tests.app.server.drill_site import (
     GPUS_PER_NODE,
     NODES,
@@ -27,9 +28,6 @@ from tests.app.server.drill_site import (
     Exporters,
     Job,
     Site,
-    configure,
-    down,
-    uuid,
 )
 from tests.ingest.sources.prometheus.conftest import RealPrometheus
 from tests.until import until
@@ -44,7 +42,6 @@ from goodput_queries.evidence.plausible import utc_now
 
 HOLE_STEPS, DOWN_STEPS = 12, 8  # how long Prometheus, and the server, are away
 SILENT = range(4, 7)  # nodes of the job without events
-OF_READINGS = ("busy_unclassified", "idle_held", "unknown")  # categories that readings decide
 SEGMENT = "gpu_uuid, start_ms, end_ms, category, phase, job_run_key, attempt_key"
 
 
@@ -60,7 +57,7 @@ def exporters():
 def prometheus(tmp_path, exporters):
     if shutil.which("prometheus") is None:
         pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
-    configure(tmp_path, exporters.address)
+    drill_site.configure(tmp_path, exporters.address)
     found = RealPrometheus(tmp_path, free_port())
     try:
         found.start()
@@ -162,51 +159,6 @@ def pieces(store, start_ms, end_ms):
     )
 
 
-def by_category(frame, job):
-    """Return the GPU-milliseconds of a job's categories."""
-    of_job = pl.col("job_run_key").str.contains(job) if job else pl.col("job_run_key").is_null()
-    spent = (pl.col("end_ms") - pl.col("start_ms")).sum()
-    return dict(frame.filter(of_job).group_by("category").agg(spent).iter_rows())
-
-
-def of_events(frame, job):
-    """Return the GPU-milliseconds of a job's categories, as one those that readings decide."""
-    category = (
-        pl.when(pl.col("category").is_in(OF_READINGS))
-        .then(pl.lit("by readings"))
-        .otherwise("category")
-    )
-    return by_category(frame.with_columns(category=category), job)
-
-
-def unseen(store, nodes):
-    """Return from when to when no reading covers the GPUs of these nodes, by the rule.
-
-    A reading covers back to the one before, at most 2.5 sampling intervals.
-    """
-    found = store.read(
-        """with holes as (
-            select gpu_uuid, epoch_ms(ts) as start_ms,
-                lead(epoch_ms(ts)) over (partition by gpu_uuid order by ts) as next_ms
-            from raw.gpu_samples qualify next_ms - start_ms > 3000
-        )
-        select gpu_uuid, start_ms, next_ms - floor(2.5 * interval_ms)::bigint as end_ms
-        from holes
-        inner join state.reading_series using (gpu_uuid)
-        inner join intermediate.int_sample_intervals as intervals using (series)
-        where intervals.hour_ms = next_ms // 3600000 * 3600000"""
-    )
-    ours = [uuid(node, gpu) for node in nodes for gpu in range(GPUS_PER_NODE)]
-    return found.filter(pl.col("gpu_uuid").is_in(ours))
-
-
-def within(frame, hole):
-    """Return what readings decided of the training job in pauses inside the hole of its gang."""
-    start_ms, end_ms = hole["start_ms"].max(), hole["end_ms"].min()
-    inside = (pl.col("start_ms") > start_ms) & (pl.col("end_ms") < end_ms)
-    return by_category(frame.filter(inside & pl.col("category").is_in(OF_READINGS)), "9001")
-
-
 @pytest.mark.slow
 @pytest.mark.machine
 def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_killed(
@@ -236,7 +188,7 @@ def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_kille
 
     exporters.is_over = True
     job.is_over.set()
-    until(lambda: down(prometheus) == NODES, "the last scrape is over")
+    until(lambda: drill_site.down(prometheus) == NODES, "the last scrape is over")
     over = utc_now()
     for name in ("prometheus", "job-events"):
         until(lambda name=name: site.has_collected(name, over), "all is collected")
@@ -252,20 +204,3 @@ def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_kille
         ends = segments(late).select(pl.col("start_ms").min(), pl.col("end_ms").max()).row(0)
         for window in ((ends[0], hole[0]), (hole[1], ends[1])):
             assert pieces(disturbed, *window).rows() == pieces(late, *window).rows()
-
-        with_trouble, without = pieces(disturbed, *hole), pieces(late, *hole)
-        # its own events; the pauses that they do not explain have no reading in the hole
-        assert of_events(with_trouble, "9001") == of_events(without, "9001")
-        assert by_category(with_trouble, None) == by_category(without, None)
-        pauses = within(without, unseen(disturbed, TRAINING))
-        assert set(pauses) == {"busy_unclassified"}
-        assert within(with_trouble, unseen(disturbed, TRAINING)) == {
-            "unknown": pauses["busy_unclassified"]
-        }
-        silent = by_category(without, "9002")
-        hole_ms = unseen(disturbed, SILENT).select((pl.col("end_ms") - pl.col("start_ms")).sum())
-        assert set(silent) == {"busy_unclassified"}
-        assert by_category(with_trouble, "9002") == {
-            "unknown": hole_ms.item(),
-            "busy_unclassified": silent["busy_unclassified"] - hole_ms.item(),
-        }

@@ -58,10 +58,7 @@ def test_a_port_is_the_usual_one_unless_it_is_named(security, port):
         ('[report]\nformats = ["xls"]', "'report.formats' is 'xls', expected one of csv"),
         ("[report]\nformats = []", "'report.formats' is empty"),
         ('[report]\nformats = ["csv", "csv"]', "names something twice"),
-        ("[report]\nformats = [1]", "expected a list of texts in quotes"),
         ('[report]\nfiles_url = "javascript:alert(1)"', "'report.files_url' is not a URL"),
-        ('[report]\nmail = "me@lab.example"', "write it as [report.mail]"),
-        ('[report.mail]\nsender = "a@b"\nto = ["c@d"]', "'report.mail.host' is ''"),
         (f'[report.mail]\n{MAIL.replace("mx", "mx/x")}', "'report.mail.host' is 'mx/x'"),
         ('[report.mail]\nhost = "mx"\nsender = "a@b"\nto = []', "'report.mail.to' names nobody"),
         (
@@ -88,7 +85,6 @@ def test_a_port_is_the_usual_one_unless_it_is_named(security, port):
         ),
         ("[report.webhook]", "needs one of url, url_env and url_file"),
         (f'[report.webhook]\n{HOOK}url_env = "U"', "and no second of them"),
-        (f'[report.webhook]\n{HOOK}secret = "geheim"', "would be a secret in a settings file"),
         (
             f'[report.webhook]\n{HOOK}secret_env = "A"\nsecret_file = "b"',
             "needs one of secret_env and secret_file",

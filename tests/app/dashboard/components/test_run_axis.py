@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
-from tests.queries.conftest import Evidence
 from tests.recorded_session import extent_ms
 
 from goodput_app.dashboard.components.runs import run_axis as components
@@ -48,15 +47,13 @@ def test_of_a_long_window_the_roll_up_is_read(capture, scope):
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(made):
     """Give an hour with a run that waited a minute and says nothing."""
-    made = Evidence(new_store())
     made.node("a", 1)
     made.job("silent", 100, 200, ["a"], 1, submit=40)
     made.watched(3_600)
     made.store.build()
-    yield made.store
-    made.store.close()
+    return made.store
 
 
 def run_key(store, job):

@@ -1,7 +1,7 @@
 """A run stands beside the latest run of its workload and size that began before it."""
 
 import pytest
-from tests.queries.conftest import Evidence, steps
+from tests.queries.conftest import steps
 
 from goodput_app.dashboard.components.runs import run_before
 from goodput_app.dashboard.data import speed
@@ -10,8 +10,7 @@ from goodput_queries.scope import Scope
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
-    made = Evidence(new_store())
+def world(made):
     for node in ("a", "b"):
         made.node(node, 2)
     for job, start, gpus in [("1", 0, 2), ("2", 200, 2), ("3", 400, 1), ("4", 600, 2)]:
@@ -20,8 +19,7 @@ def world(new_store):
     made.job("5", 100, 150, ["b"], 2, job_name="other")
     made.watched(3_600)
     made.store.build()
-    yield made.store
-    made.store.close()
+    return made.store
 
 
 def key(store, job):

@@ -1,14 +1,13 @@
 """The page of runs shows those of a user and in a state, and a signed-in reader their own."""
 
 import pytest
-from tests.queries.conftest import Evidence, steps
+from tests.queries.conftest import steps
 
 from goodput_app.dashboard.components.runs import run_filters
 
 
 @pytest.fixture(scope="module")
-def runs(new_store):
-    made = Evidence(new_store())
+def runs(made):
     made.node("a", 3)
     for number, (user, state) in enumerate(
         [("ann", "COMPLETED"), ("bob", "FAILED"), ("bob", "COMPLETED")]
@@ -16,8 +15,7 @@ def runs(new_store):
         made.job(f"{number}", 0, 600, ["a"], 1, state, user_name=user)
         made.events(f"{number}", steps(1, 9, 60))
     made.store.build()
-    yield made.store
-    made.store.close()
+    return made.store
 
 
 def shown(app):

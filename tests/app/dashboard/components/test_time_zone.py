@@ -106,9 +106,3 @@ def test_a_figure_in_which_the_clock_changes_keeps_one_offset_and_says_so():
     assert shown.layout.xaxis.title.text == (
         "Europe/Berlin, all at UTC+01:00: its clock changed in this range"
     )
-
-
-def test_a_figure_without_times_and_one_in_utc_stay_as_they_are():
-    bars = go.Figure(go.Bar(x=[1.0], y=["a"], hovertemplate="%{x}"))
-    assert in_zone(bars, BERLIN).to_dict() == bars.to_dict()
-    assert list(in_zone(figure(NOON), "UTC").data[0].x)[1] == NOON

@@ -37,10 +37,6 @@ def test_names_are_shown_as_they_are():
     assert 'onerror="' not in drawn
 
 
-def test_an_empty_ledger_is_an_empty_bar():
-    assert widths(bars.stacked([Part("x", 0, None)], "n")) == []
-
-
 @pytest.mark.parametrize(
     ("first", "changes", "begin", "end", "levels"),
     [(100, [20, -30], 75, 120, [100, 120]), (10, [90], 0, 100, [10]), (5, [], 0, 5, [])],

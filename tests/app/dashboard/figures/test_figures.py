@@ -198,21 +198,17 @@ def gaps(cost):
     )
 
 
-def test_causes_are_ranked_by_money_where_all_has_a_price():
-    drawn = waste.causes(gaps([1.0, 2.0, 0.5]))
-    assert drawn.data[0].y == ("Start-up",)
-    assert drawn.layout.xaxis.title.text == "USD"
-    assert drawn.data[0].text[0] == "3 gaps, 86 % cumulative"
+def test_causes_are_ranked_by_money_where_all_has_a_price_and_else_by_time():
+    by_money, by_time = (waste.causes(gaps([1.0, 2.0, last])) for last in (0.5, None))
+
+    assert by_money.data[0].y == ("Start-up",)
+    assert by_money.layout.xaxis.title.text == "USD"
+    assert by_money.data[0].text[0] == "3 gaps, 86 % cumulative"
     # a narrow screen has no room for the name beside the bar, nor for the amount behind it
-    assert drawn.layout.annotations[0].text == "Start-up: &#36;3.00"
-    assert drawn.layout.yaxis.showticklabels is False
-
-
-def test_causes_are_ranked_by_time_where_a_price_is_missing():
-    drawn = waste.causes(gaps([1.0, 2.0, None]))
-    assert drawn.layout.xaxis.title.text == "idle GPU-min"
-    assert drawn.data[0].x[0] == pytest.approx(10.0)
-    assert "<" not in drawn.data[0].y[0]
+    assert by_money.layout.annotations[0].text == "Start-up: &#36;3.00"
+    assert by_time.layout.xaxis.title.text == "idle GPU-min"
+    assert by_time.data[0].x[0] == pytest.approx(10.0)
+    assert "<" not in by_time.data[0].y[0]
 
 
 def test_classes_of_gaps_begin_where_the_bars_do():

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 from tests.app.opened_page import HOSTILE, links, table
-from tests.queries.conftest import Evidence, at
+from tests.queries.conftest import at
 
 from goodput_app.dashboard.data import energy
 from goodput_queries.scope import Scope
@@ -16,9 +16,8 @@ HOURS = 2
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(made):
     """Give two hours of a node of two GPUs: one has a team with a hostile name, one is free."""
-    made = Evidence(new_store())
     made.load("gpus", [
         {"cluster": "c", "node": "a", "gpu_uuid": f"GPU-{i}", "gpu_index": i, "slurm_index": i,
          "gpu_model": "h100", "power_limit_w": 700.0, "slowdown_temperature_c": 90.0,
@@ -40,8 +39,7 @@ def world(new_store):
          "valid_to_at": at(3600)}
     ])  # fmt: skip
     made.store.build()
-    yield made.store
-    made.store.close()
+    return made.store
 
 
 @pytest.fixture(scope="module")

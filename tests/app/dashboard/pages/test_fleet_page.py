@@ -17,13 +17,12 @@ ROLLED_UP = metrics.Resolution(1_800_000, is_raw=False)
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(made):
     """Give three nodes of two GPUs: two in a rack with a hostile name, one in none.
 
     A job has both GPUs of `a` for half an hour; those of `a` are read, and one of `b` is busy with
     no job. The second GPU of `a` is slowed by heat, and has an Xid 48.
     """
-    made = Evidence(new_store())
     for node in "abc":
         made.node(node, 2)
     made.load("node_racks", [{"cluster": "c", "node": n, "rack": HOSTILE} for n in "ab"])
@@ -41,8 +40,7 @@ def world(new_store):
          "ts_precision": "exact"}
     ])  # fmt: skip
     made.store.build()
-    yield made.store
-    made.store.close()
+    return made.store
 
 
 @pytest.fixture(scope="module")

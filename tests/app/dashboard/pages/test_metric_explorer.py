@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 import streamlit as st
-from tests.queries.conftest import START, Evidence
+from tests.queries.conftest import START
 
 from goodput_app.dashboard.data import other_metrics
 from goodput_app.dashboard.figures import other_metrics as figures
@@ -18,9 +18,8 @@ HOSTILE = "<b>x</b> [y](http://evil) $z$"
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(made):
     """Give two GPUs with a counter that is reset, a gauge, and a metric of nobody's catalogue."""
-    made = Evidence(new_store())
     gpus = ("GPU-a", "GPU-b")
     made.load("gpus", [
         {"cluster": "c", "node": "n", "gpu_uuid": gpu, "gpu_index": i, "valid_from_at": START}
@@ -44,8 +43,7 @@ def world(new_store):
         for gpu in gpus for s in seconds
     ])  # fmt: skip
     made.store.build()
-    yield made.store
-    made.store.close()
+    return made.store
 
 
 @pytest.fixture(autouse=True)

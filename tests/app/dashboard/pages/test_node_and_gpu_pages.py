@@ -4,7 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from tests.app.conftest import PATIENCE_S
 from tests.app.opened_page import HOSTILE, assert_sound, links, texts
-from tests.queries.conftest import START, Evidence, at
+from tests.queries.conftest import START, at
 
 
 @pytest.fixture
@@ -69,16 +69,15 @@ def test_a_gpu_that_is_not_known_is_named_as_text(hit, visit):
     assert "](http" not in texts(app)
 
 
-def test_a_time_range_without_the_gpu_offers_its_last_data(store, visit):
-    evidence = Evidence(store)
+def test_a_time_range_without_the_gpu_offers_its_last_data(evidence, visit):
     evidence.node("a", 1)
     gone = {"gpu_uuid": "c/gone", "valid_from_at": START, "valid_to_at": at(600)}
     evidence.load("gpus", [{"cluster": "c", "node": "b", "gpu_index": 0, **gone}])
     evidence.watched(7200)
-    store.build()
+    evidence.store.build()
     window = {"from": "2027-01-15T08:30:00Z", "to": "2027-01-15T09:00:00Z"}
 
-    app = visit(store, "one_gpu", gpu="c/gone", **window)
+    app = visit(evidence.store, "one_gpu", gpu="c/gone", **window)
 
     assert app.info[0].value.startswith("GPU c/gone has no evidence in ")
     app.button(key="gpu_jump").click().run()

@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 from tests.app.opened_page import HOSTILE, table, texts
 from tests.app.page_elements import sent
-from tests.queries.conftest import Evidence
 from tests.recorded_session import built
 
 from goodput_ingest.run import ingest
@@ -82,17 +81,16 @@ def test_telemetry_alone_is_drawn_and_marked_as_partial(telemetry, visit):
     assert visit(telemetry, "one_gpu", gpu=gpu).get("plotly_chart")
 
 
-def test_the_data_page_says_how_exact_readings_are_and_why_rows_were_rejected(store, visit):
-    made = Evidence(store)
-    made.node("a", 1)
-    made.job("1", 0, 600, ["a"], 1)
-    made.samples("a#0", made.every(-30, 600, 30), lambda second: not 120 < second <= 300)
-    none = store.read("select * from raw.job_events limit 0")
+def test_the_data_page_says_how_exact_readings_are_and_why_rows_were_rejected(evidence, visit):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 600, ["a"], 1)
+    evidence.samples("a#0", evidence.every(-30, 600, 30), lambda second: not 120 < second <= 300)
+    none = evidence.store.read("select * from raw.job_events limit 0")
     rejects = [Reject(line=7, reason="not JSON", content=HOSTILE)]
-    store.load(Batch("job_events", none, "job-events", "x.jsonl", "digest", rejects=rejects))
-    store.build()
+    evidence.store.load(Batch("job_events", none, "job-events", "x.jsonl", "digest", rejects))
+    evidence.store.build()
 
-    app = visit(store, "data_health")
+    app = visit(evidence.store, "data_health")
 
     exact = (
         "readings at least every 30.0 s place 2 changes between active and idle to ± 1.0 GPU-min"

@@ -5,7 +5,6 @@ import streamlit as st
 from tests.app.conftest import opened
 from tests.app.dashboard.pages.test_pages import assert_can_be_downloaded, unexplained
 from tests.app.opened_page import assert_sound
-from tests.queries.conftest import Evidence
 from tests.queries.serving.load import Serving, fleet
 
 from goodput_app.dashboard import theme
@@ -15,11 +14,10 @@ HOSTILE = "<b>moe</b> :red[x]"
 
 
 @pytest.fixture(scope="module")
-def store(new_store):
+def store(made):
     """Give the fleet of the tests of marts, with a tenant of a hostile name."""
-    evidence = Evidence(new_store())
-    fleet(evidence)
-    serving = Serving(evidence)
+    fleet(made)
+    serving = Serving(made)
     engine = serving.engine("pod-0", "llama")
     engine.log({"arrival": 60.0 + n, "ttft": 2.0, "e2e": 4.0, "tenant": HOSTILE} for n in range(9))
     rare = serving.engine("pod-1", "rare")
@@ -28,11 +26,10 @@ def store(new_store):
         for n in range(360)
     )
     xid = {"ts_precision": "exact", "kind": "xid", "code": 74, "gpu_uuid": "c/n1#1"}
-    evidence.load("gpu_events", [{**xid, "cluster": "c", "node": "n1", "ts": evidence.at(1795)}])
+    made.load("gpu_events", [{**xid, "cluster": "c", "node": "n1", "ts": made.at(1795)}])
     serving.load()
-    evidence.build()
-    yield evidence.store
-    evidence.store.close()
+    made.build()
+    return made.store
 
 
 @pytest.fixture(scope="module")

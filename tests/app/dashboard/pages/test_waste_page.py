@@ -2,7 +2,6 @@
 
 import pytest
 from tests.app.opened_page import HOSTILE, table, texts
-from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard.data import marts
 from goodput_app.text import units
@@ -63,38 +62,35 @@ def test_gpus_that_did_nothing_while_their_job_worked_are_reported(
     assert "'xyz' is not a category; all categories are shown." in shown
 
 
-def test_free_time_with_demand_names_the_jobs_that_waited(store, visit):
-    made = Evidence(store)
-    made.node("a", 4, partitions=("p",))
-    made.watched(7_200)
+def test_free_time_with_demand_names_the_jobs_that_waited(evidence, visit):
+    evidence.node("a", 4, partitions=("p",))
+    evidence.watched(7_200)
     asked = {"submit": 0, "gpus_requested": 4, "partition": "p"}
     for job in ("7", "8"):
-        made.job(job, None, None, [], 0, "PENDING", **{**asked, "job_name": HOSTILE})
-    store.build()
+        evidence.job(job, None, None, [], 0, "PENDING", **{**asked, "job_name": HOSTILE})
+    evidence.store.build()
 
-    app = visit(store, "idle_gaps", category="idle_with_demand")
+    app = visit(evidence.store, "idle_gaps", category="idle_with_demand")
 
     assert table(app, "waited_s")["job_id"].to_list() == ["7", "8"]
     assert "2 jobs." in texts(app)
 
 
 @pytest.fixture(scope="module")
-def regular(new_store):
+def regular(made):
     """Give a job of two GPUs with a gap of 40 s in every ten minutes, and one without any."""
-    evidence = Evidence(new_store())
     gaps = [(start, start + 40) for start in range(600, 7000, 600)]
     for node, gpus, job, name in (("a", 2, "1", HOSTILE), ("b", 1, "2", "busy")):
-        evidence.node(node, gpus)
-        evidence.job(job, 0, 7200, [node], gpus, job_name=name)
+        made.node(node, gpus)
+        made.job(job, 0, 7200, [node], gpus, job_name=name)
         for gpu in range(gpus):
-            evidence.samples(
+            made.samples(
                 f"{node}#{gpu}",
-                evidence.every(-10, 7200),
+                made.every(-10, 7200),
                 lambda s, of=gaps if node == "a" else []: not any(b < s <= e for b, e in of),
             )
-    evidence.store.build()
-    yield evidence.store
-    evidence.store.close()
+    made.store.build()
+    return made.store
 
 
 def test_gaps_of_a_job_are_counted_once_for_all_its_gpus_under_its_name(regular, visit):

@@ -164,14 +164,12 @@ def test_rows_and_characters_are_bounded_and_the_cut_is_said(worlds):
     assert (few["tables"][0]["row_count"], few["tables"][0]["is_truncated"]) == (2, True)
 
 
-def test_hostile_names_are_cut_and_tools_say_that_they_are_data(two_teams, new_store):
+def test_hostile_names_are_cut_and_tools_say_that_they_are_data(teams):
     async def descriptions(client):
         return [tool.description for tool in (await client.list_tools()).tools]
 
-    with contextlib.closing(new_store(copy_of=two_teams)) as store:
-        app = site(store)
-        answer = over_http(app, ALL, call("query_mart", mart="attempts", limit=200))
-        said = over_http(app, ALL, descriptions)
+    answer = over_http(site(teams), ALL, call("query_mart", mart="attempts", limit=200))
+    said = over_http(site(teams), ALL, descriptions)
 
     texts = [v for row in answer["tables"][0]["rows"] for v in row.values() if isinstance(v, str)]
     assert max(map(len, texts)) <= CELL_MAX_CHARS

@@ -2,15 +2,13 @@
 
 import pytest
 from tests.app.opened_page import HOSTILE, texts
-from tests.queries.conftest import Evidence
 
 NODES = ("a", "b", "d")
 
 
 @pytest.fixture
-def fleet(store):
+def fleet(evidence):
     """Give three nodes with a job and a snapshot each: one of them differs in both."""
-    evidence = Evidence(store)
     for node in NODES:
         evidence.node(node, 1)
     evidence.watched(7200)
@@ -24,8 +22,8 @@ def fleet(store):
             {"setting": "env:NCCL_IB_DISABLE", "value": str(+is_odd), "belongs_to": "process"},
         ]
         evidence.add("node_settings", *rows, node=node, ts=0, run_id="1")
-    store.build()
-    return store
+    evidence.store.build()
+    return evidence.store
 
 
 def table(app, column):
@@ -58,10 +56,9 @@ def test_a_node_like_the_others_says_how_many_were_compared(fleet, visit):
     assert "No setting differs or is known to cost time; 1 node of 3 compared." in texts(app)
 
 
-def test_without_a_snapshot_there_is_no_table(store, visit):
-    evidence = Evidence(store)
+def test_without_a_snapshot_there_is_no_table(evidence, visit):
     evidence.node("a", 1)
     evidence.watched(7200)
-    store.build()
+    evidence.store.build()
 
-    assert "Configuration" not in texts(visit(store, "nodes_and_one", node="a"))
+    assert "Configuration" not in texts(visit(evidence.store, "nodes_and_one", node="a"))

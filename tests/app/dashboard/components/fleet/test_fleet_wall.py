@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 from tests.app.opened_page import HOSTILE
-from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard.components.fleet import fleet_now, fleet_wall
 from goodput_app.dashboard.components.overview import status
@@ -72,14 +71,13 @@ def test_names_on_the_wall_are_text():
     assert HOSTILE not in drawn
 
 
-def test_overview_and_fleet_are_the_wall_for_who_sees_all(store, visit):
-    made = Evidence(store)
-    made.node("a", 2)
-    made.watched(timedelta(hours=1).total_seconds())
-    store.build()
+def test_overview_and_fleet_are_the_wall_for_who_sees_all(evidence, visit):
+    evidence.node("a", 2)
+    evidence.watched(timedelta(hours=1).total_seconds())
+    evidence.store.build()
 
     for page in ("fleet_overview", "fleet_map"):
-        app = visit(store, page, view="wall")
+        app = visit(evidence.store, page, view="wall")
         (drawn,) = (html.proto.body for html in app.get("html") if "gp-wall" in html.proto.body)
         assert "No page and no ticket is open" in drawn
         assert "2 GPUs" in drawn

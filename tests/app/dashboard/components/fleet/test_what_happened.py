@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
-from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard.components.fleet import what_happened
 from goodput_app.dashboard.components.rows import name_links
@@ -99,15 +98,14 @@ def test_a_name_opens_the_page_of_what_it_names(column, row, page, monkeypatch):
     assert (found and found[0]) == page
 
 
-def test_a_drained_node_is_first_in_the_list_and_says_since_when(store, visit):
-    made = Evidence(store)
+def test_a_drained_node_is_first_in_the_list_and_says_since_when(evidence, visit):
     for node in ("a", "b"):
-        made.node(node, 1)
-        made.samples(f"{node}#0", made.every(0, 600, 30), lambda _second: True)
-    made.state("b", "drained", 300, None)
-    store.build()
+        evidence.node(node, 1)
+        evidence.samples(f"{node}#0", evidence.every(0, 600, 30), lambda _second: True)
+    evidence.state("b", "drained", 300, None)
+    evidence.store.build()
 
-    nodes = visit(store, "nodes_and_one")
+    nodes = visit(evidence.store, "nodes_and_one")
     (frame,) = (f.value for f in nodes.dataframe if "state" in f.value)
     assert frame["node"].to_list() == ["b", "a"]
     assert "drained since" in frame["state"][0]
