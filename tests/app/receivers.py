@@ -183,13 +183,6 @@ def free_port():
 def mail_settings(post, **more):
     """Return settings for a mail server of these tests."""
     return StatementMail(
-        **{
-            "host": "127.0.0.1",
-            "port": post.port,
-            "sender": "Goodput <goodput@lab.example>",
-            "to": ("finance@lab.example",),
-            "security": "none",
-            "timeout_s": 10,
-            **more,
-        }
-    )
+        **{"host": "127.0.0.1", "port": post.port, "sender": "Goodput <goodput@lab.example>",
+           "to": ("finance@lab.example",), "security": "none", "timeout_s": 10, **more},
+    )  # fmt: skip

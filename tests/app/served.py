@@ -66,12 +66,8 @@ def goodput(*arguments, cwd):
     """Run a command of the product in a process of its own."""
     return subprocess.run(
         [*GOODPUT, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-        timeout=PATIENCE_S,
-    )
+        capture_output=True, text=True, check=False, cwd=cwd, timeout=PATIENCE_S,
+    )  # fmt: skip
 
 
 def rows_of(source, count, *, digest="1", rejects=0):

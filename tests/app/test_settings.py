@@ -60,15 +60,13 @@ def test_a_named_file_must_be_there(tmp_path, monkeypatch):
         ("[[objectives]]\ntarget = '1'", "'objectives.target' is not a number."),
         ("[[objectives]]\ntarget = 0.5\nteam = 1", "'objectives.team' is not a text in quotes."),
         ("[[ingest]]", "'ingest' is a section; write it as [ingest]."),
-        (
-            "[report.webhook]\nlink = 1",
-            "there is no setting 'report.webhook.link'; known: report.webhook.url, "
-            "report.webhook.url_env, report.webhook.url_file, report.webhook.token_env, "
-            "report.webhook.token_file, report.webhook.secret_env, report.webhook.secret_file, "
-            "report.webhook.ca_file, report.webhook.timeout_s.",
-        ),
+        ("[report.webhook]\nlink = 1",
+         "there is no setting 'report.webhook.link'; known: report.webhook.url, "
+         "report.webhook.url_env, report.webhook.url_file, report.webhook.token_env, "
+         "report.webhook.token_file, report.webhook.secret_env, report.webhook.secret_file, "
+         "report.webhook.ca_file, report.webhook.timeout_s."),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_key_is_named_with_its_file(refusal, tmp_path, text, sentence):
     assert refusal(text) == f"{tmp_path / 'goodput.toml'}: {sentence}"
 
@@ -81,17 +79,13 @@ OBJECTIVE, OF_SERVING = "[[objectives]]\ntarget = ", "[[serving.objectives]]\n"
     [
         ("db =", "this is not TOML"),
         (f"{OBJECTIVE}60", "'objectives.target' is 60.0, expected a ratio between 0 and 1"),
-        (
-            f"{OBJECTIVE}0.5\nwindow_days = 0",
-            "'objectives.window_days' is 0, expected 1 to 90 days",
-        ),
+        (f"{OBJECTIVE}0.5\nwindow_days = 0",
+         "'objectives.window_days' is 0, expected 1 to 90 days"),
         (f"{OBJECTIVE}0.5\nteam = ''", "'objectives.team' has 0 characters, expected 1 to 80"),
         (f"{OBJECTIVE}0.5\n{OBJECTIVE}0.6", "two objectives are named 'fleet'"),
         (OF_SERVING, "needs 'ttft_s', 'inter_token_s' or 'e2e_s'"),
-        (
-            f"{OF_SERVING}ttft_s = 0.0",
-            "'serving.objectives.ttft_s' is 0.0, expected seconds above 0",
-        ),
+        (f"{OF_SERVING}ttft_s = 0.0",
+         "'serving.objectives.ttft_s' is 0.0, expected seconds above 0"),
         (f"{OF_SERVING}slo = 1", "there is no setting 'serving.objectives.slo'"),
         (f"{OF_SERVING}e2e_s = 1\n{OF_SERVING}ttft_s = 1", "are of model '*'; the first alone"),
         ('statement.idle_policy = "fair"', "expected one of none, proportional, uniform, by_quota"),
@@ -103,12 +97,10 @@ OBJECTIVE, OF_SERVING = "[[objectives]]\ntarget = ", "[[serving.objectives]]\n"
         ("statement.showback = 1", "expected true or false"),
         ("metrics.label_values = 0", "'metrics.label_values' is 0, expected 1 to"),
         ("metrics.settle_h = 999", "'metrics.settle_h' is 999, expected 1 to"),
-        *(
-            (f'ingest.earliest = "{day}"', "a day from 2000-01-01 on")
-            for day in ("yesterday", "1970-01-01", "")
-        ),
+        *((f'ingest.earliest = "{day}"', "a day from 2000-01-01 on")
+          for day in ("yesterday", "1970-01-01", "")),
     ],
-)
+)  # fmt: skip
 def test_a_value_that_makes_no_sense_is_refused(refusal, text, sentence):
     assert sentence in refusal(text)
 

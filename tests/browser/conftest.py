@@ -80,10 +80,9 @@ def browser():
 
 
 @pytest.fixture
-def page(browser, request):
-    """Open a window of its own: in a light scheme, where a test does not ask for both."""
-    scheme = getattr(request, "param", "light")
-    context = browser.new_context(viewport={"width": 1440, "height": 1600}, color_scheme=scheme)
+def page(browser):
+    """Open a window of its own, in a light scheme; both: test_accessibility."""
+    context = browser.new_context(viewport={"width": 1440, "height": 1600}, color_scheme="light")
     opened = context.new_page()
     opened.set_default_timeout(WAIT_MS)
     yield opened

@@ -31,10 +31,8 @@ def why_not():
         return f"no {', '.join(missing)} on this machine"
     tried = subprocess.run(
         ["unshare", "-rn", "ip", "link", "set", "lo", "up"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     return None if tried.returncode == 0 else f"unshare: {tried.stderr.strip()}"
 
 
@@ -46,13 +44,9 @@ def serving_alone(database):
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         path = f"{folder}/relay"
         server = stack.enter_context(
-            subprocess.Popen(
-                ["unshare", "-rn", "sh", "-c", INSIDE, path, goodput, "serve", "--db", database],
-                stdout=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
-        )
+            subprocess.Popen(["unshare", "-rn", "sh", "-c", INSIDE, path, goodput, "serve", "--db",
+                              database], stdout=subprocess.PIPE, text=True, start_new_session=True),
+        )  # fmt: skip
         stack.callback(os.killpg, server.pid, signal.SIGKILL)
         assert server.stdout.readline().strip().endswith(f":{PORT}")
         listen = f"TCP-LISTEN:{port},bind=127.0.0.1,fork,reuseaddr"

@@ -14,13 +14,6 @@ FIRST_SCREEN_PX = 900
 MINUTE = "from=2026-11-20T12:31:00Z&to=2026-11-20T12:32:00Z"
 
 
-def luminance(page, selector, what):
-    """Return how light a colour of an element is, from 0 (black) to 1."""
-    rgb = page.locator(selector).first.evaluate(f"element => getComputedStyle(element).{what}")
-    red, green, blue = (float(part) for part in re.findall(r"[\d.]+", str(rgb))[:3])
-    return (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255
-
-
 def test_first_look_from_what_is_wrong_now_to_its_evidence(page, base_url):
     page.goto(base_url)
     settled(page, "Overview")
@@ -100,19 +93,6 @@ def test_a_time_range_is_kept_in_links_from_page_to_page(page, base_url):
 
     expect(page).to_have_url(re.compile(r"/run\?.*run=lab%2Fmain.*from=2026-11-20T12%3A31"))
     settled(page, "main")
-
-
-@pytest.mark.parametrize("page", ["dark"], indirect=True)
-def test_a_dark_scheme_has_light_text_on_dark_and_in_charts(page, base_url):
-    page.goto(f"{base_url}/run?run=lab/main")
-    settled(page, "main")
-    charts_drawn(page)
-    shoot(page, "run-dark")
-
-    app = '[data-testid="stApp"]'
-    assert luminance(page, app, "backgroundColor") < 0.2
-    assert luminance(page, f"{app} h1", "color") > 0.7
-    assert luminance(page, ".js-plotly-plot .xtick text", "fill") > 0.5
 
 
 def test_the_slash_searches_and_a_result_opens_its_page(page, base_url):

@@ -209,12 +209,6 @@ def test_who_is_no_member_reads_why(site):
     assert f"You are signed in as {STRANGER}, but nothing lets you in." in answer.text
 
 
-def test_health_is_open_and_metrics_need_a_token_where_a_proxy_is_on_this_machine(site):
-    with site.client() as client:
-        assert client.get(f"{site.direct}/healthz").json()["status"] == "ok"
-        assert client.get(f"{site.direct}/metrics").status_code == 403
-
-
 def test_a_person_signs_in_at_the_page_of_a_link_and_out(site, trusting_page):
     page = trusting_page
     page.set_default_timeout(PATIENCE_S * 1000)

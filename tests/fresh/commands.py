@@ -20,16 +20,10 @@ def run(command, *, cwd, env, timeout_s=600, exit_codes=(0,)):
     """Run a command and return what it printed; raises StepFailedError for another exit code."""
     try:
         done = subprocess.run(
-            list(map(str, command)),
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=timeout_s,
+            list(map(str, command)), cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout_s,
             check=False,
-        )
+        )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise StepFailedError(f"{_shown(command)}: no end within {timeout_s} s") from error
     if done.returncode not in exit_codes or any(text in done.stdout for text in COMPLAINTS):

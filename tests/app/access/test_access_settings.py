@@ -43,10 +43,8 @@ def test_a_provider_is_found_below_its_issuer(tmp_path, monkeypatch):
     [
         ('[access]\nsign_in = "ldap"', "'access.sign_in' is 'ldap', expected one of oidc, proxy."),
         ('[access]\nsign_in = "oidc"', "'access.members' is empty, expected [[access.members]]"),
-        (
-            f'[access]\nsign_in = "oidc"\n{MEMBER}',
-            "'access.sign_in' is 'oidc', expected a section [access.oidc].",
-        ),
+        (f'[access]\nsign_in = "oidc"\n{MEMBER}',
+         "'access.sign_in' is 'oidc', expected a section [access.oidc]."),
         (f'[access]\nsign_in = "proxy"\n{MEMBER}', "'access.hosts' is empty, expected the names"),
         ('[access]\nhosts = ["https://a"]', "'access.hosts' has 'https://a', expected names"),
         ("[access]\nsession_h = 0", "'access.session_h' is 0, expected 1 to 720 hours."),
@@ -66,7 +64,7 @@ def test_a_provider_is_found_below_its_issuer(tmp_path, monkeypatch):
         (f"{OIDC}client_secret = 'hunter2'", "no setting 'access.oidc.client_secret'; known: "),
         (f"{OIDC}scopes = ['email']", "'access.oidc.scopes' lacks \"openid\""),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_named(refusal, text, sentence):
     assert sentence in refusal(text)
 
@@ -89,19 +87,15 @@ role = "admin"
     ("name", "groups", "expected"),
     [
         ("ada", [], Identity("ada", frozenset({Role.OPERATOR}), frozenset({"nlp"}))),
-        (
-            "ada",
-            ["vision"],
-            Identity(
-                "ada", frozenset({Role.OPERATOR, Role.VIEWER}), frozenset({"nlp", "cv", "video"})
-            ),
-        ),
+        ("ada", ["vision"],
+         Identity("ada", frozenset({Role.OPERATOR, Role.VIEWER}),
+                  frozenset({"nlp", "cv", "video"}))),
         ("bob", ["vision", "platform"], Identity("bob", frozenset({Role.VIEWER, Role.ADMIN}))),
         ("Ada", [], None),
         ("vision", [], None),
         ("bob", ["ada"], None),
     ],
-)
+)  # fmt: skip
 def test_roles_and_teams_of_all_matching_members_add_up(tmp_path, name, groups, expected):
     assert identity_of(Person(name, frozenset(groups)), access(tmp_path, MEMBERS)) == expected
 

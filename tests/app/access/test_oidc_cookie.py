@@ -23,12 +23,9 @@ HOUR_S = 3600
 def cookie(monkeypatch):
     monkeypatch.setenv("COOKIE_SECRET", SECRET)
     oidc = OidcSettings(
-        issuer="https://id.example.org",
-        client_id="goodput",
-        client_secret_env="CLIENT_SECRET",
-        cookie_secret_env="COOKIE_SECRET",
-        redirect_uri=f"{SITE}/oauth2callback",
-    )
+        issuer="https://id.example.org", client_id="goodput", client_secret_env="CLIENT_SECRET",
+        cookie_secret_env="COOKIE_SECRET", redirect_uri=f"{SITE}/oauth2callback",
+    )  # fmt: skip
     return SignedCookie(oidc, session_h=1)
 
 
@@ -40,12 +37,10 @@ def signed(claims, secret=SECRET):
         return create_signed_value(secret, name, value)
 
     set_cookie_with_chunks(
-        lambda name, value: cookies.__setitem__(name, sign(name, value).decode()),
-        sign,
-        COOKIE,
-        claims,
-        cookie_attr_size=80,
-    )
+        lambda name,
+        value: cookies.__setitem__(name, sign(name, value).decode()),
+        sign, COOKIE, claims, cookie_attr_size=80,
+    )  # fmt: skip
     return cookies
 
 

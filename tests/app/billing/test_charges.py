@@ -53,12 +53,9 @@ free = st.builds(
     st.sampled_from(["H100", "H200"]),
 )  # fmt: skip
 days = st.lists(st.one_of(held, free), max_size=25).map(
-    lambda rows: list(
-        {
-            tuple(map(str, (r["line"], r["team"], r["run_key"], r["gpu_model"]))): r for r in rows
-        }.values()
-    )
-)
+    lambda rows: list({tuple(map(str, (r["line"], r["team"], r["run_key"], r["gpu_model"]))): r
+                       for r in rows}.values()),
+)  # fmt: skip
 quotas = st.dictionaries(
     st.tuples(st.sampled_from(["", "c"]), st.sampled_from(["a", "b", "z"])),
     st.integers(0, 9).map(Decimal), max_size=4,

@@ -33,11 +33,8 @@ def test_of_each_cluster_the_part_of_the_day_counts_that_its_evidence_covers():
     known = evidence(whole=(-5, 30), begins=(6, 30), ends=(-5, 8), within=(6, 8))
 
     assert known.covered_ms(DAY) == {
-        "whole": DAY_MS,
-        "begins": 18 * HOUR_MS,
-        "ends": 8 * HOUR_MS,
-        "within": 2 * HOUR_MS,
-    }
+        "whole": DAY_MS, "begins": 18 * HOUR_MS, "ends": 8 * HOUR_MS, "within": 2 * HOUR_MS,
+    }  # fmt: skip
 
 
 def test_a_cluster_whose_evidence_only_touches_the_day_covers_none_of_it():

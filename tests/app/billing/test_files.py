@@ -45,7 +45,7 @@ def test_csv_and_parquet_have_the_same_rows_that_add_up(statement, tmp_path):
 
 
 def test_a_formula_is_made_text_in_csv_alone(make, lines, tmp_path):
-    """Of every beginning: test_csv_cells."""
+    """Of every beginning: test_cli_output."""
     rows = [{**lines[1], "team": "=1+1", "job_name": "\n=x"}]
 
     comma, parquet = files.write(make(rows, PROPORTIONAL), tmp_path, ["csv", "parquet"])

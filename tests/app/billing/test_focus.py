@@ -36,12 +36,9 @@ NEVER_NULL = set(MANDATORY) - {"ChargeClass", "PricingQuantity", "PricingUnit"}
 POLICY = Policy("proportional", credits_infra_failures=True)
 # rules of focus-validator 1.0.0 that ask for names which no release has: ChargeType, Provider ...
 MISNAMED = {
-    "InvoiceIssuer_Required",
-    "Provider_Required",
-    "Publisher_Required",
-    "ResourceID_Required",
+    "InvoiceIssuer_Required", "Provider_Required", "Publisher_Required", "ResourceID_Required",
     "SkuPriceId_Nullable",
-}
+}  # fmt: skip
 
 
 def rows_of(content):

@@ -104,23 +104,15 @@ def test_a_recognised_file_says_what_it_did_not_give(folder, name, given):
 
 
 UNKNOWN = {
-    "pmon.txt": (
-        "# gpu         pid   type     sm    mem\n# Idx           #    C/G      %      %\n",
-        "this output of nvidia-smi is not read. `nvidia-smi --query-gpu=timestamp,uuid,",
-    ),
-    "trainer_log.jsonl": (
-        '{"current_steps": 5, "total_steps": 100, "loss": 2.3, "epoch": 0.1}\n',
-        "trainer_log.jsonl of LLaMA-Factory is not read",
-    ),
-    "loop.log": (
-        "hello\nstep 12 loss 2.3\n",
-        "line 2 (step 12 loss 2.3) looks like a training step of no known format",
-    ),
-    "bar.log": (
-        " 12%|#   | 12/100 [00:05<00:40,  2.2it/s]\n",
-        "line 1 (12%|#   | 12/100 [00:05<00:40,  2.2it/s]) looks like a training step",
-    ),
-}
+    "pmon.txt": ("# gpu         pid   type     sm    mem\n# Idx           #    C/G      %      %\n",
+                 "this output of nvidia-smi is not read. `nvidia-smi --query-gpu=timestamp,uuid,"),
+    "trainer_log.jsonl": ('{"current_steps": 5, "total_steps": 100, "loss": 2.3, "epoch": 0.1}\n',
+                          "trainer_log.jsonl of LLaMA-Factory is not read"),
+    "loop.log": ("hello\nstep 12 loss 2.3\n",
+                 "line 2 (step 12 loss 2.3) looks like a training step of no known format"),
+    "bar.log": (" 12%|#   | 12/100 [00:05<00:40,  2.2it/s]\n",
+                "line 1 (12%|#   | 12/100 [00:05<00:40,  2.2it/s]) looks like a training step"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "given"), UNKNOWN.items(), ids=UNKNOWN.keys())

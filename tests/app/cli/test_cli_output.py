@@ -139,18 +139,11 @@ def on_a_terminal(frame, width, monkeypatch):
     return [line.rstrip() for line in Text.from_ansi(screen.getvalue()).plain.splitlines()]
 
 
-WIDE = pl.DataFrame(
-    {
-        "run_key": ["lab/a-long-name"],
-        "gpus": [4],
-        "evidence": ["steps " * 12],
-        "user_name": [""],
-        "run_id": ["a-long-name"],
-        "kept_step_ms": [1_600_000],
-        "goodput_of_held_ratio": [0.18],
-        "cost": [None],
-    }
-)
+WIDE = pl.DataFrame({
+    "run_key": ["lab/a-long-name"], "gpus": [4], "evidence": ["steps " * 12], "user_name": [""],
+    "run_id": ["a-long-name"], "kept_step_ms": [1_600_000], "goodput_of_held_ratio": [0.18],
+    "cost": [None],
+})  # fmt: skip
 
 
 def test_a_table_leaves_columns_out_where_a_terminal_is_narrow(monkeypatch):
@@ -178,10 +171,8 @@ def test_nested_values_are_json_in_csv():
     frame = pl.DataFrame({"kinds": [["a", "b"], None], "box": [{"x": 1}, {"x": None}]})
 
     assert output.encoded(frame, "csv").decode().splitlines() == [
-        "kinds,box",
-        '"[""a"", ""b""]","{""x"": 1}"',
-        ',"{""x"": null}"',
-    ]
+        "kinds,box", '"[""a"", ""b""]","{""x"": 1}"', ',"{""x"": null}"',
+    ]  # fmt: skip
 
 
 CELLS = {

@@ -98,14 +98,12 @@ def test_idle_time_without_demand_is_the_last_loss_to_halve(database):
     ("arguments", "words"),
     [
         (["upgrade", "--set", "use_ratio=2"], "Share of GPU time that is useful is 2"),
-        (
-            ["upgrade", "--set", "colour=2"],
-            "'colour' is not a value of upgrade, expected of: old_gpus",
-        ),
+        (["upgrade", "--set", "colour=2"],
+         "'colour' is not a value of upgrade, expected of: old_gpus"),
         (["upgrade", "--set", "new_gpus"], "'new_gpus' is not like new_gpus=50."),
         (["upgrade", "--set", "new_gpus=nan"], "New GPUs is NaN"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_value_is_a_usage_error(database, arguments, words):
     result = asked(database, *arguments)
 

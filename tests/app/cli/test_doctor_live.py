@@ -158,13 +158,10 @@ def test_what_answers_on_this_machine_and_is_not_collected_comes_with_its_lines(
         {"source": "prometheus", "url": "http://127.0.0.1:9"},
     )
 
-    assert rows["reachable dcgm"] == [
-        (
-            "missing",
-            "dcgm answers on this machine and is not collected",
-            f'[[collect]]\nsource = "dcgm"\nurls = ["{exporter}"]',
-        )
-    ]
+    assert rows["reachable dcgm"] == [(
+        "missing", "dcgm answers on this machine and is not collected",
+        f'[[collect]]\nsource = "dcgm"\nurls = ["{exporter}"]',
+    )]  # fmt: skip
     assert "reachable prometheus" not in rows
 
 

@@ -76,13 +76,10 @@ def test_a_statement_writes_the_decimals_of_its_currency():
 
 def test_amounts_without_hundredths_are_billed_whole_and_add_up():
     exact = pl.DataFrame(
-        [
-            dict.fromkeys(("line", "cluster"), "")
-            | {"direct_cost": Decimal("0.40"), "idle_share_cost": Decimal(0)}
-        ]
-        * 5,
+        [dict.fromkeys(("line", "cluster"), "") | {"direct_cost": Decimal("0.40"),
+                                                   "idle_share_cost": Decimal(0)}] * 5,
         schema=rows.SCHEMA,
-    )
+    )  # fmt: skip
 
     billed = rows.in_cents(exact, smallest=currency.smallest_cents("JPY"))
 

@@ -21,15 +21,11 @@ START = datetime(2026, 11, 16)  # noqa: DTZ001 -- the database holds naive UTC
 
 def readings(day):
     """Return a day of readings of one GPU, one every ten minutes."""
-    frame = pl.DataFrame(
-        {
-            "source": "dcgm",
-            "gpu_uuid": "GPU-1",
-            "gpu_instance": "",
-            "ts": [START + timedelta(days=day, minutes=10 * i) for i in range(144)],
-            "gpu_busy_ratio": 1.0,
-        }
-    )
+    frame = pl.DataFrame({
+        "source": "dcgm", "gpu_uuid": "GPU-1", "gpu_instance": "",
+        "ts": [START + timedelta(days=day, minutes=10 * i) for i in range(144)],
+        "gpu_busy_ratio": 1.0,
+    })  # fmt: skip
     return Batch("gpu_samples", frame, "dcgm", "test", f"day {day}")
 
 

@@ -23,14 +23,9 @@ CATEGORIES = list(
 GROUPS = REFERENCE.joinpath("ledger_groups.csv").read_text(encoding="utf-8")
 # One of each family that must not be taken for another.
 FAMILIES = {
-    "productive": "productive",
-    "free": "free",
-    "own": "checkpoint",
-    "waiting": "straggler",
-    "failed": "failed_run",
-    "throttled": "throttled",
-    "unsettled": "unknown",
-}
+    "productive": "productive", "free": "free", "own": "checkpoint", "waiting": "straggler",
+    "failed": "failed_run", "throttled": "throttled", "unsettled": "unknown",
+}  # fmt: skip
 # Machado, Oliveira, Fernandes 2009, severity 1.0, on linear RGB.
 DEFICIENCIES = {
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],

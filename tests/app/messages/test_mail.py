@@ -13,11 +13,9 @@ from goodput_messages.retries import NotSentError
 
 AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
 LETTER = Letter(
-    "GPU statement 2026-11-19: $1,234.50, closed",
-    "Billed 1,234.50 to 漢字.\n",
-    "<p>Billed <b>1,234.50</b></p>",
-    "statement-2026-11-19-0-0123456789abcdef0123456789abcdef",
-)
+    "GPU statement 2026-11-19: $1,234.50, closed", "Billed 1,234.50 to 漢字.\n",
+    "<p>Billed <b>1,234.50</b></p>", "statement-2026-11-19-0-0123456789abcdef0123456789abcdef",
+)  # fmt: skip
 OTHER_PASSWORD = "wr0ng"  # noqa: S105 -- and of no use
 
 

@@ -113,9 +113,7 @@ def test_a_mail_target_without_a_host_uses_the_server_of_statements():
     server = target.server(("ops@example.org",), report)
 
     assert (server.origin, server.sender, server.to) == (
-        "smtp.example:587",
-        "g@example.org",
-        ("ops@example.org",),
-    )
+        "smtp.example:587", "g@example.org", ("ops@example.org",),
+    )  # fmt: skip
     with pytest.raises(GoodputError, match=r"'notify.host' is not set, .* or in \[report.mail\]"):
         target.server(("ops@example.org",), None)

@@ -48,10 +48,8 @@ def test_a_test_message_goes_to_each_target_and_errors_are_rows(configured, hook
     assert "1 of 3 targets failed." in result.stderr
     rows = {row["target"]: row for row in json.loads(result.stdout)}
     assert [rows[name]["status"] for name in ("webhook", "owner", "slack")] == [
-        "sent",
-        "sent",
-        "failed",
-    ]
+        "sent", "sent", "failed",
+    ]  # fmt: skip
     assert rows["slack"]["error"] == (
         f"http://127.0.0.1:{configured}: no connection (Connection refused)."
     )
@@ -96,9 +94,7 @@ def test_doctor_tries_each_target_and_sends_nothing(configured, hook, post):
     assert rows == {
         "notify webhook": ("ok", f"{hook.url} answers"),
         "notify owner": ("ok", f"127.0.0.1:{post.port} answers"),
-        "notify slack": (
-            "problem",
-            f"http://127.0.0.1:{configured}: no connection (Connection refused).",
-        ),
-    }
+        "notify slack": ("problem",
+                         f"http://127.0.0.1:{configured}: no connection (Connection refused)."),
+    }  # fmt: skip
     assert (hook.posts, post.mails) == ([], [])

@@ -32,16 +32,14 @@ from goodput_queries.scope import Scope
 
 ALL, NLP, OLD = (tokens.new_token() for _ in range(3))
 ACCESS = AccessSettings(
-    sign_in="proxy",
-    hosts=("goodput.example.org",),
-    proxy=ProxySettings(addresses=("10.0.0.0/24",)),
-    members=(Member(person="ada"),),
+    sign_in="proxy", hosts=("goodput.example.org",),
+    proxy=ProxySettings(addresses=("10.0.0.0/24",)), members=(Member(person="ada"),),
     tokens=(
         Token("grafana", tokens.digest(ALL)),
         Token("nlp report", tokens.digest(NLP), teams=("nlp",)),
         Token("old", tokens.digest(OLD), expires_on=date(2020, 1, 1)),
     ),
-)
+)  # fmt: skip
 TEAMS = "select team, count(*)::int as runs from marts.runs where team is not null group by team"
 
 
@@ -182,11 +180,9 @@ def test_the_catalogue_says_what_columns_mean(client):
 
     held = next(c for c in everything["marts.runs"]["columns"] if c["name"] == "held_ms")
     assert held == {
-        "name": "held_ms",
-        "type": "BIGINT",
-        "meaning": "GPU time allocated in the window",
+        "name": "held_ms", "type": "BIGINT", "meaning": "GPU time allocated in the window",
         "unit": "milliseconds",
-    }
+    }  # fmt: skip
     meanings = {c["name"]: c["meaning"] for c in everything["marts.run_peers"]["columns"]}
     assert meanings["peers"] == "number of other runs that report the same"
     assert meanings["peer_speed"] == "their median"

@@ -36,11 +36,8 @@ def test_a_server_at_rest_gives_its_memory_back():
     environment = dict(line.split("=", 1) for line in lines if "_MALLOC_CONF=" in line)
     done = subprocess.run(
         [sys.executable, "-c", GROWN_AND_FREED],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+        env=os.environ | environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
 
     grown, left = map(int, done.stdout.split())
     assert len(environment) == 2

@@ -24,11 +24,9 @@ STRANGER = ("10.0.1.7", 1234)
 HOST = "goodput.example.org"
 MEMBERS = (Member(person="ada", role="admin"), Member(group="ml", teams=("nlp",)))
 ACCESS = AccessSettings(
-    sign_in="proxy",
-    hosts=("goodput.example.org",),
-    proxy=ProxySettings(addresses=("10.0.0.0/24",)),
-    members=MEMBERS,
-)
+    sign_in="proxy", hosts=("goodput.example.org",),
+    proxy=ProxySettings(addresses=("10.0.0.0/24",)), members=MEMBERS,
+)  # fmt: skip
 ADA = [("X-Forwarded-User", "ada")]
 
 
@@ -78,14 +76,10 @@ class Site:
         sent = []
         lines = [("host", host), *headers]
         scope = {
-            "type": "websocket",
-            "path": "/_stcore/stream",
-            "client": peer,
-            "headers": [
-                (name.lower().encode(), text.encode() if isinstance(text, str) else text)
-                for name, text in lines
-            ],
-        }
+            "type": "websocket", "path": "/_stcore/stream", "client": peer,
+            "headers": [(name.lower().encode(), text.encode() if isinstance(text, str) else text)
+                        for name, text in lines],
+        }  # fmt: skip
 
         async def talk():
             asked = iter([{"type": "websocket.connect"}])

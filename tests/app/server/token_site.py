@@ -10,14 +10,12 @@ from goodput_app.server.sign_in import SignIn
 
 ALL, RED_TEAM = (tokens.new_token() for _ in range(2))
 ACCESS = AccessSettings(
-    sign_in="proxy",
-    hosts=("goodput.example.org",),
-    default_role="viewer",
+    sign_in="proxy", hosts=("goodput.example.org",), default_role="viewer",
     tokens=(
         Token("agent", tokens.digest(ALL)),
         Token("red agent", tokens.digest(RED_TEAM), teams=(RED,)),
     ),
-)
+)  # fmt: skip
 URL = "https://goodput.example.org"
 
 

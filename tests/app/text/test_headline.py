@@ -9,14 +9,10 @@ from goodput_queries.scope import EVERYTHING, Scope
 def summary(**changes):
     """Give what the headline reads of marts.goodput_summary."""
     return {
-        "goodput_ratio": 0.461,
-        "goodput_hi_ratio": 0.741,
-        "step_unsplit_ms": 0,
-        "kept_step_ms": 1000,
-        "communication_ratio": None,
-        "communication_step_ms": 0,
+        "goodput_ratio": 0.461, "goodput_hi_ratio": 0.741, "step_unsplit_ms": 0,
+        "kept_step_ms": 1000, "communication_ratio": None, "communication_step_ms": 0,
         "communication_runs": 0,
-    } | changes
+    } | changes  # fmt: skip
 
 
 def ladder(**changes):

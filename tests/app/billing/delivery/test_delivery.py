@@ -42,11 +42,9 @@ def test_a_closed_day_is_filed_mailed_posted_and_noted(closed, lines, plan, post
     )
     assert sum(Decimal(row["total"]) for row in posted["accounts"]) == Decimal("1323.43")
     (entry,) = past_statements(plan.folder)
-    assert (entry.date, entry.state, entry.total_cost) == (
-        date(2026, 11, 19),
-        "closed",
-        Decimal("1323.43"),
-    )
+    assert (
+        entry.date, entry.state, entry.total_cost,
+    ) == (date(2026, 11, 19), "closed", Decimal("1323.43"))  # fmt: skip
     assert [(one.channel, one.recipients) for one in entry.latest] == [
         ("files", ()), ("mail", ("finance@lab.example",)), ("webhook", ()),
     ]  # fmt: skip

@@ -31,21 +31,14 @@ def test_accounts_without_a_budget_have_none_rather_than_no_price():
 
 
 def test_a_column_in_another_unit_is_called_after_it():
-    frame = pl.DataFrame(
-        {
-            "gpu_ms": [3_600_000],
-            "held_ms": [7_200_000],
-            "booked_gpu_ms": [60_000],
-            "sm_clock_hz": [1_980_000_000],
-        }
-    )
+    frame = pl.DataFrame({
+        "gpu_ms": [3_600_000], "held_ms": [7_200_000], "booked_gpu_ms": [60_000],
+        "sm_clock_hz": [1_980_000_000],
+    })  # fmt: skip
     shown, config = tables.shaped(frame, {name: name for name in frame.columns})
     assert shown.row(0, named=True) == {
-        "gpu_h": 1.0,
-        "held_gpu_h": 2.0,
-        "booked_gpu_min": 1.0,
-        "sm_clock_mhz": 1980.0,
-    }
+        "gpu_h": 1.0, "held_gpu_h": 2.0, "booked_gpu_min": 1.0, "sm_clock_mhz": 1980.0,
+    }  # fmt: skip
     assert list(config) == shown.columns
 
 

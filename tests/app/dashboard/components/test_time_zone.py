@@ -37,10 +37,8 @@ def test_the_hour_that_comes_twice_can_be_distinguished():
         time_zone.window(early, late) == "2026-10-25 02:30 UTC+02:00 - 2026-10-25 02:30 UTC+01:00"
     )
     assert time_zone.hours([AUTUMN, AUTUMN + timedelta(hours=1), AUTUMN + timedelta(hours=2)]) == [
-        "10-25 02:00 UTC+02:00",
-        "10-25 02:00 UTC+01:00",
-        "10-25 03:00",
-    ]
+        "10-25 02:00 UTC+02:00", "10-25 02:00 UTC+01:00", "10-25 03:00",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("day", "hours"), [(AUTUMN, 25), (SPRING, 23), (NOON, 24)])

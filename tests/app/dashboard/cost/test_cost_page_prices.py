@@ -9,10 +9,8 @@ def test_prices_are_shown_with_where_they_come_from_and_how_to_change_them(price
 
     (row,) = table(app, "price_per_gpu_h", "valid_from").to_dicts()
     assert (row["price_per_gpu_h"], row["note"], row["valid_from"]) == (
-        2.0,
-        "contract 4711",
-        "always",
-    )
+        2.0, "contract 4711", "always",
+    )  # fmt: skip
     commands = [code.value for code in app.code if code.value.startswith("goodput ingest")]
     assert [command.split()[2] for command in commands] == ["rates", "tariffs", "budgets"]
     assert "No tariff is known" in texts(app)

@@ -30,21 +30,13 @@ FACTS = {
 def ledger(**gpu_ms):
     """Give marts.ledger_by_category with these categories."""
     return pl.DataFrame(
-        [
-            {
-                "category": category,
-                "label": FACTS[category][0],
-                "colour": FACTS[category][1],
-                "group": FACTS[category][2],
-                "kind": "goodput" if category in ("productive", "step_unsplit") else "badput",
-                "definition": "What it means",
-                "gpu_ms": amount,
-                "cost": None,
-            }
-            for category, amount in gpu_ms.items()
-        ],
+        [{"category": category, "label": FACTS[category][0], "colour": FACTS[category][1],
+          "group": FACTS[category][2],
+          "kind": "goodput" if category in ("productive", "step_unsplit") else "badput",
+          "definition": "What it means", "gpu_ms": amount, "cost": None}
+         for category, amount in gpu_ms.items()],
         schema_overrides={"cost": pl.Float64},
-    )
+    )  # fmt: skip
 
 
 def bars(figure):
@@ -65,12 +57,10 @@ FULL = ledger(
 def over_time(rows):
     """Give marts.ledger_over_time: seconds after START, category, GPU-ms."""
     return pl.DataFrame(
-        [
-            {"bucket_at": START + timedelta(seconds=at), "category": category, "gpu_ms": gpu_ms}
-            for at, category, gpu_ms in rows
-        ],
+        [{"bucket_at": START + timedelta(seconds=at), "category": category, "gpu_ms": gpu_ms}
+         for at, category, gpu_ms in rows],
         schema={"bucket_at": pl.Datetime("us"), "category": pl.String, "gpu_ms": pl.Int64},
-    )
+    )  # fmt: skip
 
 
 def test_the_stack_over_time_is_gpus_and_adds_up_to_the_fleet():
@@ -116,18 +106,16 @@ def test_the_ledger_bar_adds_up_to_what_was_held():
 
 def steps():
     """Give marts.train_steps: five steps, the third late, the fourth waiting, the last lost."""
-    return pl.DataFrame(
-        {
-            "attempt": [0] * 5,
-            "step": [1, 2, 3, 4, 5],
-            "end_at": [START + timedelta(seconds=i) for i in range(5)],
-            "step_s": [0.1, 0.1, 0.2, 1.6, 0.1],
-            "median_step_s": [0.1] * 5,
-            "data_s": [0.0, None, 0.0, 1.5, 0.0],
-            "straggler_rank": [None, None, 3, None, None],
-            "fate": ["kept", "kept", "kept", "kept", "lost"],
-        }
-    )
+    return pl.DataFrame({
+        "attempt": [0] * 5,
+        "step": [1, 2, 3, 4, 5],
+        "end_at": [START + timedelta(seconds=i) for i in range(5)],
+        "step_s": [0.1, 0.1, 0.2, 1.6, 0.1],
+        "median_step_s": [0.1] * 5,
+        "data_s": [0.0, None, 0.0, 1.5, 0.0],
+        "straggler_rank": [None, None, 3, None, None],
+        "fate": ["kept", "kept", "kept", "kept", "lost"],
+    })  # fmt: skip
 
 
 def test_step_times_mark_late_ranks_data_waits_and_lost_steps():
@@ -141,18 +129,16 @@ def test_step_times_mark_late_ranks_data_waits_and_lost_steps():
 
 
 def test_late_ranks_say_what_they_cost_and_where():
-    late = pl.DataFrame(
-        {
-            "rank": [1, 3],
-            "node": [HOSTILE, "vm"],
-            "gpu_index": [1, None],
-            "first_step": [169, 314],
-            "last_step": [220, 347],
-            "start_at": [START, START],
-            "end_at": [START + timedelta(seconds=9)] * 2,
-            "imposed_wait_gpu_s": [9.21, None],
-        }
-    )
+    late = pl.DataFrame({
+        "rank": [1, 3],
+        "node": [HOSTILE, "vm"],
+        "gpu_index": [1, None],
+        "first_step": [169, 314],
+        "last_step": [220, 347],
+        "start_at": [START, START],
+        "end_at": [START + timedelta(seconds=9)] * 2,
+        "imposed_wait_gpu_s": [9.21, None],
+    })  # fmt: skip
 
     bar = figures_runs.straggler_lanes(late).data[0]
 
@@ -165,15 +151,13 @@ def test_runs_of_one_name_keep_a_bar_each():
     runs = pl.DataFrame(
         {"run_key": ["a/x", "b/x"], "run_name": ["x", "x"], "held_ms": [60_000, 120_000]}
     )
-    parts = pl.DataFrame(
-        {
-            "run_key": ["a/x", "b/x", "b/x"],
-            "category": ["productive", "productive", "startup"],
-            "label": ["Productive", "Productive", "Start-up"],
-            "colour": ["productive", "productive", "startup"],
-            "gpu_ms": [60_000, 60_000, 60_000],
-        }
-    )
+    parts = pl.DataFrame({
+        "run_key": ["a/x", "b/x", "b/x"],
+        "category": ["productive", "productive", "startup"],
+        "label": ["Productive", "Productive", "Start-up"],
+        "colour": ["productive", "productive", "startup"],
+        "gpu_ms": [60_000, 60_000, 60_000],
+    })  # fmt: skip
 
     drawn = figures_runs.run_ledgers(runs, parts)
 

@@ -66,15 +66,10 @@ def test_a_limit_is_drawn_and_named():
 
 
 def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title():
-    events = pl.DataFrame(
-        {
-            "event_at": minutes(5),
-            "kind": ["xid"],
-            "code": [79],
-            "meaning": [HOSTILE],
-            "ts_precision": ["approximate"],
-        }
-    )
+    events = pl.DataFrame({
+        "event_at": minutes(5), "kind": ["xid"], "code": [79], "meaning": [HOSTILE],
+        "ts_precision": ["approximate"],
+    })  # fmt: skip
 
     marks = parts.marks(events, pl.lit(figures.EVENTS))
     lanes = figures.Lanes([figures.EVENTS], events=marks)

@@ -125,22 +125,14 @@ host_parts.missing(series.with_columns(at=pl.datetime(2026, 1, 1)), "gpu-a01")
     ("rows", "tables", "captions"),
     [
         ([], 0, ["Not reported: ECC, uncorrected; ECC, corrected; Row remaps."]),
-        (
-            [("ecc_corrected", None, 0.0)],
-            0,
-            [
-                "No counter of memory errors rose in this time range (ECC, corrected).",
-                "Not reported: ECC, uncorrected; Row remaps.",
-            ],
-        ),
-        (
-            [("ecc_corrected", 1, 3.0), ("ecc_uncorrected", None, 0.0), ("row_remap", None, 0.0)],
-            1,
-            [],
-        ),
+        ([("ecc_corrected", None, 0.0)], 0,
+         ["No counter of memory errors rose in this time range (ECC, corrected).",
+          "Not reported: ECC, uncorrected; Row remaps."]),
+        ([("ecc_corrected", 1, 3.0), ("ecc_uncorrected", None, 0.0), ("row_remap", None, 0.0)], 1,
+         []),
     ],
     ids=["no-counter", "no-rise", "a-rise"],
-)
+)  # fmt: skip
 def test_memory_errors_are_listed_or_none_or_not_reported(rows, tables, captions):
     app = drawn(
         f"""

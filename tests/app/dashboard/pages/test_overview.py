@@ -164,14 +164,12 @@ def test_the_parts_of_a_waterfall_add_up_to_both_totals():
 
 
 def test_by_team_says_who_caused_what():
-    rows = pl.DataFrame(
-        {
-            "team": ["nlp", "nlp", None, "cv"],
-            "blame": ["own", "platform", "reservation", "own"],
-            "gpu_ms": [5, 2, 9, 1],
-            "cost": [1.0, None, 2.5, None],
-        }
-    )
+    rows = pl.DataFrame({
+        "team": ["nlp", "nlp", None, "cv"],
+        "blame": ["own", "platform", "reservation", "own"],
+        "gpu_ms": [5, 2, 9, 1],
+        "cost": [1.0, None, 2.5, None],
+    })  # fmt: skip
 
     idle = pl.DataFrame({"team": ["nlp", None], "idle_ms": [3, 4]})
 
@@ -221,13 +219,11 @@ def test_a_saving_that_may_be_nothing_is_called_so(low, best, high, text):
 
 
 def test_which_groups_are_wasted_is_said_so_that_they_add_up():
-    groups = pl.DataFrame(
-        {
-            "label": ["Useful", "Slowdowns", "Saves, input, other", "Unclassified", "Unallocated"],
-            "gpu_ms": [9 * HOUR_MS, HOUR_MS, 3 * HOUR_MS, HOUR_MS, HOUR_MS],
-            "wasted_ms": [0, HOUR_MS, 2 * HOUR_MS, 0, HOUR_MS],
-        }
-    )
+    groups = pl.DataFrame({
+        "label": ["Useful", "Slowdowns", "Saves, input, other", "Unclassified", "Unallocated"],
+        "gpu_ms": [9 * HOUR_MS, HOUR_MS, 3 * HOUR_MS, HOUR_MS, HOUR_MS],
+        "wasted_ms": [0, HOUR_MS, 2 * HOUR_MS, 0, HOUR_MS],
+    })  # fmt: skip
 
     said = (
         "Wasted: Slowdowns to Saves, input, other and Unallocated, "

@@ -50,14 +50,10 @@ QUESTIONS = {  # question -> tool, its arguments, what the first row has
     "what needs a person": ("findings", {"run": "main"}, {"rule": "job_failure"}),
 }
 OF_A_TEAM = {
-    "ledger": {"by": "team,category,node"},
-    "findings": {"severity": "note"},
-    "fixes": {},
-    "runs": {},
-    "run": {"run": "redtrain"},
-    "node": {"node": "sharednode"},
+    "ledger": {"by": "team,category,node"}, "findings": {"severity": "note"}, "fixes": {},
+    "runs": {}, "run": {"run": "redtrain"}, "node": {"node": "sharednode"},
     "query_mart": {"mart": "attempts"},
-}
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -120,14 +120,11 @@ def states(*nodes):
             [(3, 24), (1, 8)],
             "1 node drained, no node down, 10 H100 free in 1 whole node, 4 jobs wait for 32 GPUs",
         ),
-        (
-            [[("down", 8)], [("powered_off", 8)], [("idle_no_demand", 1), ("productive", 7)]],
-            [(1, 1)],
-            "1 node down, 1 node powered off, 1 H100 free, 1 job waits for 1 GPU",
-        ),
+        ([[("down", 8)], [("powered_off", 8)], [("idle_no_demand", 1), ("productive", 7)]],
+         [(1, 1)], "1 node down, 1 node powered off, 1 H100 free, 1 job waits for 1 GPU"),
     ],
     ids=["all at work", "one drained", "one down"],
-)
+)  # fmt: skip
 def test_the_sentence_has_what_is_out_what_is_free_and_who_waits(nodes, queue, said):
     found = fleet_now.sentence(states(*nodes), pl.DataFrame(queue, schema=QUEUE, orient="row"))
 
@@ -136,14 +133,12 @@ def test_the_sentence_has_what_is_out_what_is_free_and_who_waits(nodes, queue, s
 
 def test_a_node_carries_its_worst_open_page_or_ticket():
     row = {"cluster": "c", "node": "n1", "state": "open", "kind": "availability", "is_open": True}
-    findings = pl.DataFrame(
-        [
-            row | {"severity": "page", "title": "down"},
-            row | {"severity": "ticket", "title": "slow"},
-            row | {"node": "n2", "severity": "note", "title": "late"},
-            row | {"node": "n3", "severity": "page", "title": "was down", "is_open": False},
-            row | {"node": None, "severity": "ticket", "title": "of the fleet"},
-        ]
-    )
+    findings = pl.DataFrame([
+        row | {"severity": "page", "title": "down"},
+        row | {"severity": "ticket", "title": "slow"},
+        row | {"node": "n2", "severity": "note", "title": "late"},
+        row | {"node": "n3", "severity": "page", "title": "was down", "is_open": False},
+        row | {"node": None, "severity": "ticket", "title": "of the fleet"},
+    ])  # fmt: skip
 
     assert fleet_now.marks(findings).rows() == [("c/n1", "page", "down")]
