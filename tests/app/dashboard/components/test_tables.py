@@ -11,23 +11,19 @@ from tests.app.conftest import PATIENCE_S
 from goodput_app.dashboard.components import places, tables
 
 
-def test_a_table_without_any_price_says_so():
-    frame = pl.DataFrame(
-        {"cost": [None, None], "gpu_ms": [60_000, 120_000], "ettr_ratio": [0.5, None]},
-        schema_overrides={"cost": pl.Float64},
-    )
-    shown, config = tables.shaped(frame, {"cost": "Cost", "gpu_ms": "Time", "ettr_ratio": "ETTR"})
+def test_a_table_without_any_price_says_so_and_one_without_budgets_has_none():
+    frame = pl.DataFrame({
+        "cost": [None, None], "budget_cost": [None, None], "gpu_ms": [60_000, 120_000],
+        "ettr_ratio": [0.5, None],
+    }, schema_overrides=dict.fromkeys(("cost", "budget_cost"), pl.Float64))  # fmt: skip
+    names = {"cost": "Cost", "budget_cost": "Budget", "gpu_ms": "Time", "ettr_ratio": "ETTR"}
+    shown, config = tables.shaped(frame, names)
     assert shown["cost"].to_list() == ["no price", "no price"]
+    assert shown["budget_cost"].to_list() == [None, None]
+    assert config["budget_cost"]["help"].endswith(" -: no budget")
     assert shown["gpu_min"].to_list() == [1.0, 2.0]
     assert shown["ettr_percent"].to_list() == [50.0, None]
     assert config["gpu_min"]["label"] == "Time (GPU-min)"
-
-
-def test_accounts_without_a_budget_have_none_rather_than_no_price():
-    frame = pl.DataFrame({"budget_cost": [None]}, schema={"budget_cost": pl.Float64})
-    shown, config = tables.shaped(frame, {"budget_cost": "Monthly budget"})
-    assert shown["budget_cost"].to_list() == [None]
-    assert config["budget_cost"]["help"].endswith(" -: no budget")
 
 
 def test_a_column_in_another_unit_is_called_after_it():
@@ -76,11 +72,6 @@ def test_a_table_keeps_hidden_columns_for_its_menu_and_its_download():
     assert columns["note"]["width"] == 300
 
 
-def test_a_file_is_named_without_the_folder_of_the_server():
-    frame = pl.DataFrame({"origin": ["/srv/prices/rates.csv", "page", None]})
-    assert tables.without_folders(frame)["origin"].to_list() == ["rates.csv", "page", None]
-
-
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
@@ -99,3 +90,8 @@ def test_a_file_is_named_without_the_folder_of_the_server():
 )
 def test_a_fact_reads_in_the_unit_of_its_column(name, value, text):
     assert places.fact(name, value) == text
+
+
+def test_a_file_is_named_without_the_folder_of_the_server():
+    frame = pl.DataFrame({"origin": ["/srv/prices/rates.csv", "page", None]})
+    assert tables.without_folders(frame)["origin"].to_list() == ["rates.csv", "page", None]

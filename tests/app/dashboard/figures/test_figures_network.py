@@ -40,14 +40,6 @@ def test_each_operation_has_median_and_slowest_and_expected_where_it_is_known():
     assert "<b>" not in hostile
 
 
-def test_sizes_are_read_as_people_say_them():
-    figure = figures.bandwidth(shape())
-
-    assert figure.layout.xaxis.type == "log"
-    assert list(figure.layout.xaxis.ticktext) == ["1 MiB", "256 MiB"]
-    assert figure.data[2].customdata[1] == ["256 MiB", "5 operations"]
-
-
 def test_runs_of_one_shape_are_one_line_over_time():
     at = [datetime(2026, 11, day) for day in (3, 1, 2)]  # noqa: DTZ001 -- UTC
     rows = pl.DataFrame(

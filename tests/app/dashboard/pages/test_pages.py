@@ -73,14 +73,6 @@ def test_every_page_draws_the_recorded_session(drawn, page):
     assert unexplained(app) == set()
 
 
-def test_the_cost_page_lists_tokens_by_account(drawn, capture):
-    frames = [frame.value for frame in drawn("cost_statement").dataframe]
-    (tokens,) = (frame for frame in frames if "tokens_per_kj" in frame)
-    per_j = capture.read("select tokens_per_j, team from marts.tokens_by_account").row(0)
-    assert tokens["tokens_per_kj"].to_list() == [pytest.approx(1000 * per_j[0])]
-    assert tokens["team"].to_list() == [per_j[1]]
-
-
 def test_collectives_of_a_run_are_drawn_around_the_longest_wait(drawn, capture):
     (total,) = capture.read(
         "select count(*) from marts.collective_timeline where run_key = 'lab/main'"
@@ -241,13 +233,6 @@ def test_what_ran_on_a_node_in_a_minute_leads_to_the_run_in_that_minute(capture,
 
     (run,) = (params for label, params in links(app).items() if " began on 4 of its" in label)
     assert (run["run"], run["from"]) == (["lab/main"], [MINUTE["from"]])
-
-
-def test_a_late_rank_has_its_gpu_and_what_it_cost_the_others(drawn):
-    specs = "".join(chart.proto.spec for chart in drawn("one_run").get("plotly_chart"))
-
-    assert "rank 1, vm GPU 1" in specs
-    assert "9.2 GPU-s lost by other ranks" in specs
 
 
 def test_a_day_of_a_node_leads_to_the_node_on_that_day(capture, visit, monkeypatch):
