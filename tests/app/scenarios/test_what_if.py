@@ -140,15 +140,6 @@ def test_new_gpus_may_draw_as_small_a_share_of_their_limit_as_the_old_ones():
     assert found["Power after"].span == Span(Decimal(25), Decimal(50))
 
 
-def test_what_needs_an_unknown_value_asks_for_it_and_the_rest_is_answered():
-    found = answers("upgrade", **HUNDRED_H100)
-
-    assert exactly(found["Energy saved a year"]) == 175_200
-    assert found["Electricity saved a year"].span is None
-    assert found["Electricity saved a year"].worked == "not known: Price of a kWh"
-    assert "Price of a new GPU" in found["Payback"].worked
-
-
 @pytest.mark.parametrize(("drawn_w", "saved_w"), [(500, (0, 100)), (700, (140, 140))])
 def test_a_cap_saves_what_is_drawn_above_it_and_above_what_is_drawn_maybe_nothing(drawn_w, saved_w):
     drawn = drawn_above_w(Span.of(drawn_w), Span.of(700), Span.of("0.8"))

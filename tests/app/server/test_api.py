@@ -135,17 +135,6 @@ def test_a_limit_is_kept_and_said_in_every_format(client):
     assert (in_json["is_truncated"], in_json["row_limit"]) == (True, 5)
 
 
-def test_time_range_and_team_narrow_the_rows(client):
-    sql = "select coalesce(sum(gpu_ms), 0)::bigint as gpu_ms from marts.ledger_scoped"
-    hour = {"from": "2027-01-15T15:00Z", "to": "2027-01-15T16:00Z", "cluster": "atlas"}
-
-    own = client.sql(sql, NLP, **hour).json()["rows"]
-    other = client.sql(sql, NLP, **hour, team="vision").json()["rows"]
-
-    assert own == [{"gpu_ms": 4 * 3_600_000}]
-    assert other == [{"gpu_ms": 0}]
-
-
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [

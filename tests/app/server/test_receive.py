@@ -10,8 +10,8 @@ import pytest
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
-from opentelemetry.sdk.metrics import Counter, Histogram, MeterProvider
-from opentelemetry.sdk.metrics.export import AggregationTemporality, PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from tests.app.receiving import receiving
 from tests.ingest.received.writers import POWER, UTIL, WRITE, gpu, packed, written
@@ -109,17 +109,6 @@ def test_a_histogram_is_read_as_prometheus_has_it(new_store, sources, url):
 
     of = ("10.0.0.1:8000", "0", "llama")
     assert rows == [(*of, 0.1, 1, None), (*of, 1.0, 3, None), (*of, float("inf"), 4, 4.05)]
-
-
-def test_differences_are_rejected(sources, url):
-    deltas = dict.fromkeys((Counter, Histogram), AggregationTemporality.DELTA)
-    with meters(url, preferred_temporality=deltas) as meter:
-        meter.create_counter("hw.gpu.io", "By").add(5, GPU)
-    (path, _), *_ = sources["/v1/metrics"].source.spool.waiting()
-    ((reason, labels),) = sources["/v1/metrics"].source.spool.read(path).rejects
-
-    assert reason == "its values are differences: set the exporter to cumulative temporality"
-    assert GPU["hw.id"] in labels
 
 
 def test_json_is_answered_in_json(sources, url):

@@ -2,14 +2,12 @@
 
 import asyncio
 import contextlib
-import json
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import uvicorn
@@ -72,29 +70,6 @@ def test_a_killed_server_loses_nothing_and_blocks_nobody(database):
     with contextlib.closing(open_store(database)) as here:
         assert isinstance(here, LocalStore)
         assert here.read("select count(*) from raw.gpu_samples").item() == 5
-
-
-def event_file(folder, run_id):
-    where = {"run_id": run_id, "attempt": 0, "rank": 0, "host": "n1"}
-    line = {"v": 1, "ts": 1795177781.5, "event": "phase", "phase": "init", "dur_s": 1.5, **where}
-    path = folder / f"{run_id}.jsonl"
-    path.write_text(f"{json.dumps(line)}\n")
-    return path.name
-
-
-@pytest.mark.machine
-def test_two_ingests_go_through_the_server(database, tmp_path):
-    name = event_file(tmp_path, "r1")
-
-    def ingested(name):
-        return goodput("ingest", "auto", name, "--db", database, "--format", "json", cwd=tmp_path)
-
-    with serving(database), ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(ingested, [name, name]))
-
-    assert [process.returncode for process in done] == [0, 0], [p.stderr for p in done]
-    assert not any("lock" in process.stderr for process in done)
-    assert sorted(json.loads(process.stdout)[0]["rows_new"] for process in done) == [0, 1]
 
 
 def test_a_command_waits_for_the_process_that_has_the_database(database, tmp_path):

@@ -3,8 +3,6 @@
 from datetime import datetime, timedelta
 
 import plotly.graph_objects as go
-from streamlit.testing.v1 import AppTest
-from tests.app.conftest import PATIENCE_S
 
 from goodput_app.dashboard.components import charts
 from goodput_app.text import glossary
@@ -33,22 +31,3 @@ def test_a_legend_is_explained_by_the_glossary_and_the_categories():
     assert found["Lost work"] == glossary.meaning("Lost work")
     assert found["Slowdowns"] == glossary.meaning("Slowdowns")
     assert charts.definitions(figure.update_layout(showlegend=False)) == {}
-
-
-def _one_chart():
-    import plotly.graph_objects as go  # noqa: PLC0415 -- a script of its own
-    import polars as pl  # noqa: PLC0415
-
-    from goodput_app.dashboard.components import charts  # noqa: PLC0415
-
-    charts.draw(go.Figure(go.Bar(x=[1], y=[2])), pl.DataFrame({"y": [2]}), "chart", "a bar")
-
-
-def test_the_rows_of_a_chart_are_sent_once_their_table_is_opened():
-    app = AppTest.from_function(_one_chart, default_timeout=PATIENCE_S).run()
-    assert [e.label for e in app.expander] == ["Table"]
-    assert not app.dataframe
-    app.session_state["chart_rows"] = True
-    app.run()
-    assert app.dataframe[0].value["y"].to_list() == [2]
-    assert [b.proto.label for b in app.get("download_button")] == ["Parquet"]

@@ -26,17 +26,6 @@ def test_what_is_not_classified_is_hatched():
     assert "repeating-linear-gradient" not in bars.paint("productive")
 
 
-def test_names_are_shown_as_they_are():
-    hostile = '<img src=x onerror="a">'
-    drawn = bars.stacked([Part(hostile, 1, None, hostile)], hostile)
-    drawn += bars.steps(
-        Part(hostile, 1, None), [Part(hostile, 1, None)], Part(hostile, 2, None), [hostile] * 3
-    )
-
-    assert "<img" not in drawn
-    assert 'onerror="' not in drawn
-
-
 @pytest.mark.parametrize(
     ("first", "changes", "begin", "end", "levels"),
     [(100, [20, -30], 75, 120, [100, 120]), (10, [90], 0, 100, [10]), (5, [], 0, 5, [])],

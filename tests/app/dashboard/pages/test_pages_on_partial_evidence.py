@@ -38,12 +38,6 @@ def events_alone(store, tmp_path):
     return store
 
 
-def test_a_page_shows_the_first_run_on_an_empty_database(store, visit):
-    app = visit(store)
-    assert app.code[0].value == "goodput demo"
-    assert len(app.code) == 3
-
-
 def test_rows_without_a_ledger_say_that_it_is_being_built(store, visit):
     store.load(Batch("nodes", NODE, "csv", "nodes.csv", "digest"))
     app = visit(store)
@@ -56,29 +50,11 @@ def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(events_alone, visit):
     assert "goodput build" not in texts(app)
 
 
-def test_without_telemetry_gaps_are_not_known(accounting, visit):
-    app = visit(accounting, "idle_gaps")
-    assert app.info[0].value == "No telemetry in this window: gaps are not known."
-
-
-def test_without_job_events_lateness_and_goodput_of_a_run_are_not_known(accounting, visit):
-    run = accounting.read("select run_key from marts.runs limit 1").item()
-    app = visit(accounting, "one_run", run=run)
-    assert "Stragglers are not known" in texts(app)
-    assert "Goodput (% of allocated): not measured" in texts(app)
-
-
 def test_the_runs_page_says_who_waited(accounting, visit):
     app = visit(accounting, "all_runs", waits="size")
     waits = app.dataframe[-1].value
     assert "2 to 8 GPUs" in waits["name"].to_list()
     assert waits["started"].sum() > 0
-
-
-def test_telemetry_alone_is_drawn_and_marked_as_partial(telemetry, visit):
-    assert "no price" in sent(visit(telemetry))
-    gpu = telemetry.read("select gpu_uuid from marts.gpus order by gpu_index limit 1").item()
-    assert visit(telemetry, "one_gpu", gpu=gpu).get("plotly_chart")
 
 
 def test_the_data_page_says_how_exact_readings_are_and_why_rows_were_rejected(evidence, visit):
@@ -99,21 +75,41 @@ def test_the_data_page_says_how_exact_readings_are_and_why_rows_were_rejected(ev
     assert any("not JSON" in frame.value.to_csv() for frame in app.dataframe)
 
 
-def test_without_readings_the_energy_page_names_what_to_add(accounting, visit):
-    app = visit(accounting, "power_and_carbon")
-    codes = "\n".join(str(code.value) for code in app.code)
-    assert "DCGM_FI_DEV_POWER_USAGE" in codes
-    assert "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" in codes
-    assert "No power reading" in texts(app)
-    assert not app.get("plotly_chart")
+PARTS = {  # page of a part of the evidence: what it says, and shows to be typed
+    ("store", "fleet_overview"): ((), ("goodput demo",)),
+    ("accounting", "idle_gaps"): (("No telemetry in this window: gaps are not known.",), ()),
+    ("accounting", "one_run"):
+        (("Stragglers are not known", "Goodput (% of allocated): not measured"), ()),
+    ("accounting", "power_and_carbon"):
+        (("No power reading",),
+         ("DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION")),
+    ("telemetry", "one_gpu"): (("Power",), ()),
+    ("telemetry", "power_and_carbon"):
+        ((), ("goodput ingest carbon carbon.csv", "goodput ingest inventory racks.csv")),
+    ("telemetry", "model_serving"): ((), ('[[collect]]\nsource = "serving-metrics"',)),
+}  # fmt: skip
 
 
-def test_without_intensities_the_energy_page_shows_the_file_to_write(telemetry, visit):
-    app = visit(telemetry, "power_and_carbon")
-    codes = [str(code.value) for code in app.code]
-    assert "goodput ingest carbon carbon.csv" in codes
-    assert codes[-1] == "goodput ingest inventory racks.csv"  # nor does it know a power feed
-    assert "carbon_kg" not in table(app, "energy_kwh").columns
+@pytest.mark.parametrize("part", PARTS, ids=" ".join)
+def test_a_page_names_what_is_not_known_and_what_to_add(request, visit, part):
+    said, codes = PARTS[part]
+    store, params = request.getfixturevalue(part[0]), {}
+    if part[1] in ("one_run", "one_gpu"):
+        kind = part[1].removeprefix("one_")
+        key = {"run": "run_key", "gpu": "gpu_uuid"}[kind]
+        params[kind] = store.read(f"select {key} from marts.{kind}s order by all limit 1").item()
+
+    app = visit(store, part[1], **params)
+
+    shown = "\n".join(str(code.value) for code in app.code)
+    assert all(text in texts(app) for text in said)
+    assert all(text in shown for text in codes)
+    assert app.get("plotly_chart") or part[1] != "one_gpu"
+
+
+def test_telemetry_alone_has_no_price_and_no_carbon(telemetry, visit):
+    assert "no price" in sent(visit(telemetry))
+    assert "carbon_kg" not in table(visit(telemetry, "power_and_carbon"), "energy_kwh").columns
 
 
 def test_without_sources_of_the_network_each_panel_says_what_to_enable(telemetry, visit):
@@ -124,8 +120,3 @@ def test_without_sources_of_the_network_each_panel_says_what_to_enable(telemetry
         assert name in "".join(lines)
     assert lines[-1] == "goodput ingest nccl-tests FILE"
     assert not app.warning
-
-
-def test_a_site_without_engines_reads_the_source_and_the_lines(telemetry, visit):
-    app = visit(telemetry, "model_serving")
-    assert app.code[0].value.startswith('[[collect]]\nsource = "serving-metrics"')

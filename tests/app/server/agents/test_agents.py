@@ -194,15 +194,6 @@ def test_a_term_is_defined(recorded):
     assert answer["tables"][0]["rows"][0]["view"] == "marts.goodput_summary"
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"), [({}, 403), ({"Authorization": "Bearer goodput_none"}, 401)]
-)
-def test_without_a_token_nothing_is_answered(recorded, headers, status):
-    answer = ask(site(recorded), "/mcp", method="POST", headers=headers, json={})
-
-    assert answer.status_code == status
-
-
 def test_without_the_package_the_answer_is_a_sentence(recorded, monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     monkeypatch.delitem(sys.modules, "goodput_app.server.agents.protocol", raising=False)
