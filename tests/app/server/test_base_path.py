@@ -1,22 +1,16 @@
 """The page around the dashboard, and all of it below a path of its proxy: as at the root."""
 
-import re
-import shutil
-import subprocess
 from urllib.parse import urljoin
 
-import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient
 from tests.app.access.test_access_settings import OIDC
 from tests.app.asgi import ask
-from tests.app.receivers import free_port
-from tests.app.served import serving
-from tests.until import until
 
 from goodput_app import settings
 from goodput_app.access.settings import AccessSettings, Member, ProxySettings
@@ -27,7 +21,6 @@ from goodput_app.server.index_page import SCRIPT, IndexPage
 from goodput_app.server.sign_in import SignIn
 from goodput_messages.message import finding_url
 
-NGINX = shutil.which("nginx")
 OF_A_BROWSER = {"Accept": "text/html", "X-Forwarded-User": "ada"}
 ACCESS = AccessSettings(
     sign_in="proxy", hosts=("h.test",), members=(Member(person="ada"),),
@@ -45,8 +38,13 @@ def site(path, *, of_streamlit=False):
     def where(request):
         return JSONResponse(request.url.path)
 
+    async def stream(socket):
+        await socket.accept()
+        await socket.send_json(socket.url.path)
+
     return Starlette(
         routes=[
+            WebSocketRoute("/_stcore/stream", stream),
             Route("/healthz", where),
             Route("/api/v1/views", where),
             Route("/goodput/findings", where),
@@ -97,6 +95,14 @@ def test_calls_answer_below_the_path_also_where_streamlit_signs_people_in(path, 
     assert (answer.json() if is_call else None) == at
 
 
+@pytest.mark.parametrize("path", ["/goodput/_stcore/stream", "/_stcore/stream"])
+def test_a_stream_of_a_page_is_open_below_the_path(path):
+    client = TestClient(site("/goodput"), client=("127.0.0.1", 1))
+
+    with client.websocket_connect(path, headers={"Host": "h.test", **OF_A_BROWSER}) as stream:
+        assert stream.receive_json() == "/_stcore/stream"
+
+
 def test_below_the_path_nothing_is_open_that_is_not_at_the_root():
     answer = ask(site("/goodput"), "/goodput/api/v1/views", base_url="http://h.test")
 
@@ -127,84 +133,6 @@ def test_the_settings_name_path_and_links(tmp_path, text):
     assert finding_url(notification_plan(found).public_url, "k", 0, 1).startswith(
         "https://hpc.example.org/goodput/findings?"
     )
-
-
-CONFIG = """
-daemon off; pid {folder}/pid; error_log stderr;
-events {{}}
-http {{
-  access_log off;
-  client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
-  uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
-  map $http_upgrade $connection_upgrade {{ default upgrade; "" close; }}
-  server {{
-    listen 127.0.0.1:{port};
-    proxy_http_version 1.1;
-    proxy_set_header Host $http_host;
-    proxy_set_header Upgrade $http_upgrade;
-    proxy_set_header Connection $connection_upgrade;
-    proxy_set_header X-Forwarded-User ada;
-    location /goodput/ {{ proxy_pass http://127.0.0.1:{behind}{removed}; }}
-    location / {{ return 302 /goodput/; }}
-  }}
-}}
-"""
-SERVED = """[serve]
-public_url = "http://127.0.0.1:{port}/goodput"
-[access]
-sign_in = "proxy"
-hosts = ["127.0.0.1"]
-members = [{{ person = "ada" }}]
-[access.proxy]
-addresses = ["127.0.0.1/32"]
-"""
-
-
-@pytest.fixture(scope="module", params=["", "/"], ids=["path passed on", "path removed"])
-def dashboard(request, tmp_path_factory, empty_database):
-    """Give the URL of a served dashboard below a path of nginx, which signs in ada."""
-    folder = tmp_path_factory.mktemp("path")
-    shutil.copyfile(empty_database, folder / "goodput.duckdb")
-    port, behind = free_port(), free_port()
-    (folder / "goodput.toml").write_text(SERVED.format(port=port))
-    names = {"folder": folder, "port": port, "behind": behind, "removed": request.param}
-    (folder / "nginx.conf").write_text(CONFIG.format(**names))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GOODPUT_CONFIG", str(folder / "goodput.toml"))
-        with serving(folder / "goodput.duckdb", "--port", str(behind)):
-            process = subprocess.Popen([str(NGINX), "-c", folder / "nginx.conf", "-p", folder])
-            url = f"http://127.0.0.1:{port}/goodput"
-            until(lambda: is_answered(f"{url}/healthz"), "nginx answers")
-            yield url
-            process.terminate()
-            process.wait()
-
-
-def is_answered(url):
-    try:
-        return httpx.get(url, trust_env=False).status_code == 200
-    except httpx.TransportError:
-        return False
-
-
-@pytest.mark.machine
-@pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
-def test_a_served_dashboard_answers_below_a_path_of_nginx(dashboard):
-    """Its pages, the files and the health that they ask for, links of alerts, calls, a stream."""
-    with httpx.Client(headers={"Accept": "text/html"}, trust_env=False) as browser:
-        for path in ("/", "/findings", finding_url("", "k", 0, 1)):
-            page = browser.get(f"{dashboard}{path}")
-            assert (page.status_code, SCRIPT.decode() in page.text) == (200, True)
-        files = re.findall(r'(?:src|href)="(\./[^"]+)"', page.text)
-        assert files
-        below = [urljoin(f"{dashboard}/findings", file) for file in files]
-        asked_for = ["_stcore/health", "_stcore/host-config", "api/v1/views", "api/v1/openapi.json"]
-        for address in [*below, *(f"{dashboard}/{path}" for path in asked_for)]:
-            assert browser.get(address).status_code == 200, address
-        key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}
-        upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", **key}
-        with browser.stream("GET", f"{dashboard}/_stcore/stream", headers=upgrade) as stream:
-            assert stream.status_code == 101
 
 
 LONG_PAGE = f'<html><head><title>x</title></head><div id="root">{"x" * 1000}</div></html>'
