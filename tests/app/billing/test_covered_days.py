@@ -30,15 +30,12 @@ def test_evidence_of_several_clusters_reaches_as_far_as_that_of_the_slowest():
 
 
 def test_of_each_cluster_the_part_of_the_day_counts_that_its_evidence_covers():
-    known = evidence(whole=(-5, 30), begins=(6, 30), ends=(-5, 8), within=(6, 8))
+    touches = {"before": (-9, 0), "after": (24, 30), "long_after": (40, 50)}
+    known = evidence(whole=(-5, 30), begins=(6, 30), ends=(-5, 8), within=(6, 8), **touches)
 
     assert known.covered_ms(DAY) == {
         "whole": DAY_MS, "begins": 18 * HOUR_MS, "ends": 8 * HOUR_MS, "within": 2 * HOUR_MS,
     }  # fmt: skip
-
-
-def test_a_cluster_whose_evidence_only_touches_the_day_covers_none_of_it():
-    assert evidence(before=(-9, 0), after=(24, 30), long_after=(40, 50)).covered_ms(DAY) == {}
 
 
 def test_the_cluster_with_most_evidence_decides_how_much_of_a_day_is_known():

@@ -122,12 +122,6 @@ def test_what_is_not_known_is_named_intensities_a_second_cap_a_tariff(page):
         assert said in captions(page)
 
 
-def test_idle_power_is_that_of_the_free_gpu(page):
-    rows = table(page, "measured_gpu_h")
-
-    assert rows["power_w"].to_list() == [100.0]
-
-
 @pytest.mark.parametrize(
     ("hours", "gpus", "bucket_min"), [(1, 4, 1), (1, 1_000, 10), (24, 2_000, 30), (24, 10_000, 60)]
 )

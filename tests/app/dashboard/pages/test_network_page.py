@@ -24,16 +24,6 @@ def test_the_answer_names_what_was_found(page):
     assert answer == "1 node with a slow link, 1 link lost, NCCL on sockets on 1 node."
 
 
-def test_the_slow_run_of_the_session_is_the_one_that_is_slow(hit, page):
-    (node,) = hit.read("select * from marts.slow_nodes").to_dicts()
-    assert table(page, "verdict")["run_name"].to_list() == [node["run_id"]] == ["slowlink"]
-    slow = hit.read("select distinct run_id from marts.comm_bandwidth where is_slow")
-    assert slow["run_id"].to_list() == ["slowlink"]
-    of_expected = table(page, "of_expected_percent")
-    assert of_expected["run_name"][0] == "slowlink"
-    assert of_expected["of_expected_percent"][0] < 20
-
-
 def test_a_lost_link_leads_to_its_node_and_to_a_run_that_it_hit(hit, visit):
     (event,) = hit.read("select * from marts.link_events").to_dicts()
     picked = "|".join(str(event[k]) for k in ("cluster", "node", "kind", "device", "port"))
@@ -61,14 +51,6 @@ def test_runs_of_nccl_tests_are_compared_whatever_the_window(page):
     assert table(page, "busbw_gb_per_s")["busbw_gb_per_s"].to_list() == [300.0, 360.0]
     drawn = [chart.key for chart in page.get("plotly_chart")]
     assert drawn == ["bandwidth", "collective-times", "line-rates", "port-map", "benchmarks"]
-
-
-def test_collectives_have_their_algorithm_and_protocol(page):
-    shown = table(page, "algorithm", "protocol")
-    assert shown.select("algorithm", "protocol").unique().sort("protocol").rows() == [
-        ("RING", "LL"), ("RING", "SIMPLE"),
-    ]  # fmt: skip
-    assert set(shown["measured_by"]) == {"means"}
 
 
 def test_times_of_collectives_are_fitted_and_not_forecast_from_one_node(page):
