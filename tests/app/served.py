@@ -1,5 +1,6 @@
-"""A server in a process of its own, and what tests load through it."""
+"""Servers: in a process of their own, their applications in-process, and what tests load."""
 
+import asyncio
 import contextlib
 import os
 import subprocess
@@ -81,3 +82,14 @@ def rows_of(source, count, *, digest="1", rejects=0):
     )
     rejected = [Reject(line, "bad") for line in range(rejects)]
     return Batch("gpu_samples", frame, source, "file", digest, rejected)
+
+
+def ask(app, path, *, method="GET", peer=("127.0.0.1", 1), base_url="http://localhost", **given):
+    """Return the answer to a request of a peer."""
+
+    async def answer():
+        transport = httpx.ASGITransport(app, client=peer)
+        async with httpx.AsyncClient(transport=transport, base_url=base_url) as client:
+            return await client.request(method, path, **given)
+
+    return asyncio.run(answer())

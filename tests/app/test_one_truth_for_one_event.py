@@ -10,10 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 from starlette.applications import Starlette
-from tests.app.asgi import ask
 from tests.app.command_line import run
-from tests.app.opened_page import table
-from tests.app.page_elements import sent
+from tests.app.opened_page import sent, table
+from tests.app.served import ask
 from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard import time_zone

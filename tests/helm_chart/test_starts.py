@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.app.served import GOODPUT, PATIENCE_S
-from tests.helm_chart.rendered import ALL, SIGN_IN, USER, of_kind, settings_of
+from tests.helm_chart.test_rendering import ALL, SIGN_IN, USER, of_kind, settings_of
 
 from goodput_queries.lake.lake import Lake
 

@@ -12,8 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 from tests.app.conftest import MAIN, NO_COMPONENTS, PATIENCE_S
-from tests.app.opened_page import texts
-from tests.app.page_elements import Offered, elements, file_text, sent, texts_of
+from tests.app.opened_page import Offered, elements, file_text, sent, texts, texts_of
 from tests.hostile_names import ALL_IN_ONE, LONG
 from tests.two_teams import COBALTS, RED
 

@@ -3,8 +3,7 @@
 from datetime import date
 
 import pytest
-from tests.app.opened_page import texts
-from tests.app.page_elements import sent
+from tests.app.opened_page import sent, texts
 from tests.two_teams import COBALTS, RED
 
 from goodput_app.access import rows

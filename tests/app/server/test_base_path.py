@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from tests.app.access.test_access_settings import OIDC
-from tests.app.asgi import ask
+from tests.app.served import ask
 
 from goodput_app import settings
 from goodput_app.access.settings import AccessSettings, Member, ProxySettings

@@ -9,7 +9,7 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from tests.app.asgi import ask
+from tests.app.served import ask
 
 from goodput_app.server.compressed_assets import CompressedAssets
 

@@ -5,7 +5,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from tests.app.asgi import ask
+from tests.app.served import ask
 
 from goodput_app.access.settings import AccessSettings, Member, OidcSettings, ProxySettings, Token
 from goodput_app.access.tokens import digest

@@ -11,9 +11,8 @@ import httpx
 import polars as pl
 import pytest
 from starlette.applications import Starlette
-from tests.app.asgi import ask
 from tests.app.command_line import run
-from tests.app.served import PATIENCE_S, rows_of, serving
+from tests.app.served import PATIENCE_S, ask, rows_of, serving
 from tests.until import until
 
 from goodput_app.server import asgi as server_module

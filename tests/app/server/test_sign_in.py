@@ -10,7 +10,7 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketDisconnect
-from tests.app.asgi import ask
+from tests.app.served import ask
 
 from goodput_app.access import current
 from goodput_app.access.identity import LOCAL

@@ -5,7 +5,7 @@ from threading import Event
 
 import polars as pl
 import pytest
-from tests.app.page_elements import sent
+from tests.app.opened_page import sent
 
 from goodput_app import ranked
 from goodput_app.dashboard.data import findings

@@ -1,14 +1,16 @@
-"""Tables of pages: what is shown of a column, under which name and header."""
+"""Tables and charts of pages: names, units, and what dragging over a time axis asks for."""
 
 import json
 from datetime import UTC, datetime, timedelta
 
+import plotly.graph_objects as go
 import polars as pl
 import pytest
 from streamlit.testing.v1 import AppTest
 from tests.app.conftest import PATIENCE_S
 
-from goodput_app.dashboard.components import places, tables
+from goodput_app.dashboard.components import charts, places, tables
+from goodput_app.text import glossary
 
 
 def test_a_table_without_any_price_says_so_and_one_without_budgets_has_none():
@@ -95,3 +97,29 @@ def test_a_fact_reads_in_the_unit_of_its_column(name, value, text):
 def test_a_file_is_named_without_the_folder_of_the_server():
     frame = pl.DataFrame({"origin": ["/srv/prices/rates.csv", "page", None]})
     assert tables.without_folders(frame)["origin"].to_list() == ["rates.csv", "page", None]
+
+
+HOUR = timedelta(hours=1)
+
+
+def test_a_marked_range_is_turned_back_to_utc():
+    boxes = [{"x": ["2026-11-20 13:30:00.25", "2026-11-20 13:00"], "y": [0, 1]}]
+    assert charts.marked_range(boxes, HOUR) == (
+        datetime(2026, 11, 20, 12),  # noqa: DTZ001 -- naive UTC
+        datetime(2026, 11, 20, 12, 30, 0, 250_000),  # noqa: DTZ001
+    )
+
+
+def test_a_click_marks_no_range():
+    assert charts.marked_range([], HOUR) is None
+    assert charts.marked_range([{"x": ["2026-11-20", "2026-11-20"]}], HOUR) is None
+
+
+def test_a_legend_is_explained_by_the_glossary_and_the_categories():
+    names = ("Lost work 3.7 %", "Idle, no demand (4)", "Slowdowns", "node-7")
+    figure = go.Figure([go.Bar(x=[1], y=["a"], name=name) for name in names])
+    found = charts.definitions(figure)
+    assert list(found) == ["Lost work", "Idle, no demand", "Slowdowns"]
+    assert found["Lost work"] == glossary.meaning("Lost work")
+    assert found["Slowdowns"] == glossary.meaning("Slowdowns")
+    assert charts.definitions(figure.update_layout(showlegend=False)) == {}

@@ -1,15 +1,28 @@
-"""The Cost page in-process: who pays what."""
+"""The Cost page in-process: who pays what, its files, adjustments, prices, and what if."""
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from urllib.parse import parse_qsl
 
 import polars as pl
 import pytest
-from tests.app.cost_page import HOSTILE, PRICED, SACCT, cost_store
-from tests.app.opened_page import plain, table, texts, tile
+from tests.app.billing.conftest import past_statement
+from tests.app.cost_page import DAY, HOSTILE, PRICED, SACCT, cost_store
+from tests.app.opened_page import plain, press, table, texts, tile
 
+from goodput_app.access.identity import Role
 from goodput_app.dashboard.data import statements as data_cost
+from goodput_app.process.store import use_store
+from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
+from goodput_billing.delivery import archive
+from goodput_billing.render import files
+from goodput_billing.statement.days import day_of
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries import audit
 from goodput_queries.scope import Scope
 
 
@@ -128,3 +141,211 @@ def test_hostile_parameters_are_shown_as_text_and_a_filter_without_charges_can_b
 
     assert "](http" not in texts(app)
     assert "Clear filters" in [button.label for button in app.button]
+
+
+def _past(day, files):
+    made_at = datetime(2026, 11, 20, 7, tzinfo=UTC)
+    delivered = (archive.Delivery("files", "v", made_at, 1, delivered_at=made_at),)
+    cost = Decimal("12.30")
+    return past_statement(day, version="v", total_cost=cost, files=files, deliveries=delivered)
+
+
+@pytest.fixture
+def delivered(tmp_path, configured):
+    """Give the folder of a statement that went out, with its file."""
+    folder = tmp_path / "out"
+    configured(f'[report]\nfolder = "{folder}"\n')
+    archive.keep(folder, _past(DAY, ("statement-2026-11-19.html",)))
+    (folder / "statement-2026-11-19.html").write_bytes(b"<html>it</html>")
+    return folder
+
+
+def test_statements_that_went_out_are_listed_with_their_files(priced, cost, delivered):
+    app = cost(priced)
+
+    assert str(delivered.parent) not in plain(app)  # a path of the server
+    (row,) = table(app, "state", "sent").to_dicts()
+    assert (row["state"], row["total_cost"], row["sent"]) == ("closed", 12.3, "files")
+    labels = [button.proto.label for button in app.get("download_button")]
+    assert "statement-2026-11-19.html" in labels
+    assert data_cost.past_file("statement-2026-11-19.html") == b"<html>it</html>"
+
+
+def test_the_files_of_a_day_are_those_of_the_report_and_close_nothing(priced, tmp_path):
+    use_store(priced)
+    how = data_cost.chosen(None)
+
+    looked = data_cost.statement_file(day_of(DAY, how.settings), "csv", how)
+
+    assert priced.read("select count(*) as n from billing.statement_days").item() == 0
+    made = statement(data_cost.ReadOnly(priced), DAY, StatementSettings())
+    (path,) = files.write(made, tmp_path, ["csv"])
+    assert path.read_bytes() == looked
+
+
+def test_a_closed_day_is_shown_as_it_was_billed(editable, cost, tmp_path):
+    statement(editable, DAY, StatementSettings(idle_policy="uniform"), closes_now=True)
+    (tmp_path / "rates.csv").write_text("price_per_gpu_h\n7\n")
+    ingest(editable, "rates", [tmp_path / "rates.csv"], ReadOptions())
+    editable.build()
+
+    app = cost(editable, day=str(DAY))
+
+    # at the price of that day, idle time as it was carried then
+    rows = table(app, "label", "idle_share_cost")
+    billed = dict(rows.select("label", "allocated_cost").iter_rows())
+    assert (billed["nlp"], billed[HOSTILE]) == (48, 2)
+    assert rows.filter(label="nlp")["idle_share_cost"].item() > 0
+    assert "1 of 1 day closed" in texts(app)
+
+
+def test_a_month_is_one_click_and_its_file_the_next(priced, cost):
+    app = cost(priced)
+    app.button_group(key="cost_month").set_value("This month").run()
+
+    assert (app.query_params["from"], app.query_params["to"]) == ("now/M", "now")
+    assert "2026-11-19 to 2026-11-20" in plain(app)
+    names = [button.proto.label for button in app.get("download_button")]
+    assert {"CSV", "Parquet"} <= set(names)
+
+
+@pytest.fixture(scope="module")
+def closed(empty_database, tmp_path_factory):
+    """Give jobs at 2 dollars on two days; the first is closed: nlp pays 48."""
+    for store in cost_store(empty_database, tmp_path_factory, PRICED):
+        assert statement(store, DAY, settings().statement, closes_now=True).is_closed
+        yield store
+
+
+def test_a_dispute_is_written_shown_beside_its_line_and_resolved_with_a_credit(
+    closed, cost, as_person
+):
+    as_person(Role.FINANCE)
+    app = cost(closed, day=str(DAY), line="c|nlp")
+    assert "There are no notes, disputes or credits" in texts(app)
+    assert _form(app).expanded, "of the picked row"
+    assert not _form(cost(closed, day=str(DAY))).expanded
+
+    app.selectbox(key="adjust_kind").set_value("dispute")
+    app.text_input(key="adjust_reason_0").set_value(HOSTILE)
+    app = press(app, "Write")
+    assert [said.value for said in app.success] == [f"Dispute on {DAY} written."]
+    (row,) = table(app, "adjustment_id").to_dicts()
+    assert (row["kind"], row["status"], row["account"]) == ("Dispute", "open", "nlp")
+    assert (row["reason"], row["made_by"]) == (HOSTILE, "ada")
+    beside = table(app, "label", "adjustments").select("label", "adjustments").rows()
+    assert dict(beside)["nlp"] == "1 open dispute"
+
+    app.text_input(key="resolve_amount_1").set_value("5")
+    app.text_input(key="resolve_reason_1").set_value("switch failed")
+    app = press(app, "Resolve")
+
+    assert not app.exception, app.exception
+    shown = table(app, "adjustment_id", "amount").select("kind", "status", "amount").rows()
+    assert sorted(shown, key=str) == [
+        ("Credit", "not booked yet", 5.0),
+        ("Dispute", "accepted", None),
+        ("Resolution", "accepted", None),
+    ]
+    entries = audit.entries(closed).select("who", "action", "subject", "from_address").rows()
+    (resolved, written) = (entry for entry in entries if entry[1] != "sign in")
+    assert written == (
+        "ada", "write a note or dispute", f"dispute: {DAY}, account nlp", "192.0.2.9",
+    )  # fmt: skip
+    assert resolved[1] == "give a credit or resolve a dispute"
+    assert resolved[2].endswith(f"{row['adjustment_id']} accepted, credit of 5")
+
+
+def _form(app):
+    return next(one.proto for one in app.expander if one.label.startswith("Write a note"))
+
+
+def test_prices_are_shown_with_where_they_come_from_and_how_to_change_them(priced, cost):
+    app = cost(priced, part="prices")
+
+    (row,) = table(app, "price_per_gpu_h", "valid_from").to_dicts()
+    assert (row["price_per_gpu_h"], row["note"], row["valid_from"]) == (
+        2.0, "contract 4711", "always",
+    )  # fmt: skip
+    commands = [code.value for code in app.code if code.value.startswith("goodput ingest")]
+    assert [command.split()[2] for command in commands] == ["rates", "tariffs", "budgets"]
+    assert "No tariff is known" in texts(app)
+    assert not app.text_area, "nobody writes prices unless the settings let them"
+    assert "edit_prices = true" in texts(app)
+
+
+@pytest.fixture
+def may_edit(configured):
+    """Let people write prices on the page."""
+    configured("[ui]\nedit_prices = true\n")
+
+
+def _written(app, text):
+    """Write lines of the rate card on the page and read them in."""
+    app.text_area(key="lines_rates").set_value(text)
+    (button,) = (b for b in app.button if b.label == "Imported" and "edit_rates" in str(b.proto))
+    return button.click().run()
+
+
+@pytest.mark.usefixtures("may_edit")
+def test_a_price_written_on_the_page_is_charged_from_its_hour_on(editable, cost):
+    app = _written(
+        cost(editable, part="prices"), "price_per_gpu_h,valid_from\n3,2026-11-20T00:00:00Z\n"
+    )
+
+    assert not app.exception, app.exception
+    assert [said.value for said in app.success] == [
+        "1 row of rates imported; figures follow in a few seconds."
+    ]
+    editable.build()
+    paid = table(cost(editable), "label", "allocated_cost").filter(label="nlp")["total_cost"].item()
+    assert paid == 48 + 3
+    origins = table(cost(editable, part="prices"), "table_name", "origin")["origin"]
+    assert origins[0].startswith("Cost page, ")
+
+
+@pytest.mark.usefixtures("may_edit")
+def test_a_wrong_line_changes_nothing(editable, cost):
+    app = cost(editable, part="prices")
+    for text, words in (
+        ("price_per_gpu_h\n3\nfree\n", "Nothing was imported"),
+        ("colour\nred\n", "colour"),
+        ("price_per_gpu_h\n", "no line below the header"),
+    ):
+        app = _written(app, text)
+        assert words in plain(app), text
+
+    assert editable.read("select price_per_gpu_h from raw.rates")["price_per_gpu_h"].to_list() == [
+        2
+    ]
+
+
+def test_fewer_newer_gpus_save_what_the_formula_says(priced, cost):
+    app = cost(
+        priced, part="what-if", ask="upgrade", old_gpus="100", old_power_w="700", new_gpus="50",
+        new_power_w="1000", price_per_kwh="0.12",
+    )  # fmt: skip
+
+    assert tile(app, "Energy saved a year") == "175,200 kWh"
+    assert tile(app, "Electricity saved a year") == "$21,024"
+    assert "20\\.00 kW x 8,760 h \\= 175,200 kWh" in texts(app)
+    assert tile(app, "Payback") == "not known"
+    (asked_for,) = (info.value for info in app.info if "Input needed" in info.value)
+    assert "Work of a new GPU" in asked_for
+    assert "New GPUs" not in asked_for
+
+
+def test_a_wrong_value_in_the_link_is_reported_and_left_out(priced, cost):
+    app = cost(priced, part="what-if", ask="upgrade", new_gpus="fifty", old_gpus="-1")
+
+    assert "'fifty' is not a number" in plain(app)
+    assert "is -1, expected 1 to 1000000 GPUs" in plain(app)
+    assert tile(app, "Energy saved a year") == "not known"
+
+
+@pytest.mark.parametrize("ask", ["halve-a-loss", "checkpoints", "power-cap"])
+def test_every_question_is_there_with_what_is_known(priced, cost, ask):
+    app = cost(priced, part="what-if", ask=ask)
+
+    assert any("Input needed" in info.value for info in app.info)
+    assert app.metric

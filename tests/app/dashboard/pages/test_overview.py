@@ -17,7 +17,7 @@ from goodput_app.weekly import like_for_like
 from goodput_app.weekly.ledger_groups import by_team
 from goodput_queries.scope import Scope
 
-from tests.app.page_elements import sent  # isort: skip
+from tests.app.opened_page import sent  # isort: skip
 
 HOUR_MS = 3_600_000
 NOON = pl.datetime_range(pl.datetime(2026, 11, 20, 12), pl.datetime(2026, 11, 20, 12), eager=True)[

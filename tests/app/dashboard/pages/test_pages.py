@@ -6,8 +6,7 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
-from tests.app.opened_page import HOSTILE, links, plain, texts
-from tests.app.page_elements import sent
+from tests.app.opened_page import HOSTILE, links, plain, sent, texts
 
 import goodput_app
 from goodput_app.dashboard.components import charts, scope_bar

@@ -4,8 +4,7 @@ import json
 
 import polars as pl
 import pytest
-from tests.app.opened_page import HOSTILE, table, texts
-from tests.app.page_elements import sent
+from tests.app.opened_page import HOSTILE, sent, table, texts
 from tests.recorded_session import built
 
 from goodput_ingest.run import ingest

@@ -8,8 +8,7 @@ import shutil
 import sys
 
 import pytest
-from tests.app.asgi import ask
-from tests.app.served import GOODPUT
+from tests.app.served import GOODPUT, ask
 from tests.queries.conftest import START_MS
 from tests.two_teams import COBALTS, END_S, OTHERS, RED, built
 

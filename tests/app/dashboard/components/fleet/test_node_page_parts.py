@@ -1,4 +1,4 @@
-"""Parts of the node page: its incidents, its jobs as lanes, activity of its GPUs as small lines."""
+"""Parts of the node page: incidents, jobs as lanes, small lines, and one list of what happened."""
 
 from datetime import datetime, timedelta
 from types import SimpleNamespace
@@ -6,7 +6,13 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from goodput_app.dashboard.components.fleet import node_axis, node_parts, node_verdict
+from goodput_app.dashboard.components.fleet import (
+    node_axis,
+    node_parts,
+    node_verdict,
+    what_happened,
+)
+from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.data import health
 
 AT = datetime(2026, 11, 20, 3)  # noqa: DTZ001 -- UTC, as the database has it
@@ -97,3 +103,98 @@ def test_an_hour_that_the_ledger_has_not_is_below_all_shares():
     found = dict(node_parts.useful_by_hour(hours).select("node", "useful").iter_rows())
 
     assert found == {"a": [0.25, 0.5], "b": [node_parts.NO_READING, 1.0]}
+
+
+PLACE = {"cluster": "c", "node": "n1"}
+OUTAGES = pl.DataFrame(
+    [PLACE | {"state": "down", "start_at": after(19), "end_at": after(105), "out_at": after(19),
+              "reason": "Not responding", "sources": "slurm"}],
+    schema=health.NO_OUTAGES.schema,
+)  # fmt: skip
+EVENTS = pl.DataFrame(
+    [PLACE | {"gpu_uuid": "g", "event_at": after(17), "kind": "xid", "code": 79,
+              "source": "kernel-log", "meaning": "fell off the bus", "message": ""}]
+)  # fmt: skip
+LINKS = pl.DataFrame(
+    [PLACE | {"kind": "ethernet", "device": "eth0", "port": "", "start_at": after(30),
+              "end_at": after(31), "runs": "train", "run_key": "r", "is_seen_down": True}]
+)  # fmt: skip
+ALLOCATIONS = pl.DataFrame(
+    [PLACE | {"gpu_uuid": gpu, "job_run_key": "j", "run_key": "r", "run_id": "7", "attempt": 0,
+              "job_name": "train", "start_at": after(0), "end_at": after(19)} for gpu in "gh"]
+)  # fmt: skip
+TESTS = pl.DataFrame(
+    [PLACE | {"source": "node-tests", "event_at": after(110), "test": "memory", "gpu_indices": gpu,
+              "result": "fail" if gpu else "pass", "message": None} for gpu in ("", "1", "0")]
+)  # fmt: skip
+FINDINGS = pl.DataFrame(
+    [PLACE | {"since_at": after(19), "until_at": after(105), "severity": "page", "cost": 4.5,
+              "title": "A node is down", "evidence": "no reading", "gpu_uuid": None,
+              "finding_key": "node_down|n1", "run_key": None, "run_name": None}]
+)  # fmt: skip
+
+
+def test_the_list_has_all_sources_with_their_own_times_the_latest_first():
+    found = what_happened.merged(OUTAGES, EVENTS, LINKS, ALLOCATIONS, TESTS, FINDINGS)
+
+    assert found.select("start_at", "what", "source", "length_s").rows() == [
+        (after(110), "Test pass: memory", "node-tests", None),
+        (after(110), "Test fail: memory (GPU 0, 1)", "node-tests", None),
+        (after(30), "Link down: Ethernet eth0", "ethernet", 60.0),
+        (after(19), "Page: A node is down", "finding", 86 * 60.0),
+        (after(19), "Node down", "slurm", 86 * 60.0),
+        (after(17), "Xid 79", "kernel-log", None),
+        (after(0), "Run began on 2 of its GPUs", "allocation", 19 * 60.0),
+    ]
+    assert found["cost"].to_list() == [None] * 3 + [4.5] + [None] * 3
+
+
+def test_findings_that_are_not_yet_known_are_left_out():
+    found = what_happened.merged(
+        OUTAGES, EVENTS.clear(), LINKS.clear(), ALLOCATIONS.clear(), TESTS.clear(), None
+    )
+
+    assert found["what"].to_list() == ["Node down"]
+
+
+def test_beside_the_lanes_begins_of_runs_leave_room_for_what_went_wrong(monkeypatch):
+    monkeypatch.setattr(what_happened, "BRIEF_SHOWN", 2)
+    rows = what_happened.merged(
+        OUTAGES, EVENTS, LINKS.clear(), ALLOCATIONS, TESTS.clear(), FINDINGS.clear()
+    )
+
+    found = what_happened.most_telling(rows)
+
+    assert found["what"].to_list() == ["Node down", "Xid 79"]
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "page"),
+    [
+        ("node", PLACE, name_links.NODE_PAGE),
+        ("run_name", {"run_key": "c/7", "run_name": "train"}, name_links.RUN_PAGE),
+        ("gpu_name", {"gpu_uuid": "g", "gpu_name": "GPU 0"}, name_links.GPU_PAGE),
+        ("subject", PLACE | {"run_key": "c/7"}, name_links.NODE_PAGE),
+        ("subject", {"node": None, "run_key": "c/7"}, name_links.RUN_PAGE),
+        ("subject", {"node": None, "run_key": None}, None),
+    ],
+)
+def test_a_name_opens_the_page_of_what_it_names(column, row, page, monkeypatch):
+    monkeypatch.setattr(name_links.st, "query_params", {})
+
+    found = name_links.target(column, row)
+
+    assert (found and found[0]) == page
+
+
+def test_a_drained_node_is_first_in_the_list_and_says_since_when(evidence, visit):
+    for node in ("a", "b"):
+        evidence.node(node, 1)
+        evidence.samples(f"{node}#0", evidence.every(0, 600, 30), lambda _second: True)
+    evidence.state("b", "drained", 300, None)
+    evidence.store.build()
+
+    nodes = visit(evidence.store, "nodes_and_one")
+    (frame,) = (f.value for f in nodes.dataframe if "state" in f.value)
+    assert frame["node"].to_list() == ["b", "a"]
+    assert "drained since" in frame["state"][0]
