@@ -1,14 +1,16 @@
-"""The page of a run on one time axis: its lanes, the telemetry of its GPUs, lateness of ranks."""
+"""The page of a run on one time axis and beside the run before it, and the filters of runs."""
 
 from datetime import datetime, timedelta
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.queries.conftest import steps
 from tests.recorded_session import extent_ms
 
 from goodput_app.dashboard.components.runs import run_axis as components
-from goodput_app.dashboard.data import metrics, run_axis
+from goodput_app.dashboard.components.runs import run_before, run_filters
+from goodput_app.dashboard.data import metrics, run_axis, speed
 from goodput_app.dashboard.figures import runs
 from goodput_app.process.store import use_store
 from goodput_queries.scope import Scope
@@ -126,3 +128,100 @@ def test_a_run_that_says_nothing_has_a_page(visit, world):
     assert "No job events received" in captions
     assert "No readings of its 1 GPU" in captions
     assert "How late each rank was is not known" in captions
+
+
+@pytest.fixture(scope="module")
+def siblings(made):
+    for node in ("a", "b"):
+        made.node(node, 2)
+    for job, start, gpus in [("1", 0, 2), ("2", 200, 2), ("3", 400, 1), ("4", 600, 2)]:
+        made.job(job, start, start + 100, ["a"], gpus, job_name="llm")
+        made.events(job, steps(1, 9, start, 5.0), host="a")
+    made.job("5", 100, 150, ["b"], 2, job_name="other")
+    made.watched(3_600)
+    made.store.build()
+    return made.store
+
+
+@pytest.mark.parametrize(
+    ("job", "before"), [("4", "2"), ("2", "1"), ("1", None), ("3", None), ("5", None)],
+    ids=["the latest, not of another size", "the first", "none before", "other size", "other name"],
+)  # fmt: skip
+def test_the_run_before_is_of_the_same_workload_and_size(siblings, job, before):
+    use_store(siblings)
+
+    found = speed.run_before(Scope(run=run_key(siblings, job)))
+
+    assert found == (None if before is None else run_key(siblings, before))
+
+
+@pytest.mark.parametrize(
+    ("step_s", "before_s", "said"),
+    [
+        (1.0, 1.2, "20.0 % faster"),
+        (1.25, 1.0, "20.0 % slower"),
+        (1.0, 1.005, "Same speed"),
+        (None, 1.0, "Which is faster is not known: no steps"),
+    ],
+)
+def test_the_verdict_is_about_the_speed_of_steps(step_s, before_s, said):
+    assert run_before.verdict(step_s, before_s) == said
+
+
+def test_the_page_of_a_run_has_both_runs_side_by_side(siblings, visit):
+    app = visit(siblings, "one_run", run=run_key(siblings, "4"))
+
+    (table,) = (html.proto.body for html in app.get("html") if "gp-before" in html.proto.body)
+    assert "<th>this run</th><th>llm (2)</th>" in table
+    assert "<td>Median step</td><td>5 s</td><td>5 s</td>" in table
+
+
+@pytest.fixture(scope="module")
+def of_users(made):
+    made.node("a", 3)
+    for number, (user, state) in enumerate(
+        [("ann", "COMPLETED"), ("bob", "FAILED"), ("bob", "COMPLETED")]
+    ):
+        made.job(f"{number}", 0, 600, ["a"], 1, state, user_name=user)
+        made.events(f"{number}", steps(1, 9, 60))
+    made.store.build()
+    return made.store
+
+
+def shown(app):
+    (frame,) = (f.value for f in app.dataframe if "run_name" in f.value and "state" in f.value)
+    return sorted(frame["run_name"])
+
+
+def options(app, param):
+    return app.selectbox(key=f"scope_{param}").options
+
+
+def test_users_and_states_are_offered_with_their_number_of_runs(of_users, visit):
+    app = visit(of_users, "all_runs")
+
+    assert options(app, "user") == ["All users", "bob (2)", "ann (1)"]
+    assert set(options(app, "run_state")) == {"All states", "COMPLETED (2)", "FAILED (1)"}
+    assert len(shown(app)) == 3
+
+
+@pytest.mark.parametrize(
+    ("filters", "number"), [({"user": "bob"}, 2), ({"user": "bob", "run_state": "FAILED"}, 1)]
+)
+def test_filters_of_the_link_leave_the_runs_that_they_name(of_users, visit, filters, number):
+    app = visit(of_users, "all_runs", **filters)
+
+    assert len(shown(app)) == number
+
+
+def test_a_reader_who_has_runs_gets_to_them_by_one_click(of_users, visit, monkeypatch):
+    class Ann:
+        name = "ann"
+
+    monkeypatch.setattr(run_filters, "current_identity", lambda: Ann)
+
+    app = visit(of_users, "all_runs").button(key="my_runs").click().run()
+
+    assert app.query_params["user"] == "ann"
+    assert len(shown(app)) == 1
+    assert not any(button.key == "my_runs" for button in app.button)
