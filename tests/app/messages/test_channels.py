@@ -79,14 +79,11 @@ def handed_on(hook):
     ]
 
 
-def recent(*notices):
-    return tuple(changed(one, since_ms=NOW_MS - 60_000) for one in notices)
-
-
 @pytest.mark.machine
 def test_an_alertmanager_hands_on_each_finding_once_and_its_end_once(alertmanager, hook):
     target = Alertmanager(url=alertmanager)
-    notices = recent(HANG, IDLE, HOSTILE)
+    found = (HANG, IDLE, HOSTILE)
+    notices = tuple(changed(one, since_ms=NOW_MS - 60_000) for one in found)
     keys = {one.finding_key for one in notices}
     opened = message("alertmanager", "open", notices, NOW_MS)
     send(opened, target, NOW)

@@ -55,13 +55,10 @@ def page(open_fleet):
     return open_fleet()
 
 
-def grid(app):
-    traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
-    return [trace for trace in traces if trace["type"] == "bar"]
-
-
 def cells(app):
-    return {mark[0] for trace in grid(app) for mark in trace["customdata"]}
+    traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
+    bars = (trace for trace in traces if trace["type"] == "bar")
+    return {mark[0] for trace in bars for mark in trace["customdata"]}
 
 
 def test_every_gpu_has_a_cell_that_opens_it(page):
