@@ -41,12 +41,9 @@ def running(*arguments, cwd):
     """Run a command of the product in a process of its own until the end of the block."""
     with subprocess.Popen(
         [*GOODPUT, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=cwd,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    ) as process:
+    ) as process:  # fmt: skip
         try:
             yield process
         finally:

@@ -116,17 +116,12 @@ def site(issuer, empty_database, tmp_path_factory):
     goodput = [sys.executable, "-c", "from goodput_app.cli.main import main; main()", "serve"]
     secrets = {"CLIENT_SECRET": "client", "COOKIE_SECRET": "c" * 32}
     with (
-        subprocess.Popen(
-            [NGINX, "-c", str(folder / "nginx.conf"), "-e", str(folder / "log")]
-        ) as nginx,
-        subprocess.Popen(
-            [*goodput, "--db", str(database), "--port", str(inner)],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=folder,
-            env={**os.environ, **secrets},
-        ) as server,
-    ):
+        subprocess.Popen([NGINX, "-c", str(folder / "nginx.conf"), "-e",
+                          str(folder / "log")]) as nginx,
+        subprocess.Popen([*goodput, "--db", str(database), "--port", str(inner)],
+                         stdout=subprocess.PIPE, text=True, cwd=folder,
+                         env={**os.environ, **secrets}) as server,
+    ):  # fmt: skip
         try:
             assert server.stdout.readline().strip() == url
             yield Site(url, f"http://127.0.0.1:{inner}", tls, database)

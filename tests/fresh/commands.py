@@ -40,15 +40,9 @@ def serving(command, *, cwd, env, timeout_s):
     All of its processes are ended afterwards.
     """
     with subprocess.Popen(
-        list(map(str, command)),
-        cwd=cwd,
-        env=dict(env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as server:
+        list(map(str, command)), cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    ) as server:  # fmt: skip
         stopped = threading.Timer(timeout_s, _end, [server])
         stopped.start()
         printed = []

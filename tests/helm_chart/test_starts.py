@@ -92,10 +92,8 @@ def started(workload, folder, values):
         [*as_user(), *command],
         cwd=places[container["workingDir"]],
         env={**os.environ, "PATH": f"{bin_folder(folder)}:{os.environ['PATH']}", **given, **of_pod},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
         try:
             yield process
         finally:

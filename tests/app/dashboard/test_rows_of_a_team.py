@@ -102,12 +102,9 @@ def test_disputes_are_of_an_account_of_the_reader(store):
 def test_what_a_site_pays_and_sent_out_is_withheld(store):
     use_store(store)
     for read in (
-        statements.rates,
-        statements.tariffs,
-        statements.budget_card,
-        statements.price_loads,
+        statements.rates, statements.tariffs, statements.budget_card, statements.price_loads,
         statements.past_statements,
-    ):
+    ):  # fmt: skip
         with pytest.raises(NotPermittedError):
             read()
 

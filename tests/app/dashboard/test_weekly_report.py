@@ -148,12 +148,10 @@ DAY = Scope(from_ms=START, to_ms=START + DAY_MS)
 
 def clusters(**spans):
     """Give marts.clusters with these first and last hours, from the start of the range."""
-    return pl.DataFrame(
-        [
-            {"cluster": name, "first_at": at(first), "as_of_at": at(last)}
-            for name, (first, last) in spans.items()
-        ]
-    ).with_columns(whole_hours_until_at=pl.lit(None, pl.Datetime("ms")))
+    return pl.DataFrame([
+        {"cluster": name, "first_at": at(first), "as_of_at": at(last)}
+        for name, (first, last) in spans.items()
+    ]).with_columns(whole_hours_until_at=pl.lit(None, pl.Datetime("ms")))  # fmt: skip
 
 
 def at(hours):

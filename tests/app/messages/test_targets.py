@@ -21,64 +21,39 @@ COMMON = (
         ("", f"'notify.to' is None, expected one of {KINDS}."),
         ("to = 'slack'", "'notify' needs one of url, url_env and url_file, and no second of them."),
         ("to = 'slack'\nurl = 'a b'", "'notify.url' is not a URL; expected like https://"),
-        (
-            f"{SLACK}channel = 'x'",
-            f"there is no setting 'notify.channel' for 'slack'; known: {COMMON}, url, url_env, "
-            "url_file, token_env, token_file.",
-        ),
+        (f"{SLACK}channel = 'x'",
+         f"there is no setting 'notify.channel' for 'slack'; known: {COMMON}, url, url_env, "
+         "url_file, token_env, token_file."),
         (f"{SLACK}rules = [1]", "'notify.rules' is [1], expected a list of texts in quotes."),
         (f"{SLACK}wait_s = -1", "'notify.wait_s' is -1, expected seconds from 0 on."),
-        (
-            f"{SLACK}digest_at = '24:00'",
-            "'notify.digest_at' is '24:00', expected a time in UTC such as '07:30'.",
-        ),
-        (
-            'to = "alertmanager"\nurl = "http://a.example:9093"\ndigest_at = "07:30"',
-            "'notify.digest_at' is not for an Alertmanager, which sends by its own routes.",
-        ),
-        (
-            f"{SLACK}min_severity = 'bad'",
-            "'notify.min_severity' is 'bad', expected one of page, ticket.",
-        ),
-        *(
-            (
-                f"{SLACK}min_severity = '{former}'",
-                f"'notify.min_severity' is '{former}', which is called {now}.",
-            )
-            for former, now in (
-                ("critical", "'page' now"),
-                ("warning", "'ticket' now"),
-                ("info", "'note' now and is not sent, expected one of page, ticket"),
-            )
-        ),
-        (
-            f"{SLACK}group_by = ['gpu']",
-            "'notify.group_by' is 'gpu', expected one of rule, severity, cluster, team, node, run.",
-        ),
-        (
-            "to = 'webhook'\nurl = 'http://127.0.0.1.example'\ntoken_env = 'T'",
-            "'notify.url' is http, which would send the token in the clear; expected https.",
-        ),
+        (f"{SLACK}digest_at = '24:00'",
+         "'notify.digest_at' is '24:00', expected a time in UTC such as '07:30'."),
+        ('to = "alertmanager"\nurl = "http://a.example:9093"\ndigest_at = "07:30"',
+         "'notify.digest_at' is not for an Alertmanager, which sends by its own routes."),
+        (f"{SLACK}min_severity = 'bad'",
+         "'notify.min_severity' is 'bad', expected one of page, ticket."),
+        *((f"{SLACK}min_severity = '{former}'",
+           f"'notify.min_severity' is '{former}', which is called {now}.")
+          for former, now in (("critical", "'page' now"),
+                              ("warning", "'ticket' now"),
+                              ("info",
+                               "'note' now and is not sent, expected one of page, ticket"))),
+        (f"{SLACK}group_by = ['gpu']",
+         "'notify.group_by' is 'gpu', expected one of rule, severity, cluster, team, node, run."),
+        ("to = 'webhook'\nurl = 'http://127.0.0.1.example'\ntoken_env = 'T'",
+         "'notify.url' is http, which would send the token in the clear; expected https."),
         ("to = 'mail'", "'notify.addresses' names nobody, expected a list of addresses."),
-        (
-            "to = 'mail'\naddresses = ['ops']",
-            "'notify.addresses' has 'ops', expected an address like ops@example.org.",
-        ),
-        (
-            "to = 'owner'\naddress = 'ann@example.org'",
-            "'notify.address' is 'ann@example.org', expected like {user}@example.org.",
-        ),
+        ("to = 'mail'\naddresses = ['ops']",
+         "'notify.addresses' has 'ops', expected an address like ops@example.org."),
+        ("to = 'owner'\naddress = 'ann@example.org'",
+         "'notify.address' is 'ann@example.org', expected like {user}@example.org."),
         ("to = 'owner'", "'notify.address' is not set, expected like {user}@example.org"),
-        (
-            "to = 'owner'\naddress = '{user}@x.org'\naddresses = 3",
-            "'notify.addresses' is a table; write it as [notify.addresses].",
-        ),
-        (
-            f"{SLACK}[[notify]]\n{SLACK}",
-            "two [[notify]] tables are named 'slack', expected a 'name' of its own each.",
-        ),
+        ("to = 'owner'\naddress = '{user}@x.org'\naddresses = 3",
+         "'notify.addresses' is a table; write it as [notify.addresses]."),
+        (f"{SLACK}[[notify]]\n{SLACK}",
+         "two [[notify]] tables are named 'slack', expected a 'name' of its own each."),
     ],
-)
+)  # fmt: skip
 def test_a_target_that_makes_no_sense_is_refused(refusal, text, sentence):
     assert sentence in refusal(f"[[notify]]\n{text}\n")
 
