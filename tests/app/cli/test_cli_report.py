@@ -97,13 +97,11 @@ def test_what_cannot_be_done_is_reported_in_a_sentence(here, arguments, code, me
 def test_time_without_a_price_is_reported_though_its_electricity_has_one(here):
     (here / "tariffs.csv").write_text("zone,from_hour,to_hour,price_per_kwh\nUTC,0,24,0.15\n")
     start = datetime(2026, 11, 19, 8, tzinfo=UTC).replace(tzinfo=None)
-    readings = pl.DataFrame(
-        [
-            {"source": "dcgm", "gpu_uuid": "c/a#0", "gpu_instance": "", "energy_j": 300.0 * second,
-             "ts": start + timedelta(seconds=second), "is_flagged": False}
-            for second in range(0, 6 * 3_600, 60)
-        ]
-    )  # fmt: skip
+    readings = pl.DataFrame([
+        {"source": "dcgm", "gpu_uuid": "c/a#0", "gpu_instance": "", "energy_j": 300.0 * second,
+         "ts": start + timedelta(seconds=second), "is_flagged": False}
+        for second in range(0, 6 * 3_600, 60)
+    ])  # fmt: skip
     with contextlib.closing(LocalStore(here / "goodput.duckdb")) as store:
         ingest(store, "tariffs", [here / "tariffs.csv"], ReadOptions())
         store.load(Batch("gpu_samples", readings, "dcgm", "test", "readings"))

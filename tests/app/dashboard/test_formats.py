@@ -100,10 +100,8 @@ def test_names_from_the_data_are_cut_and_move_nothing():
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "https://evil.test/x", "HTTP://evil.test", "(www.evil.test)", "ann@evil.test",
-        ":material/skull:", ":streamlit:", "a -> b", "a <- b", "a <-> b", "a -- b", "a >= b",
-    ],
+    ["https://evil.test/x", "HTTP://evil.test", "(www.evil.test)", "ann@evil.test",
+     ":material/skull:", ":streamlit:", "a -> b", "a <- b", "a <-> b", "a -- b", "a >= b"],
 )  # fmt: skip
 def test_markdown_gets_nothing_that_a_page_looks_for_in_the_finished_text(text):
     """The patterns of the page's scripts (Streamlit 1.67), which do not see the escapes."""

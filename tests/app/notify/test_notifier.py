@@ -66,10 +66,8 @@ def test_after_an_outage_and_a_restart_each_alert_is_delivered_and_resolved_once
     web_port, mail_port = free_port(), free_port()
     targets = (
         Alertmanager(url=f"http://127.0.0.1:{web_port}", wait_s=0.0),
-        Mail(
-            addresses=("ops@lab.example",), sender="goodput@lab.example", host="127.0.0.1",
-            port=mail_port, security="none", wait_s=0.0,
-        ),
+        Mail(addresses=("ops@lab.example",), sender="goodput@lab.example", host="127.0.0.1",
+             port=mail_port, security="none", wait_s=0.0),
     )  # fmt: skip
     plan = Plan(targets, now=clock.now)
     fail(store)

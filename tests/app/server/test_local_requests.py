@@ -30,10 +30,8 @@ ELSEWHERE = AccessSettings(
 )  # fmt: skip
 BY_OIDC = AccessSettings(
     sign_in="oidc", members=MEMBERS, tokens=TOKENS,
-    oidc=OidcSettings(
-        issuer="https://id.test", client_id="c", client_secret_env="A", cookie_secret_env="COOKIE",
-        redirect_uri="https://h.test/oauth2callback",
-    ),
+    oidc=OidcSettings(issuer="https://id.test", client_id="c", client_secret_env="A",
+                      cookie_secret_env="COOKIE", redirect_uri="https://h.test/oauth2callback"),
 )  # fmt: skip
 
 

@@ -117,12 +117,10 @@ WINDOW = START, START + timedelta(minutes=20)
 def frame(*rows):
     """Return rows of marts.power_over_time: name, availability, bucket, power."""
     return pl.DataFrame(
-        [
-            {"cluster": "c", "name": name, "availability": availability, "power_w": watts,
-             "at": START + timedelta(milliseconds=BUCKET_MS * bucket), "here_ms": 600_000.0,
-             "read_ms": 0.0 if watts is None else 600_000.0}
-            for name, availability, bucket, watts in rows
-        ],
+        [{"cluster": "c", "name": name, "availability": availability, "power_w": watts,
+          "at": START + timedelta(milliseconds=BUCKET_MS * bucket), "here_ms": 600_000.0,
+          "read_ms": 0.0 if watts is None else 600_000.0}
+         for name, availability, bucket, watts in rows],
         schema_overrides={"availability": pl.String, "name": pl.String, "power_w": pl.Float64},
     )  # fmt: skip
 
