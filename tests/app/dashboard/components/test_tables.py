@@ -18,7 +18,12 @@ def test_a_table_without_any_price_says_so_and_one_without_budgets_has_none():
         "cost": [None, None], "budget_cost": [None, None], "gpu_ms": [60_000, 120_000],
         "ettr_ratio": [0.5, None],
     }, schema_overrides=dict.fromkeys(("cost", "budget_cost"), pl.Float64))  # fmt: skip
-    names = {"cost": "Cost", "budget_cost": "Budget", "gpu_ms": "Time", "ettr_ratio": "ETTR"}
+    names = {
+        "cost": "Cost",
+        "budget_cost": "Monthly budget",
+        "gpu_ms": "Time",
+        "ettr_ratio": "ETTR",
+    }
     shown, config = tables.shaped(frame, names)
     assert shown["cost"].to_list() == ["no price", "no price"]
     assert shown["budget_cost"].to_list() == [None, None]
