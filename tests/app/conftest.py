@@ -140,7 +140,6 @@ def unpriced(empty_database, tmp_path_factory):
 
 @pytest.fixture
 def cost(visit):
-    """Give what opens the Cost page."""
     return lambda store, **params: visit(store, "cost_statement", **params)
 
 
@@ -264,7 +263,6 @@ def _no_proxy(monkeypatch):
 
 @pytest.fixture
 def hook():
-    """Give a web server."""
     with web() as running:
         yield running
 

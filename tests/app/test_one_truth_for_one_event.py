@@ -51,7 +51,6 @@ def session(recorded_demo, tmp_path_factory):
 
 @pytest.fixture
 def world(session):
-    """Give it with its clusters."""
     return session, ("site", "lab")
 
 

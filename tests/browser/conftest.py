@@ -57,7 +57,6 @@ def serving(database):
 
 @pytest.fixture(scope="session")
 def base_url(served):
-    """Serve the sample data."""
     with serving(served) as url:
         yield url
 
@@ -70,7 +69,6 @@ def launch(browser_type, *flags):
 
 @pytest.fixture(scope="session")
 def browser():
-    """Start headless Chromium."""
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine")
     with sync_playwright() as playwright:

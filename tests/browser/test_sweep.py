@@ -236,7 +236,6 @@ def serving_alone(database):
 
 
 def _listens(port):
-    """Say whether something listens there."""
     with contextlib.suppress(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port)).close()
         return True

@@ -74,7 +74,6 @@ def lines():
 
 @pytest.fixture
 def make():
-    """Return the maker of statements."""
     return made_of
 
 

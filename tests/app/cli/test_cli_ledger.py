@@ -59,7 +59,6 @@ def measured(ledger, monkeypatch):
 
 @pytest.fixture
 def copied(here, ledger):
-    """Work where there is a copy of it."""
     return Path(shutil.copyfile(ledger, here / "goodput.duckdb"))
 
 

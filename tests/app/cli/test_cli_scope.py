@@ -29,7 +29,6 @@ def database(empty_database, tmp_path_factory):
 
 @pytest.fixture
 def store(database):
-    """Open the database."""
     with contextlib.closing(LocalStore(database)) as opened:
         yield opened
 

@@ -50,7 +50,6 @@ def test_a_lane_says_how_much_of_its_bin_the_ledger_has_in_each_category(evidenc
 
 @pytest.fixture(autouse=True)
 def used(world):
-    """Read from this world."""
     use_store(world)
     yield
     st.cache_data.clear()

@@ -12,7 +12,6 @@ SLOWER = ("--fail-on", "slower=3%")
 
 @pytest.fixture(scope="module")
 def database(empty_database, tmp_path_factory):
-    """Give the runs of tests.compared_runs."""
     return str(compared_runs.built(empty_database, tmp_path_factory))
 
 

@@ -24,7 +24,6 @@ def answers(name, **given):
 
 
 def exactly(answer):
-    """Return a number that is known exactly."""
     assert answer.span is not None, answer.worked
     assert answer.span.lo == answer.span.hi
     return float(answer.span.lo)

@@ -21,7 +21,6 @@ def scraped_store(new_store):
 
 @pytest.fixture(scope="module")
 def recorded(recorded_demo, new_store):
-    """Give the recorded session."""
     with contextlib.closing(new_store(copy_of=recorded_demo)) as store:
         yield store
 

@@ -32,7 +32,6 @@ def app(tmp_path):
 
 
 def get(app, path, **headers):
-    """Return the answer to a request."""
     return ask(app, path, headers=headers)
 
 

@@ -207,7 +207,6 @@ scrape_configs:
 
 
 def queries(name):
-    """Return the queries of a dashboard."""
     return [target["expr"] for panel in DASHBOARDS[name]["panels"] for target in panel["targets"]]
 
 

@@ -30,7 +30,6 @@ HOLDS = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(flush=True);
 
 @pytest.fixture
 def database(tmp_path, empty_database):
-    """Give a database without rows."""
     path = tmp_path / "fleet.duckdb"
     shutil.copyfile(empty_database, path)
     return path

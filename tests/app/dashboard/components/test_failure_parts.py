@@ -39,7 +39,6 @@ def failed(empty_database, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(failed, visit):
-    """Give the page of the run, drawn once."""
     return visit(failed, "one_run", run=RUN)
 
 

@@ -12,7 +12,6 @@ PAGE = "before_and_after"
 
 @pytest.fixture(scope="module")
 def store(empty_database, tmp_path_factory, new_store):
-    """Give the runs of tests.compared_runs."""
     built = compared_runs.built(empty_database, tmp_path_factory)
     with contextlib.closing(new_store(copy_of=built)) as opened:
         yield opened

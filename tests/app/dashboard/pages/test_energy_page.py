@@ -13,6 +13,7 @@ from goodput_queries.scope import Scope
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 HOURS = 2
+PAGE = "power_and_carbon"
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +44,8 @@ def world(made):
 
 
 @pytest.fixture(scope="module")
-def open_energy(visit):
-    """Give what opens the page of a store."""
-    return lambda store, **params: visit(store, "power_and_carbon", **params)
-
-
-@pytest.fixture(scope="module")
-def page(world, open_energy):
-    """Give the page of the whole cluster, drawn once."""
-    return open_energy(world)
+def page(world, visit):
+    return visit(world, PAGE)
 
 
 def captions(app):
@@ -71,24 +65,22 @@ def test_power_is_stacked_by_account(page):
     assert names[0].startswith("&lt;script&gt;")
 
 
-def test_the_link_says_what_power_is_stacked_by_and_what_does_not_apply_is_named(
-    world, open_energy
-):
-    by_node = open_energy(world, team=HOSTILE, by="node")
-    by_rack = open_energy(world, team=HOSTILE, by="rack")
+def test_the_link_says_what_power_is_stacked_by_and_what_does_not_apply_is_named(world, visit):
+    by_node = visit(world, PAGE, team=HOSTILE, by="node")
+    by_rack = visit(world, PAGE, team=HOSTILE, by="rack")
 
     assert [name[:12] for name in (*bars(by_node), *bars(by_rack))] == ["a", "&lt;script&g"]
     said = "team and run does not apply to power by"
     assert f"{said} node" in captions(by_node)
     assert f"{said} rack" in captions(by_rack)
-    assert "does not apply" not in captions(open_energy(world, team=HOSTILE))
+    assert "does not apply" not in captions(visit(world, PAGE, team=HOSTILE))
 
 
 @pytest.fixture(scope="module")
-def picked(world, open_energy):
+def picked(world, visit):
     """Give the page of an account, a rack and a node, each picked in its table."""
     keys = {"account": f"c|held|{HOSTILE}", "heat-margin": f"c|{HOSTILE}", "headroom": "c|a|h100"}
-    return open_energy(world, **keys)
+    return visit(world, PAGE, **keys)
 
 
 def test_an_account_has_its_energy_and_a_link_to_its_cost(picked):

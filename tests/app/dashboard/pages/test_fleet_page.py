@@ -10,6 +10,7 @@ from goodput_app.dashboard.data import fleet, metrics
 from goodput_app.process.store import use_store
 from goodput_queries.scope import Scope
 
+PAGE = "fleet_map"
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 WINDOW = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
@@ -44,15 +45,8 @@ def world(made):
 
 
 @pytest.fixture(scope="module")
-def open_fleet(world, visit):
-    """Give what opens the page."""
-    return lambda **params: visit(world, "fleet_map", **params)
-
-
-@pytest.fixture(scope="module")
-def page(open_fleet):
-    """Give the page of the whole fleet, drawn once."""
-    return open_fleet()
+def page(world, visit):
+    return visit(world, PAGE)
 
 
 def cells(app):
@@ -72,22 +66,22 @@ def test_every_gpu_has_a_cell_that_opens_it(page):
 
 
 @pytest.mark.parametrize(("rack", "nodes"), [(HOSTILE, "ab"), ("", "c")], ids=["named", "none"])
-def test_a_rack_has_its_gpus_alone_as_nodes_without_a_rack_have(open_fleet, rack, nodes):
-    found = cells(open_fleet(rack=f"c/{rack}"))
+def test_a_rack_has_its_gpus_alone_as_nodes_without_a_rack_have(world, visit, rack, nodes):
+    found = cells(visit(world, PAGE, rack=f"c/{rack}"))
 
     assert found == {f"gpu:c/{node}#{i}" for node in nodes for i in (0, 1)}
 
 
-def test_a_rack_that_is_not_there_offers_all_of_them(open_fleet):
-    app = open_fleet(rack="c/nowhere")
+def test_a_rack_that_is_not_there_offers_all_of_them(world, visit):
+    app = visit(world, PAGE, rack="c/nowhere")
 
     assert "No GPU of this rack" in app.info[0].value
     next(button for button in app.button if button.label == "All racks").click().run()
     assert app.get("plotly_chart")
 
 
-def test_a_metric_that_nobody_measured_says_so(open_fleet):
-    app = open_fleet(show="tensor_active_ratio")
+def test_a_metric_that_nobody_measured_says_so(world, visit):
+    app = visit(world, PAGE, show="tensor_active_ratio")
 
     assert "No source measured Tensor active" in app.info[0].value
 
@@ -95,12 +89,12 @@ def test_a_metric_that_nobody_measured_says_so(open_fleet):
 @pytest.mark.parametrize(
     "given", [{"show": HOSTILE, "sort": HOSTILE}, {"sort": "deviation", "show": "errors"}]
 )
-def test_any_choice_in_the_link_is_drawn(open_fleet, given):
-    assert len(cells(open_fleet(**given))) == 6
+def test_any_choice_in_the_link_is_drawn(world, visit, given):
+    assert len(cells(visit(world, PAGE, **given))) == 6
 
 
-def test_a_row_of_a_rack_and_of_a_busy_gpu_whatever_the_filters_of_owners(open_fleet):
-    app = open_fleet(busy="c/b#0", team="team")
+def test_a_row_of_a_rack_and_of_a_busy_gpu_whatever_the_filters_of_owners(world, visit):
+    app = visit(world, PAGE, busy="c/b#0", team="team")
 
     assert len(cells(app)) == 6
     assert "team and run filters do not apply" in texts(app)

@@ -48,7 +48,6 @@ def world(made):
 
 @pytest.fixture(autouse=True)
 def used(world):
-    """Read from this world."""
     use_store(world)
     yield
     st.cache_data.clear()

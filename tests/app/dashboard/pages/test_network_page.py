@@ -13,7 +13,6 @@ SESSION = {"from": "2026-11-20T12:00:00Z", "to": "2026-11-20T13:00:00Z"}
 
 @pytest.fixture(scope="module")
 def page(hit):
-    """Give the page of the session, drawn once."""
     yield opened(hit, "links_and_bandwidth", **SESSION)
     st.cache_data.clear()
 

@@ -9,7 +9,6 @@ from tests.queries.conftest import START, at
 
 @pytest.fixture
 def gpu(hit):
-    """Give the GPU that had the Xid."""
     return str(hit.read("select gpu_uuid from marts.gpu_events").item())
 
 

@@ -36,7 +36,6 @@ CLOSED = {"is_open": False, "severity": "note", "until_at": NOON}
 
 @pytest.fixture(scope="module")
 def page(capture, visit):
-    """Give the page of the whole session."""
     return visit(capture)
 
 

@@ -27,7 +27,6 @@ def store(made):
 
 @pytest.fixture(scope="module")
 def page(store):
-    """Give the page of two hours, drawn once."""
     yield opened(store, "model_serving", **TIMES)
     st.cache_data.clear()
 

@@ -9,7 +9,6 @@ from goodput_app.text import units
 
 @pytest.fixture(scope="module")
 def page(capture, visit):
-    """Give the page of the recorded session, drawn once."""
     return visit(capture, "idle_gaps")
 
 
