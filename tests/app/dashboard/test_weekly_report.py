@@ -245,9 +245,3 @@ def test_ledgers_are_summed_by_category_and_no_price_stays_none():
 
     assert found["gpu_ms"].to_list() == [11, 22, 33]
     assert found["cost"].to_list() == [None, None, 2.0]
-
-
-def test_the_window_before_follows_the_week_before():
-    found = like_for_like.windows(DAY, clusters(a=(-200, 24)))
-
-    assert [one.name for one in found] == ["the same hours of the week before", "the day before"]

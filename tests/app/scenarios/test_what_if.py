@@ -203,15 +203,6 @@ def test_less_than_a_day_gives_no_yearly_figure():
     assert found["Goodput gained"].worked == "0.04645 / 1.0 x 100 = 4.645 points"
 
 
-def test_what_a_person_gives_beats_what_was_measured():
-    upgrade = SCENARIOS["upgrade"]
-    measured = {"old_power_w": Given(Span.of(400), "measured", "marts.gpu_models")}
-
-    values = filled(upgrade, measured, {"old_power_w": Decimal(500)})
-
-    assert values["old_power_w"] == Given(Span.of(500), "given", "given")
-
-
 @pytest.mark.parametrize(
     ("value", "decimals", "shown"),
     [

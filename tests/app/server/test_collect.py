@@ -98,20 +98,6 @@ def test_once_fails_where_a_source_does_and_reads_the_others(site):
 
 
 @pytest.mark.machine
-@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_collect_alone_follows_and_ends_cleanly(site, signal_number):
-    with collecting(site) as process:
-        until(lambda: steps_of(site) == [1], "the first step is there")
-        say(site, 2)
-        until(lambda: steps_of(site) == [1, 2], "the second step is there")
-        process.send_signal(signal_number)
-
-        assert process.wait(PATIENCE_S) == 0
-        assert process.stderr.read() == ""
-    assert {path.name for path in site.iterdir()} == {"goodput.duckdb", "goodput.toml", "events"}
-
-
-@pytest.mark.machine
 def test_commands_and_a_starting_server_get_the_database_from_a_collector(site):
     """Then the collector works through the server, which says so, and when that ends, without."""
     database = site / "goodput.duckdb"

@@ -8,8 +8,7 @@ import pytest
 import streamlit as st
 
 from goodput_app.dashboard import time_zone
-from goodput_app.dashboard.components import scope_bar, search
-from goodput_app.dashboard.components.rows import name_links
+from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.data import freshness, marts
 from goodput_app.dashboard.data import search as found_by
 from goodput_app.dashboard.scope import View
@@ -196,14 +195,6 @@ def test_all_words_must_occur(find, run):
 @pytest.mark.parametrize("text", ["", "  ", "%", "_", "' or 1=1 --", "<b>"])
 def test_what_is_no_name_finds_nothing(find, text):
     assert [label for _, label in find(text) if text.strip() not in label or not text.strip()] == []
-
-
-def test_a_run_opens_in_its_own_time(run):
-    page, params = search.target(run)
-
-    assert page == name_links.RUN_PAGE
-    assert params["run"] == run["value"]
-    assert params["from"] == f"{run['start_at'].isoformat(timespec='milliseconds')}Z"
 
 
 def test_a_run_outside_of_the_time_range_has_a_link_to_its_own_time(capture, visit, run):
