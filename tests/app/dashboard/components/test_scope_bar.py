@@ -97,58 +97,51 @@ def test_viewers_of_a_moving_window_ask_for_the_same_range_for_some_seconds():
     assert scope_bar.in_steps(NOON - timedelta(minutes=5), NOON) == NOON - timedelta(minutes=5)
 
 
+@pytest.fixture
+def window_of(monkeypatch):
+    """Give what returns, in minutes from noon, the window that a link asks of these clusters."""
+
+    def minutes(known, **asked):
+        first = known.with_columns(first_at=NOON - timedelta(days=1))
+        monkeypatch.setattr(marts, "clusters", lambda: first)
+        monkeypatch.setattr(scope_bar, "_mode", lambda *_: "RECORDED")
+        monkeypatch.setattr(scope_bar, "current_replay", lambda: None)
+        monkeypatch.setattr(st, "query_params", asked)
+        return [(end - NOON) / timedelta(minutes=1) for end in scope_bar.view().window]
+
+    return minutes
+
+
 @pytest.mark.parametrize(
-    ("cluster", "start_min", "end_min"),
-    [(None, -60, 0), ("late", -60, 0), ("early", -60, -35), ("old", -960, -900)],
+    ("cluster", "expected"),
+    [(None, [-60, 0]), ("late", [-60, 0]), ("early", [-60, -35]), ("old", [-960, -900])],
 )
 def test_a_range_ends_with_the_whole_database_whichever_cluster_is_chosen(
-    monkeypatch, cluster, start_min, end_min
+    window_of, cluster, expected
 ):
     """Else one cluster has more than all of them; one without data in that range shows its own."""
-    ends = {"late": 0, "early": 35, "old": 900}
-    first = pl.lit(NOON - timedelta(days=1)).alias("first_at")
-    monkeypatch.setattr(marts, "clusters", lambda: clusters(**ends).with_columns(first))
-    monkeypatch.setattr(scope_bar, "_mode", lambda *_: "RECORDED")
-    monkeypatch.setattr(scope_bar, "current_replay", lambda: None)
     asked = {"from": "now-1h", **({"cluster": cluster} if cluster else {})}
-    monkeypatch.setattr(st, "query_params", asked)
 
-    found = scope_bar.view()
-
-    minutes = [timedelta(minutes=start_min), timedelta(minutes=end_min)]
-    assert found.window == (NOON + minutes[0], NOON + minutes[1])
+    assert window_of(clusters(late=0, early=35, old=900), **asked) == expected
 
 
 @pytest.mark.parametrize(
-    ("until_min", "window_min"),
-    [(-120, (-105, -30)), (-90, (-60, -30)), (60, (-60, 0))],
+    ("until_min", "expected"),
+    [(-120, [-105, -30]), (-90, [-60, -30]), (60, [-60, 0])],
     ids=["before the range", "in the range", "after the range"],
 )
-def test_a_range_has_whole_hours_where_no_more_is_known(monkeypatch, until_min, window_min):
-    known = clusters(all=0).with_columns(
-        first_at=NOON - timedelta(days=1), whole_hours_until_at=NOON + timedelta(minutes=until_min)
-    )
-    monkeypatch.setattr(marts, "clusters", lambda: known)
-    monkeypatch.setattr(scope_bar, "_mode", lambda *_: "RECORDED")
-    monkeypatch.setattr(scope_bar, "current_replay", lambda: None)
+def test_a_range_has_whole_hours_where_no_more_is_known(window_of, until_min, expected):
+    until = NOON + timedelta(minutes=until_min)
     asked = {"from": "2026-11-20T10:15:00Z", "to": "2026-11-20T11:30:00Z"}
-    monkeypatch.setattr(st, "query_params", asked)
 
-    assert scope_bar.view().window == tuple(NOON + timedelta(minutes=m) for m in window_min)
+    assert window_of(clusters(all=0).with_columns(whole_hours_until_at=until), **asked) == expected
 
 
 def test_runs_that_are_called_alike_are_offered_with_their_cluster():
-    values = pl.DataFrame(
-        [
-            ("run", "a/7", "7", "a"),
-            ("run", "b/7", "7", "b"),
-            ("run", "a/8", "8", "a"),
-            ("node", "n1", "n1", "a"),
-            ("node", "n1", "n1", "b"),
-        ],
-        schema=["kind", "value", "label", "cluster"],
-        orient="row",
-    )
+    values = pl.DataFrame([
+        ("run", "a/7", "7", "a"), ("run", "b/7", "7", "b"), ("run", "a/8", "8", "a"),
+        ("node", "n1", "n1", "a"), ("node", "n1", "n1", "b"),
+    ], schema=["kind", "value", "label", "cluster"], orient="row")  # fmt: skip
     assert scope_bar.options_of(values, "run") == {"a/7": "7 (a)", "b/7": "7 (b)", "a/8": "8"}
     assert scope_bar.options_of(values, "node") == {"n1": "n1"}
 
