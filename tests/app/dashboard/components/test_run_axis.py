@@ -50,9 +50,18 @@ def test_of_a_long_window_the_roll_up_is_read(capture, scope):
 
 @pytest.fixture(scope="module")
 def world(made):
-    """Give an hour with a run that waited a minute and says nothing."""
-    made.node("a", 1)
+    """Give an hour of runs: one that says nothing, five of two workloads, three of two users."""
+    for node, gpus in (("a", 1), ("b", 2), ("d", 2), ("e", 3)):
+        made.node(node, gpus)
     made.job("silent", 100, 200, ["a"], 1, submit=40)
+    for job, start, gpus in [("1", 0, 2), ("2", 200, 2), ("3", 400, 1), ("4", 600, 2)]:
+        made.job(job, start, start + 100, ["b"], gpus, job_name="llm")
+        made.events(job, steps(1, 9, start, 5.0), host="b")
+    made.job("5", 100, 150, ["d"], 2, job_name="other")
+    users = [("dora", "COMPLETED"), ("bob", "FAILED"), ("bob", "COMPLETED")]
+    for job, (user, state) in zip("678", users, strict=True):
+        made.job(job, 0, 600, ["e"], 1, state, user_name=user)
+        made.events(job, steps(1, 9, 60), host="e")
     made.watched(3_600)
     made.store.build()
     return made.store
@@ -130,29 +139,16 @@ def test_a_run_that_says_nothing_has_a_page(visit, world):
     assert "How late each rank was is not known" in captions
 
 
-@pytest.fixture(scope="module")
-def siblings(made):
-    for node in ("a", "b"):
-        made.node(node, 2)
-    for job, start, gpus in [("1", 0, 2), ("2", 200, 2), ("3", 400, 1), ("4", 600, 2)]:
-        made.job(job, start, start + 100, ["a"], gpus, job_name="llm")
-        made.events(job, steps(1, 9, start, 5.0), host="a")
-    made.job("5", 100, 150, ["b"], 2, job_name="other")
-    made.watched(3_600)
-    made.store.build()
-    return made.store
-
-
 @pytest.mark.parametrize(
     ("job", "before"), [("4", "2"), ("2", "1"), ("1", None), ("3", None), ("5", None)],
     ids=["the latest, not of another size", "the first", "none before", "other size", "other name"],
 )  # fmt: skip
-def test_the_run_before_is_of_the_same_workload_and_size(siblings, job, before):
-    use_store(siblings)
+def test_the_run_before_is_of_the_same_workload_and_size(world, job, before):
+    use_store(world)
 
-    found = speed.run_before(Scope(run=run_key(siblings, job)))
+    found = speed.run_before(Scope(run=run_key(world, job)))
 
-    assert found == (None if before is None else run_key(siblings, before))
+    assert found == (None if before is None else run_key(world, before))
 
 
 @pytest.mark.parametrize(
@@ -168,24 +164,12 @@ def test_the_verdict_is_about_the_speed_of_steps(step_s, before_s, said):
     assert run_before.verdict(step_s, before_s) == said
 
 
-def test_the_page_of_a_run_has_both_runs_side_by_side(siblings, visit):
-    app = visit(siblings, "one_run", run=run_key(siblings, "4"))
+def test_the_page_of_a_run_has_both_runs_side_by_side(world, visit):
+    app = visit(world, "one_run", run=run_key(world, "4"))
 
     (table,) = (html.proto.body for html in app.get("html") if "gp-before" in html.proto.body)
     assert "<th>this run</th><th>llm (2)</th>" in table
     assert "<td>Median step</td><td>5 s</td><td>5 s</td>" in table
-
-
-@pytest.fixture(scope="module")
-def of_users(made):
-    made.node("a", 3)
-    for number, (user, state) in enumerate(
-        [("ann", "COMPLETED"), ("bob", "FAILED"), ("bob", "COMPLETED")]
-    ):
-        made.job(f"{number}", 0, 600, ["a"], 1, state, user_name=user)
-        made.events(f"{number}", steps(1, 9, 60))
-    made.store.build()
-    return made.store
 
 
 def shown(app):
@@ -197,31 +181,31 @@ def options(app, param):
     return app.selectbox(key=f"scope_{param}").options
 
 
-def test_users_and_states_are_offered_with_their_number_of_runs(of_users, visit):
-    app = visit(of_users, "all_runs")
+def test_users_and_states_are_offered_with_their_number_of_runs(world, visit):
+    app = visit(world, "all_runs")
 
-    assert options(app, "user") == ["All users", "bob (2)", "ann (1)"]
-    assert set(options(app, "run_state")) == {"All states", "COMPLETED (2)", "FAILED (1)"}
-    assert len(shown(app)) == 3
+    assert {"All users", "bob (2)", "dora (1)"} <= set(options(app, "user"))
+    assert set(options(app, "run_state")) == {"All states", "COMPLETED (8)", "FAILED (1)"}
+    assert len(shown(app)) == 9
 
 
 @pytest.mark.parametrize(
     ("filters", "number"), [({"user": "bob"}, 2), ({"user": "bob", "run_state": "FAILED"}, 1)]
 )
-def test_filters_of_the_link_leave_the_runs_that_they_name(of_users, visit, filters, number):
-    app = visit(of_users, "all_runs", **filters)
+def test_filters_of_the_link_leave_the_runs_that_they_name(world, visit, filters, number):
+    app = visit(world, "all_runs", **filters)
 
     assert len(shown(app)) == number
 
 
-def test_a_reader_who_has_runs_gets_to_them_by_one_click(of_users, visit, monkeypatch):
-    class Ann:
-        name = "ann"
+def test_a_reader_who_has_runs_gets_to_them_by_one_click(world, visit, monkeypatch):
+    class Dora:
+        name = "dora"
 
-    monkeypatch.setattr(run_filters, "current_identity", lambda: Ann)
+    monkeypatch.setattr(run_filters, "current_identity", lambda: Dora)
 
-    app = visit(of_users, "all_runs").button(key="my_runs").click().run()
+    app = visit(world, "all_runs").button(key="my_runs").click().run()
 
-    assert app.query_params["user"] == "ann"
+    assert app.query_params["user"] == "dora"
     assert len(shown(app)) == 1
     assert not any(button.key == "my_runs" for button in app.button)
