@@ -27,10 +27,10 @@ YARDSTICK_CPU_S = 0.05  # what `_yardstick` takes where the limit was set, with 
 LARGE = ("machine", "slow")  # marks of tests without a limit
 COST = "cpu_s"
 PURE = (
-    "tests/app/billing/test_rounding.py",
+    "tests/app/billing/test_charges.py",
     "tests/app/dashboard/figures",
     "tests/app/dashboard/test_formats.py",
-    "tests/app/dashboard/test_theme.py",
+    "tests/app/dashboard/test_groups_and_colours.py",
     "tests/app/text/test_glossary.py",
     "tests/ingest",
     "tests/test_documentation.py",

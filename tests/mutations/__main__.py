@@ -52,7 +52,6 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
     ),
     "app/goodput_billing/statement/closing.py": (
         "tests/app/billing/test_covered_days.py",
-        "tests/app/billing/test_provable.py",
         "tests/queries/billing/test_statement_closing.py",
     ),
     f"{QUERIES}/ledger_build/differences.py": (

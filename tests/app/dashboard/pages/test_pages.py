@@ -234,6 +234,13 @@ def test_what_ran_on_a_node_in_a_minute_leads_to_the_run_in_that_minute(capture,
     assert (run["run"], run["from"]) == (["lab/main"], [MINUTE["from"]])
 
 
+def test_a_late_rank_has_its_gpu_and_what_it_cost_the_others(drawn):
+    specs = "".join(chart.proto.spec for chart in drawn("one_run").get("plotly_chart"))
+
+    assert "rank 1, vm GPU 1" in specs
+    assert "9.2 GPU-s lost by other ranks" in specs
+
+
 def test_a_day_of_a_node_leads_to_the_node_on_that_day(capture, visit, monkeypatch):
     node = capture.read("select distinct node from marts.gpus").item()
     cell = json.dumps(["lab", node, "2026-11-20"])
