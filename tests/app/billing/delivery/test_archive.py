@@ -123,10 +123,6 @@ def test_a_channel_that_failed_or_was_not_reached_is_owed_a_month_long():
     assert due(index) == [20, 15]
 
 
-def test_a_channel_that_is_new_in_the_settings_is_owed_nothing_of_the_past():
-    assert due_days(past(0, 1, 2), UNTIL, ["mail", "webhook"], asks_again=False) == []
-
-
 @pytest.mark.parametrize(
     ("now", "starts_at", "expected"),
     [

@@ -1,13 +1,10 @@
 """Tables and charts of pages: names, units, and what dragging over a time axis asks for."""
 
-import json
 from datetime import UTC, datetime, timedelta
 
 import plotly.graph_objects as go
 import polars as pl
 import pytest
-from streamlit.testing.v1 import AppTest
-from tests.app.conftest import PATIENCE_S
 
 from goodput_app.dashboard.components import charts, places, tables
 from goodput_app.text import glossary
@@ -58,25 +55,6 @@ def test_long_times_read_as_on_a_clock(seconds, cell, header):
     shown, config = tables.shaped(frame, {"gap_s": "Length"})
     assert shown["gap_s"].to_list() == cell
     assert config["gap_s"]["label"] == header
-
-
-def test_a_table_keeps_hidden_columns_for_its_menu_and_its_download():
-    def page():
-        import polars as pl  # noqa: PLC0415 -- the script of a page
-
-        from goodput_app.dashboard.components import tables  # noqa: PLC0415
-
-        frame = pl.DataFrame({"node": ["n1"], "wait_ms": [3_600_000], "note": ["long"]})
-        names = {"node": "Node", "wait_ms": "Wait", "note": "Note"}
-        tables.show(frame, names, "held", widths={"note": 300}, hidden=("wait_ms",))
-
-    (drawn,) = AppTest.from_function(page, default_timeout=PATIENCE_S).run().dataframe
-
-    assert list(drawn.proto.column_order) == ["node", "note"]
-    assert list(drawn.value.columns) == ["node", "wait_gpu_h", "note"]
-    columns = json.loads(drawn.proto.columns)
-    assert not columns["node"].get("pinned")  # it would be grey
-    assert columns["note"]["width"] == 300
 
 
 @pytest.mark.parametrize(
