@@ -135,20 +135,3 @@ def test_a_printed_token_is_who_its_table_says(tmp_path):
     assert tokens.identity_of(token + "x", access) is None
     assert token not in path.read_text()
     assert tokens.new_token() != token
-
-
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        ("", "needs 'access.sign_in'"),
-        (SIGN_IN + "\n[[access.tokens]]\nname = 'a'\nsha256 = 'A'", "not a SHA-256 in lower case"),
-        (SIGN_IN + "\n[[access.tokens]]\nname = 'a'\nkey = 1", "no setting 'access.tokens.key'"),
-        (SIGN_IN + "TOKEN\nteams = []", "'access.tokens.teams' is empty"),
-        (SIGN_IN + "TOKEN\nrole = 'root'", "'access.tokens.role'"),
-        (SIGN_IN + "TOKENTOKEN", "two tables with the same name"),
-    ],
-)
-def test_a_table_that_nobody_could_use_is_refused(refusal, table, said):
-    token = f"\n[[access.tokens]]\nname = 'b'\nsha256 = '{tokens.digest('b')}'"
-
-    assert said in refusal(table.replace("TOKEN", token) if table else token)

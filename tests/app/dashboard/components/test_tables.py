@@ -16,11 +16,8 @@ def test_a_table_without_any_price_says_so_and_one_without_budgets_has_none():
         "ettr_ratio": [0.5, None],
     }, schema_overrides=dict.fromkeys(("cost", "budget_cost"), pl.Float64))  # fmt: skip
     names = {
-        "cost": "Cost",
-        "budget_cost": "Monthly budget",
-        "gpu_ms": "Time",
-        "ettr_ratio": "ETTR",
-    }
+        "cost": "Cost", "budget_cost": "Monthly budget", "gpu_ms": "Time", "ettr_ratio": "ETTR",
+    }  # fmt: skip
     shown, config = tables.shaped(frame, names)
     assert shown["cost"].to_list() == ["no price", "no price"]
     assert shown["budget_cost"].to_list() == [None, None]
