@@ -1,10 +1,16 @@
-"""What tests of the server share: a small site to be scraped, and the recorded session."""
+"""What tests of the server share: a small site to be scraped, the recorded session, tokens."""
 
 import contextlib
 
 import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from tests.queries.conftest import Evidence, steps
+from tests.two_teams import RED
 
+from goodput_app.access import tokens
+from goodput_app.access.settings import AccessSettings, Token
+from goodput_app.server.sign_in import SignIn
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
 from goodput_queries.counted_hours import HOUR_MS, count_settled_hours
@@ -62,3 +68,23 @@ def scraped_site(store):
     status = Status("dcgm", "http://n1:9400", now, interval_s=30.0)
     live_status.write(store, [status.answered(now).failed(now, "no connection")])
     return store
+
+
+ALL, RED_TEAM = (tokens.new_token() for _ in range(2))
+ACCESS = AccessSettings(
+    sign_in="proxy", hosts=("goodput.example.org",), default_role="viewer",
+    tokens=(
+        Token("agent", tokens.digest(ALL)),
+        Token("red agent", tokens.digest(RED_TEAM), teams=(RED,)),
+    ),
+)  # fmt: skip
+URL = "https://goodput.example.org"
+
+
+async def _dropped(*_entry):
+    """Drop an entry of the audit log."""
+
+
+def behind_tokens(*routes):
+    """Return an application with these routes, behind the check."""
+    return Starlette(routes=routes, middleware=[Middleware(SignIn, ACCESS, _dropped)])

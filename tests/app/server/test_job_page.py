@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 from tests.app.served import ask
-from tests.app.server.token_site import ALL, RED_TEAM, URL, behind_tokens
+from tests.app.server.conftest import ALL, RED_TEAM, URL, behind_tokens
 from tests.two_teams import COBALTS
 
 from goodput_app.server.job_page import job_route

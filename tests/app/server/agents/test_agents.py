@@ -21,9 +21,13 @@ from goodput_queries import audit
 from goodput_queries import ledger as ledgers
 
 pytest.importorskip("mcp", reason="the package of the extra mcp is not installed")
+import httpx2
+from mcp import Client
 from mcp.client.stdio import StdioServerParameters
-from tests.app.server.agents.mcp_client import asked, call, over_http, site
-from tests.app.server.token_site import ALL, RED_TEAM, URL
+from mcp.client.streamable_http import streamable_http_client
+from tests.app.server.conftest import ALL, RED_TEAM, URL, behind_tokens
+
+from goodput_app.server.agents.route import mcp_route
 
 WINDOW = {"from": iso(START_MS), "to": iso(START_MS + END_S * 1000)}
 QUESTIONS = {  # question -> tool, its arguments, what the first row has
@@ -53,6 +57,40 @@ OF_A_TEAM = {
     "runs": {}, "run": {"run": "redtrain"}, "node": {"node": "sharednode"},
     "query_mart": {"mart": "attempts"},
 }  # fmt: skip
+
+
+def site(store):
+    """Return an application with the route, behind the check of tokens."""
+    return behind_tokens(mcp_route(store, URL))
+
+
+def over_http(app, token, work):
+    """Return what `work` does with a client of an application here, which shows a token."""
+
+    async def connected():
+        given = {"Authorization": f"Bearer {token}"}
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport, headers=given) as http:
+            return await asked(streamable_http_client(f"{URL}/mcp", http_client=http), work)
+
+    return asyncio.run(connected())
+
+
+async def asked(server, work):
+    """Return what `work` does with a client of a server."""
+    async with Client(server) as client:
+        return await work(client)
+
+
+def call(name, **arguments):
+    """Return work: the call of a tool, which gives its JSON, or its sentence where it refuses."""
+
+    async def work(client):
+        result = await client.call_tool(name, arguments)
+        (part,) = result.content
+        return part.text if result.is_error else json.loads(part.text)
+
+    return work
 
 
 @pytest.fixture(autouse=True)
