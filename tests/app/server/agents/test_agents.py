@@ -37,21 +37,16 @@ QUESTIONS = {  # question -> tool, its arguments, what the first row has
     "when do GPUs dip": ("query_mart", {"mart": "gang_gaps"}, {"coincides": "Teardown"}),
     "what limits it": ("query_mart", {"mart": "run_bounds", "run": "main"}, {"is_near": False}),
     "which rank is late": ("query_mart", {"mart": "stragglers"}, {"rank": 1, "run_id": "main"}),
-    "is a GPU throttled": (
-        "query_mart",
-        {"mart": "marts.throttle_episodes", "where": {"gpu_index": 3}, "columns": ["reason"]},
-        {"reason": "sw_power_cap"},
-    ),
+    "is a GPU throttled": ("query_mart",
+                           {"mart": "marts.throttle_episodes", "where": {"gpu_index": 3},
+                            "columns": ["reason"]}, {"reason": "sw_power_cap"}),
     "why did it die": ("run", {"run": "hang"}, {"run_key": "lab/hang", "useful_ms": 0}),
     "should the node go": ("node", {"node": "vm"}, {"events": 0}),
-    "what does a team pay": (
-        "ledger",
-        {"by": "team,user"},
-        {"team": "research", "user": "trainer"},
-    ),
+    "what does a team pay": ("ledger", {"by": "team,user"},
+                             {"team": "research", "user": "trainer"}),
     "what to do first": ("fixes", {}, {"fix": "save_on_signal", "back_low_ms": 0}),
     "what needs a person": ("findings", {"run": "main"}, {"rule": "job_failure"}),
-}
+}  # fmt: skip
 OF_A_TEAM = {
     "ledger": {"by": "team,category,node"}, "findings": {"severity": "note"}, "fixes": {},
     "runs": {}, "run": {"run": "redtrain"}, "node": {"node": "sharednode"},
