@@ -1,10 +1,11 @@
-"""Parts of the node page: incidents, jobs as lanes, small lines, and one list of what happened."""
+"""Parts of the node page: incidents, jobs as lanes, what happened, and how it is configured."""
 
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from tests.app.opened_page import HOSTILE, texts
 
 from goodput_app.dashboard.components.fleet import (
     node_axis,
@@ -198,3 +199,64 @@ def test_a_drained_node_is_first_in_the_list_and_says_since_when(evidence, visit
     (frame,) = (f.value for f in nodes.dataframe if "state" in f.value)
     assert frame["node"].to_list() == ["b", "a"]
     assert "drained since" in frame["state"][0]
+
+
+NODES = ("a", "b", "d")
+
+
+@pytest.fixture
+def fleet(evidence):
+    """Give three nodes with a job and a snapshot each: one of them differs in both."""
+    for node in NODES:
+        evidence.node(node, 1)
+    evidence.watched(7200)
+    evidence.job("1", 60, 3600, list(NODES), 3)
+    for node in NODES:
+        is_odd = node == "d"
+        rows = [
+            {"setting": "vm.swappiness", "value": "60" if is_odd else "10", "belongs_to": "node"},
+            {"setting": "gpu.count", "unknown_because": "no driver", "belongs_to": "node"},
+            {"setting": "env:NCCL_HOME", "value": HOSTILE, "belongs_to": "process"},
+            {"setting": "env:NCCL_IB_DISABLE", "value": str(+is_odd), "belongs_to": "process"},
+        ]
+        evidence.add("node_settings", *rows, node=node, ts=0, run_id="1")
+    evidence.store.build()
+    return evidence.store
+
+
+def table(app, column):
+    """Return rows of the table that has a column, as tuples of the first three columns."""
+    (found,) = [t.value for t in app.dataframe if column in t.value.columns]
+    return [tuple(row[:3]) for row in found.itertuples(index=False)]
+
+
+def test_a_run_shows_what_differs_between_its_nodes_first_and_all_settings_folded(fleet, visit):
+    app = visit(fleet, "one_run", run="c/1")
+
+    assert table(app, "usual_value") == [
+        ("env:NCCL_IB_DISABLE", "1", "0"),
+        ("vm.swappiness", "60", "10"),
+    ]
+    assert ("vm.swappiness", "10", 2) in table(app, "unknown_because")
+    assert "sockets carry the traffic" in str([t.value.to_dict() for t in app.dataframe])
+
+
+def test_a_node_shows_what_it_has_otherwise_than_its_peers_and_nothing_of_jobs(fleet, visit):
+    app = visit(fleet, "nodes_and_one", node="d")
+
+    assert table(app, "usual_value") == [("vm.swappiness", "60", "10")]
+    assert [row[0] for row in table(app, "unknown_because")] == ["gpu.count", "vm.swappiness"]
+
+
+def test_a_node_like_the_others_says_how_many_were_compared(fleet, visit):
+    app = visit(fleet, "nodes_and_one", node="a")
+
+    assert "No setting differs or is known to cost time; 1 node of 3 compared." in texts(app)
+
+
+def test_without_a_snapshot_there_is_no_table(evidence, visit):
+    evidence.node("a", 1)
+    evidence.watched(7200)
+    evidence.store.build()
+
+    assert "Configuration" not in texts(visit(evidence.store, "nodes_and_one", node="a"))
