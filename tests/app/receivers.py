@@ -8,6 +8,7 @@ import contextlib
 import socket
 import threading
 from dataclasses import dataclass, field
+from datetime import datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +18,23 @@ from aiosmtpd.smtp import SMTP, AuthResult
 from goodput_billing.delivery.settings import StatementMail
 
 PASSWORD = "corr3ct-h0rse"  # noqa: S105 -- of a server that lives as long as a test
+
+
+@dataclass
+class Clock:
+    """A clock that is set by hand; pauses: how long was waited."""
+
+    at: datetime
+    pauses: list[float] = field(default_factory=list)
+
+    def now(self):
+        """Return the moment that was set."""
+        return self.at
+
+    def wait(self, seconds):
+        """Note a pause, and go on."""
+        self.pauses.append(seconds)
+        return False
 
 
 @dataclass

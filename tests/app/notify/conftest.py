@@ -1,11 +1,11 @@
 """A built database without evidence, whose findings are sources that do not answer."""
 
 import contextlib
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.app.receivers import Clock
 
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
@@ -13,24 +13,10 @@ from goodput_ingest.live.status import Status
 SOURCE, ORIGIN = "slurm", "sacct"
 
 
-@dataclass
-class Clock:
-    """A clock that is set by hand; it begins now, by which sources are late."""
-
-    at: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
-
-    def now(self):
-        """Return the time that was set."""
-        return self.at
-
-    def pass_s(self, seconds):
-        """Let time pass."""
-        self.at += timedelta(seconds=seconds)
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    """Give a clock that begins now, by which sources are late."""
+    return Clock(datetime.now(UTC).replace(microsecond=0))
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from datetime import timedelta
 
 import pytest
 from tests.app.notify.conftest import ORIGIN, fail, mend
@@ -79,16 +80,16 @@ def test_after_an_outage_and_a_restart_each_alert_is_delivered_and_resolved_once
     assert sorted(failing["origin"]) == ["alertmanager", "mail"]
 
     later = reopened()
-    clock.pass_s(OUTAGE_S)
+    clock.at += timedelta(seconds=OUTAGE_S)
     with web(port=web_port) as hook, post_office(port=mail_port) as post:
         notifier = Notifier(later, plan)
         notifier.deliver()
-        clock.pass_s(30)
+        clock.at += timedelta(seconds=30)
         notifier.deliver()
         mend(later)
-        clock.pass_s(30)
+        clock.at += timedelta(seconds=30)
         round_of(notifier)
-        clock.pass_s(30)
+        clock.at += timedelta(seconds=30)
         notifier.deliver()
 
     opened = [one for one in alerts(hook) if one["endsAt"] > one["startsAt"]]
@@ -142,7 +143,7 @@ def test_what_is_refused_holds_up_its_findings_and_no_others(store, hook, clock)
     mend(store)
     mend(store, "squeue")
     fail(store, "scontrol")
-    clock.pass_s(1)
+    clock.at += timedelta(seconds=1)
 
     notifier = Notifier(store, plan)
     round_of(notifier)
@@ -152,7 +153,7 @@ def test_what_is_refused_holds_up_its_findings_and_no_others(store, hook, clock)
         ("finding.open", 2),
         ("finding.open", 1),
     ]
-    clock.pass_s(10)
+    clock.at += timedelta(seconds=10)
     notifier.deliver()
     events = [json.loads(body)["event"] for _, body in hook.posts]
     assert events[2:] == ["finding.open", "finding.resolved"]
@@ -164,7 +165,7 @@ def test_a_message_is_given_up_after_a_day(store, clock):
     notifier = Notifier(store, plan)
     round_of(notifier)
 
-    clock.pass_s(25 * 3600)
+    clock.at += timedelta(seconds=25 * 3600)
     notifier.deliver()
 
     assert outbox.pending(store, "webhook") == []

@@ -1,12 +1,12 @@
 """A mail server and a web server that take statements; a database with days to deliver."""
 
 import ssl
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import polars as pl
 import pytest
-from tests.app.receivers import mail_settings, web
+from tests.app.receivers import Clock, mail_settings, web
 
 from goodput_billing.delivery.deliver import Plan
 from goodput_billing.delivery.settings import ReportSettings, WebhookSettings
@@ -52,27 +52,10 @@ def booked(made, number=0):
     return replace(made, bookings=[booking])
 
 
-@dataclass
-class Clock:
-    """A clock that is set by hand; pauses: how long was waited."""
-
-    at: datetime = datetime(2026, 11, 20, 15, tzinfo=UTC)
-    pauses: list[float] = field(default_factory=list)
-
-    def now(self):
-        """Return the moment that was set."""
-        return self.at
-
-    def wait(self, seconds):
-        """Note a pause, and go on."""
-        self.pauses.append(seconds)
-        return False
-
-
 @pytest.fixture
 def clock():
     """Give a clock at 20 November, 15 h."""
-    return Clock()
+    return Clock(datetime(2026, 11, 20, 15, tzinfo=UTC))
 
 
 @pytest.fixture
