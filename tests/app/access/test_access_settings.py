@@ -9,6 +9,8 @@ from goodput_app.access.members import Person, identity_of
 from goodput_app.settings import read
 from goodput_queries.errors import GoodputError
 
+SIGN_IN = '[access]\nsign_in = "proxy"\nhosts = ["x"]\ndefault_role = "viewer"\n'
+OF_B = f"\n[[access.tokens]]\nname = 'b'\nsha256 = '{tokens.digest('b')}'"
 MEMBER = '[[access.members]]\nperson = "ada"\n'
 OIDC = """[access]
 sign_in = "oidc"
@@ -65,6 +67,13 @@ def test_a_provider_is_found_below_its_issuer(tmp_path, monkeypatch):
         (OIDC.replace("/oauth2callback", "/"), "followed by /oauth2callback, such as"),
         (f"{OIDC}client_secret = 'hunter2'", "no setting 'access.oidc.client_secret'; known: "),
         (f"{OIDC}scopes = ['email']", "'access.oidc.scopes' lacks \"openid\""),
+        (f"{OIDC}client_secret_file = 'a'", "one of client_secret_env and client_secret_file"),
+        (OF_B, "needs 'access.sign_in'"),
+        (f"{SIGN_IN}[[access.tokens]]\nname = 'a'\nsha256 = 'A'", "not a SHA-256 in lower case"),
+        (f"{SIGN_IN}[[access.tokens]]\nname = 'a'\nkey = 1", "no setting 'access.tokens.key'"),
+        (f"{SIGN_IN}{OF_B}\nteams = []", "'access.tokens.teams' is empty"),
+        (f"{SIGN_IN}{OF_B}\nrole = 'root'", "'access.tokens.role'"),
+        (f"{SIGN_IN}{OF_B}{OF_B}", "two tables with the same name"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(refusal, text, sentence):
@@ -115,9 +124,6 @@ def test_hosts_are_those_of_the_settings_and_the_loopback(tmp_path, text, is_loo
     found = access(tmp_path, text).names(is_loopback=is_loopback)
 
     assert (found and set(found)) == names
-
-
-SIGN_IN = '[access]\nsign_in = "proxy"\nhosts = ["x"]\ndefault_role = "viewer"\n'
 
 
 def test_a_printed_token_is_who_its_table_says(tmp_path):

@@ -99,3 +99,12 @@ def test_what_is_not_there_is_an_error(recorded, arguments, expected):
 
     assert result.exit_code in (1, 2)
     assert expected in result.output
+
+
+def test_a_time_range_without_data_has_no_fixes(recorded):
+    later = "--from", "2026-11-21", "--to", "2026-11-22"
+
+    fixes = run("fixes", "--db", recorded, "--format", "json", *later)
+
+    assert json.loads(fixes.stdout) == []
+    assert "No findings in this time range (data: 2026-11-20" in fixes.stderr

@@ -82,3 +82,10 @@ def test_a_file_that_cannot_be_written_is_a_sentence(tmp_path):
 
     assert result.exit_code == 2
     assert "nodes.json': No such file or directory" in result.stderr
+
+
+def test_a_process_that_is_not_there_is_a_sentence():
+    result = run("snapshot", "--pid", "4194305")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "there is no process 4194305 on this machine.\n"

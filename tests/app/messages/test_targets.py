@@ -48,6 +48,8 @@ COMMON = (
         ("to = 'owner'\naddress = 'ann@example.org'",
          "'notify.address' is 'ann@example.org', expected like {user}@example.org."),
         ("to = 'owner'", "'notify.address' is not set, expected like {user}@example.org"),
+        ("to = 'owner'\naddresses = {ann = 3}",
+         "'notify.addresses' is {'ann': 3}, expected a table of texts in quotes."),
         ("to = 'owner'\naddress = '{user}@x.org'\naddresses = 3",
          "'notify.addresses' is a table; write it as [notify.addresses]."),
         (f"{SLACK}[[notify]]\n{SLACK}",

@@ -305,3 +305,12 @@ def test_a_query_is_saved_and_chosen_again(page, scraped_store):
     next(b for b in page.button if b.label == "Delete the chosen query").click().run()
     assert [one for one in saved_queries.visible(scraped_store, None) if one.saved_by] == []
     assert not page.exception
+
+
+def test_the_catalogue_explains_the_columns_of_a_view(page):
+    page.selectbox(key="query_view").set_value("marts.runs").run()
+
+    columns = page.dataframe[0].value
+    held = columns[columns["name"] == "held_ms"].iloc[0]
+    assert (held["type"], held["unit"]) == ("BIGINT", "milliseconds")
+    assert held["meaning"] == "GPU time allocated in the window"

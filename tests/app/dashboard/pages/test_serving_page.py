@@ -20,6 +20,13 @@ def store(made):
     serving = Serving(made)
     engine = serving.engine("pod-0", "llama")
     engine.log({"arrival": 60.0 + n, "ttft": 2.0, "e2e": 4.0, "tenant": HOSTILE} for n in range(9))
+    rare = serving.engine("pod-1", "rare")
+    rare.log(
+        {"arrival": 10.0 * n, "ttft": 2.5 if 180 <= n < 240 else 0.5, "e2e": 10.0}
+        for n in range(360)
+    )
+    xid = {"ts_precision": "exact", "kind": "xid", "code": 74, "gpu_uuid": "c/n1#1"}
+    made.load("gpu_events", [{**xid, "cluster": "c", "node": "n1", "ts": made.at(1795)}])
     serving.load()
     made.build()
     return made.store
@@ -76,3 +83,11 @@ def test_a_page_says_of_how_many_rows_it_has_the_first(store, monkeypatch):
     texts = [caption.value for caption in app.caption]
     assert "The first 2 of 5 engines; choose a served model." in texts
     assert any(text.startswith("The first 2 of ") and "latencies" in text for text in texts)
+
+
+def test_a_latency_spike_has_its_cause(page):
+    (table,) = (t.value for t in page.dataframe if "cause_label" in t.value.columns)
+    (row,) = table.to_dict("records")
+
+    assert (row["endpoint"], row["p95_s"], row["usual_p95_s"]) == ("pod-1", 2.5, 0.5)
+    assert (row["cause_label"], row["evidence"]) == ("GPU event", "Xid 74 of GPU 1 at 08:29:55")
