@@ -113,7 +113,17 @@ class Newcomer:
             self.steps.step("make demo") as seen,
             commands.serving(["make", "demo"], cwd=self.clone, env=self.env, timeout_s=600) as url,
         ):
-            seen.append(f"{len(commands.get(url)):,} characters of a page")
+            seen.append("the page answers")
+            seen.append(self._headline(url))
+
+    def _headline(self, url):
+        """Return what a browser shows of the first page, or why none was asked."""
+        chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+        if chromium is None:
+            return "not looked at: Chromium is not installed"
+        driver = self._environment("browser", sys.executable, "playwright>=1.60")
+        see = ROOT / "tests" / "fresh" / "see.py"
+        return commands.run([driver, see, url, chromium], **self._here).strip()
 
     def _wheel(self):
         with self.steps.step("wheel") as seen:

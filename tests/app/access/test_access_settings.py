@@ -5,7 +5,7 @@ from tests.app.command_line import run
 
 from goodput_app.access import tokens
 from goodput_app.access.identity import Identity, Role
-from goodput_app.access.members import Person, identity_of
+from goodput_app.access.members import Person, RefusedError, identity_of, person_of
 from goodput_app.settings import read
 from goodput_queries.errors import GoodputError
 
@@ -109,6 +109,12 @@ role = "admin"
 )  # fmt: skip
 def test_roles_and_teams_of_all_matching_members_add_up(tmp_path, name, groups, expected):
     assert identity_of(Person(name, frozenset(groups)), access(tmp_path, MEMBERS)) == expected
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x1b[31m", "\u202eada", "x" * 81])
+def test_a_name_that_cannot_be_shown_is_refused(name):
+    with pytest.raises(RefusedError, match="no usable name"):
+        person_of(name, [])
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,13 @@ def signed(claims, secret=SECRET):
     return cookies
 
 
+def test_a_person_has_the_name_and_groups_of_the_claims(cookie):
+    person = cookie.person(signed(CLAIMS))
+
+    assert (person.name, person.groups) == ("ada@example.org", frozenset({"ml"}))
+    assert abs(person.expires_at_s - time.time() - HOUR_S) < 60
+
+
 def test_many_groups_are_read_from_several_cookies(cookie):
     groups = [hashlib.sha256(bytes([number])).hexdigest() for number in range(200)]
     cookies = signed({**CLAIMS, "groups": groups})

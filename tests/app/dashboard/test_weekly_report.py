@@ -65,9 +65,7 @@ def test_tables_have_teams_with_their_change_and_losses_with_what_to_do(page):
 def test_weeks_follow_each_other(two_weeks, visit):
     page = visit(two_weeks, "weekly_report")
     assert page.title[0].value == "Week of 25 January to 31 January 2027"
-    assert [button.label for button in page.button if button.disabled] == ["Next week"], (
-        "the one that goes on is not whole"
-    )
+    assert _disabled(page) == ["Next week"], "the one that goes on is not whole"
 
     earlier = press(page, "Previous week")
 
@@ -138,6 +136,10 @@ def test_an_objective_and_a_budget_are_a_line_each():
         "over the budget",
     ]
     assert len(list(WORDS.budgets(budgets, "cv"))) == 1
+
+
+def _disabled(page):
+    return [button.label for button in page.button if button.disabled]
 
 
 HOUR_MS = 3_600_000

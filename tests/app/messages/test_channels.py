@@ -79,11 +79,14 @@ def handed_on(hook):
     ]
 
 
+def recent(*notices):
+    return tuple(changed(one, since_ms=NOW_MS - 60_000) for one in notices)
+
+
 @pytest.mark.machine
 def test_an_alertmanager_hands_on_each_finding_once_and_its_end_once(alertmanager, hook):
     target = Alertmanager(url=alertmanager)
-    found = (HANG, IDLE, HOSTILE)
-    notices = tuple(changed(one, since_ms=NOW_MS - 60_000) for one in found)
+    notices = recent(HANG, IDLE, HOSTILE)
     keys = {one.finding_key for one in notices}
     opened = message("alertmanager", "open", notices, NOW_MS)
     send(opened, target, NOW)

@@ -219,6 +219,21 @@ def test_the_credits_that_are_commented_out_in_the_example_are_right(tmp_path):
     assert (credit.reason, credit.share, credit.accounts) == ("Failed hardware", 0.5, ("nlp",))
 
 
+def statuses(store):
+    """Leave a source of each state, asked every ten seconds."""
+    seconds = {"ok": 1, "late": 25, "stale": 55, "failing": 15}
+    for name, age_s in seconds.items():
+        status = Status(name, f"of {name}", utc_now(), 10).answered(
+            utc_now() - timedelta(seconds=age_s)
+        )
+        if name == "failing":
+            status = status.failed(utc_now(), "it <b>cannot</b> be reached.")
+        live_status.write(store, [status])
+    live_status.write(store, [Status("waiting", "of waiting", utc_now(), 10)])
+    gone = utc_now() - timedelta(days=8)
+    live_status.write(store, [Status("gone", "of gone", gone, 10).answered(gone)])
+
+
 def test_a_source_that_failed_and_is_asked_no_more_is_stale(store):
     long_ago = utc_now() - timedelta(minutes=6)
     live_status.write(store, [Status("unasked", "a", long_ago, 10).failed(long_ago, "away.")])
@@ -227,16 +242,7 @@ def test_a_source_that_failed_and_is_asked_no_more_is_stale(store):
 
 
 def test_the_data_page_shows_how_live_sources_are_doing(store, visit):
-    seconds = {"ok": 1, "late": 25, "stale": 55, "failing": 15}
-    for name, age_s in seconds.items():
-        answered_at = utc_now() - timedelta(seconds=age_s)
-        status = Status(name, f"of {name}", utc_now(), 10).answered(answered_at)
-        if name == "failing":
-            status = status.failed(utc_now(), "it <b>cannot</b> be reached.")
-        live_status.write(store, [status])
-    gone = utc_now() - timedelta(days=8)
-    live_status.write(store, [Status("waiting", "of waiting", utc_now(), 10)])
-    live_status.write(store, [Status("gone", "of gone", gone, 10).answered(gone)])
+    statuses(store)
 
     app = visit(store, "data_health", is_sound=False)
 

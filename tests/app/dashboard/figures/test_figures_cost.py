@@ -90,13 +90,16 @@ def budget(account, month, forecast, allowed):
     }  # fmt: skip
 
 
-def test_accounts_over_their_budget_come_first():
+def test_accounts_over_their_budget_come_first_and_are_red():
     rows = [budget("within", 10, 50, 100), budget("over", 40, 120, 100)]
 
     shown = cost.most_over_budget(pl.DataFrame(rows, schema=BUDGETS))
     figure = cost.budgets(shown)
 
     assert shown["account"].to_list() == ["over", "within"]
+    assert list(figure.data[1].marker.color) == [
+        theme.style("fault").colour, theme.style("free").colour,
+    ]  # fmt: skip
     assert list(figure.data[1].x) == [80, 40]
     assert "(120 %)" in figure.data[3].text[0]
 

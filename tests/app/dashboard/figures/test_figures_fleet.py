@@ -14,6 +14,7 @@ from goodput_app.dashboard.figures.fleet import cell_colours, rack_grid, rows_ov
 BEGIN = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC, as the database has it
 HOUR_MS = 3_600_000
 WINDOW = BEGIN, BEGIN + timedelta(hours=4)
+HOSTILE = "<b>r</b> %{x} $x$"
 POWER = cell_colours.Metric("Power", "W")
 LIMIT_BYTES = 1_000_000
 NO_MARKS = fleet_now.marks(None)
@@ -88,6 +89,20 @@ def test_racks_that_do_not_fit_go_on_below_and_no_cells_overlap(gpus, rack):
     if "rack" in rack:
         assert titles["title"].to_list()[0] == fleet_parts.RACK_UNKNOWN
         assert set(titles["title"].to_list()[1:]) == {""}
+
+
+def test_a_gpu_that_is_not_available_is_hollow_and_its_ticket_stands_behind_its_node():
+    away = {"category": "not_available", "label": "Not available", "colour": "drained"}
+    found, _ = fleet_parts.cells(states(8, **away), None)
+    marks = pl.DataFrame({"node_key": ["n00000"], "severity": ["ticket"], "title": ["drained"]})
+
+    figure = rack_grid.rack_grid(found, None, marks)
+
+    (cells,) = named(figure, "bar")
+    assert cells.marker.color == rack_grid.HOLLOW["color"]
+    (mark,) = named(figure, "scatter")
+    assert (mark.name, mark.customdata[0][0]) == ("ticket (1)", "node:n00000")
+    assert mark.x[0] > cells.x.max()
 
 
 def test_a_cell_without_a_value_is_grey_and_not_zero():
@@ -168,6 +183,22 @@ APART = pl.DataFrame({"key": ["GPU-4", "GPU-1"], "deviation": [0.5, 0.9]})
 )  # fmt: skip
 def test_rows_are_sorted_by_what_is_chosen(by, given, first):
     assert fleet_parts.rows_of(states(8), by, given)["key"].to_list()[: len(first)] == first
+
+
+def test_a_bar_opens_its_run_and_names_are_text():
+    rows = fleet_parts.rows_of(states(8, node=HOSTILE), None, pl.DataFrame())
+    bar = {
+        "run_key": "c/7", "run_id": "7", "job_name": HOSTILE, "team": "nlp", "job_run_key": "c/7@1",
+        "start_at": BEGIN, "end_at": BEGIN + timedelta(hours=1), "gpus": 8, "runs": 1,
+    }  # fmt: skip
+
+    figure = over_time(rows, bins(["GPU-0"], 1), pl.DataFrame([bar]))
+
+    shown = next(trace for trace in named(figure, "bar") if trace.name == "Allocated")
+    assert shown.customdata[0][0] == "run:c/7"
+    text = figure.to_json()
+    assert "<b>r</b>" not in text
+    assert "%{x} " not in text.replace("%{x|", "")
 
 
 def test_an_event_is_a_mark_in_its_row_and_opens_it():

@@ -10,6 +10,7 @@ from goodput_app.dashboard.figures import telemetry as figures
 
 START = datetime(2026, 11, 20)  # noqa: DTZ001 -- UTC
 WINDOW = (START, START + timedelta(hours=1))
+HOSTILE = "<b>x</b> $a$ %{y}"
 
 
 def minutes(*values):
@@ -45,6 +46,23 @@ def test_a_limit_is_drawn_and_named():
 
     assert figure.layout.annotations[0].text == "Power (W), dashed: power limit 700"
     assert [shape.y0 for shape in figure.layout.shapes] == [700.0]
+
+
+def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title():
+    events = pl.DataFrame({
+        "event_at": minutes(5), "kind": ["xid"], "code": [79], "meaning": [HOSTILE],
+        "ts_precision": ["approximate"],
+    })  # fmt: skip
+
+    marks = parts.marks(events, pl.lit(figures.EVENTS))
+    lanes = figures.Lanes([figures.EVENTS], events=marks)
+    figure, _ = drawn([line(sm_clock_hz=[1.98e9, None, 345e6])], lanes=lanes)
+
+    assert marks["hover"][0].startswith("Xid 79 (time approximate)<br>")
+    assert "<b>" not in marks["hover"][0]
+    shapes = figure.layout.shapes
+    assert [shape.yref for shape in shapes] == ["y domain", "y2 domain"]
+    assert {shape.x0 for shape in shapes} == {START + timedelta(minutes=5)}
 
 
 def test_reasons_of_bins_that_follow_each_other_are_one_bar():

@@ -49,10 +49,13 @@ def page(world, visit):
     return visit(world, PAGE)
 
 
-def cells(app):
+def grid(app):
     traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
-    bars = (trace for trace in traces if trace["type"] == "bar")
-    return {mark[0] for trace in bars for mark in trace["customdata"]}
+    return [trace for trace in traces if trace["type"] == "bar"]
+
+
+def cells(app):
+    return {mark[0] for trace in grid(app) for mark in trace["customdata"]}
 
 
 def test_every_gpu_has_a_cell_that_opens_it(page):

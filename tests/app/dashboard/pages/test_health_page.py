@@ -81,6 +81,18 @@ def test_the_answer_names_what_was_found(page):
     assert answer == "1 node with a slow link, 1 link lost, NCCL on sockets on 1 node."
 
 
+def test_a_lost_link_leads_to_its_node_and_to_a_run_that_it_hit(hit, visit):
+    (event,) = hit.read("select * from marts.link_events").to_dicts()
+    picked = "|".join(str(event[k]) for k in ("cluster", "node", "kind", "device", "port"))
+    moment = hit.read("select start_at::varchar from marts.link_events").item()
+    app = visit(hit, "links_and_bandwidth", **SESSION, lost_link=f"{picked}|{moment}.000000")
+
+    shown = links(app)
+    assert shown[f"Open node {event['node']}"]["node"] == [event["node"]]
+    runs = hit.read("select distinct run_key, run_id from marts.link_event_runs").to_dicts()
+    assert any(shown.get(f"Open run {r['run_id']}", {}).get("run") == [r["run_key"]] for r in runs)
+
+
 def test_a_run_is_called_by_the_name_of_its_job():
     runs = pl.DataFrame({"job_name": ["train", None], "run_id": ["1037", "main"]})
     assert runs.select(network_parts.RUN_NAME)["run_name"].to_list() == ["train", "main"]

@@ -8,7 +8,7 @@ import pytest
 from tests.app.opened_page import links, plain, texts
 from tests.recorded_session import extent_ms
 
-from goodput_app.dashboard.components.overview import actions, status
+from goodput_app.dashboard.components.overview import actions, ledger, status
 from goodput_app.dashboard.data import health
 from goodput_app.dashboard.data.findings import Found
 from goodput_app.dashboard.scope import View
@@ -19,6 +19,7 @@ from goodput_queries.scope import Scope
 
 from tests.app.opened_page import sent  # isort: skip
 
+HOUR_MS = 3_600_000
 NOON = pl.datetime_range(pl.datetime(2026, 11, 20, 12), pl.datetime(2026, 11, 20, 12), eager=True)[
     0
 ]
@@ -214,3 +215,17 @@ def test_a_saving_that_may_be_nothing_is_called_so(low, best, high, text):
     row = {"back_low_cost": low, "back_cost": best, "back_high_cost": high}
 
     assert actions._saving(row) == text
+
+
+def test_which_groups_are_wasted_is_said_so_that_they_add_up():
+    groups = pl.DataFrame({
+        "label": ["Useful", "Slowdowns", "Saves, input, other", "Unclassified", "Unallocated"],
+        "gpu_ms": [9 * HOUR_MS, HOUR_MS, 3 * HOUR_MS, HOUR_MS, HOUR_MS],
+        "wasted_ms": [0, HOUR_MS, 2 * HOUR_MS, 0, HOUR_MS],
+    })  # fmt: skip
+
+    said = (
+        "Wasted: Slowdowns to Saves, input, other and Unallocated, "
+        "less 1.0 GPU-h of declared or unknown time."
+    )
+    assert ledger._wasted(groups) == said

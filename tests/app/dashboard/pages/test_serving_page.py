@@ -75,6 +75,14 @@ def test_a_tenant_leads_to_its_slowest_engine_and_the_engine_to_its_gpu(store):
     assert "Open node n1" in links
 
 
+def test_a_latency_spike_has_its_cause(page):
+    (table,) = (t.value for t in page.dataframe if "cause_label" in t.value.columns)
+    (row,) = table.to_dict("records")
+
+    assert (row["endpoint"], row["p95_s"], row["usual_p95_s"]) == ("pod-1", 2.5, 0.5)
+    assert (row["cause_label"], row["evidence"]) == ("GPU event", "Xid 74 of GPU 1 at 08:29:55")
+
+
 def test_a_page_says_of_how_many_rows_it_has_the_first(store, monkeypatch):
     monkeypatch.setattr("goodput_app.dashboard.data.serving.ROWS_SHOWN", 2)
     app = opened(store, "model_serving", served_by="role", **TIMES)
