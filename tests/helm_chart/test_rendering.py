@@ -193,7 +193,7 @@ def test_values_of_the_documentation_are_of_a_server_that_people_sign_in_to(tmp_
     assert f"https://{rule['host']}" == found.public_url
 
 
-def test_pods_have_the_secrets_no_privilege_and_no_token_of_kubernetes():
+def test_pods_have_no_privilege_and_no_token_of_kubernetes():
     found = pods(ALL)
 
     assert len(found) == 2
@@ -215,10 +215,7 @@ def test_pods_have_the_secrets_no_privilege_and_no_token_of_kubernetes():
             assert {"/tmp", "/var/lib/goodput"} <= writable  # noqa: S108 -- in the container
             assert container["workingDir"] == "/var/lib/goodput"
             assert container["resources"]["limits"]["memory"]
-        expected = [{"secretRef": {"name": name}} for name in ("goodput", "lake")]
-        assert [one["envFrom"] for one in pod["containers"]] == [expected]
-    assert [one["args"] for one in found[0]["initContainers"]] == [["goodput", "build"]]
-    assert not {"hostPID", "initContainers"} & pods(LEAST)[0].keys()
+    assert pods(LEAST)[0].get("hostPID") is None
 
 
 def test_user_and_version_are_those_of_the_image():
@@ -228,19 +225,21 @@ def test_user_and_version_are_those_of_the_image():
     assert server(LEAST)["image"] == f"registry.example.org/goodput:{project['version']}"
 
 
-def test_one_process_writes_the_database_whose_claim_outlives_the_release_or_is_given():
+def test_one_process_writes_the_database_and_its_claim_outlives_the_release():
     spec = of_kind("Deployment", LEAST)["spec"]
     claim = of_kind("PersistentVolumeClaim", LEAST)
 
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
     assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
+
+
+def test_an_existing_claim_is_used_as_it_is():
     values = LEAST | {"persistence": {"existingClaim": "mine"}}
-    volumes = [one.get("persistentVolumeClaim") for one in pods(values)[0]["volumes"]]
-    assert (of_kind("PersistentVolumeClaim", values), {"claimName": "mine"} in volumes) == (
-        None,
-        True,
-    )
+    volumes = pods(values)[0]["volumes"]
+
+    assert of_kind("PersistentVolumeClaim", values) is None
+    assert {"claimName": "mine"} in [one.get("persistentVolumeClaim") for one in volumes]
 
 
 def test_probes_ask_healthz_and_leave_half_an_hour_to_migrations():
@@ -259,6 +258,20 @@ def test_a_change_of_the_settings_starts_another_pod():
         return of_kind("Deployment", values)["spec"]["template"]["metadata"]["annotations"]
 
     assert checksum(LEAST) != checksum(LEAST | {"settings": "[serve]"})
+
+
+def test_secrets_become_environment_variables_of_both():
+    found = [one for pod in pods(ALL) for one in pod["containers"]]
+
+    expected = [{"secretRef": {"name": "goodput"}}, {"secretRef": {"name": "lake"}}]
+    assert [one["envFrom"] for one in found] == [expected, expected]
+
+
+def test_a_database_of_a_lake_is_made_before_it_is_served():
+    (pod, _) = pods(ALL)
+
+    assert [one["args"] for one in pod["initContainers"]] == [["goodput", "build"]]
+    assert "initContainers" not in pods(LEAST)[0]
 
 
 def test_the_ingress_has_host_and_path_of_the_settings():

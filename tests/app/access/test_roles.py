@@ -95,6 +95,12 @@ def test_an_action_is_refused_or_done_and_recorded(priced, act):
 
 
 @pytest.mark.usefixtures("signing_in")
+def test_nobody_is_not_the_local_user(priced):
+    with pytest.raises(NotAllowedError, match="Nobody is signed in here"):
+        edit_prices(priced)
+
+
+@pytest.mark.usefixtures("signing_in")
 def test_another_thread_asks_for_somebody_only_where_it_is_made_to():
     with ThreadPoolExecutor(1) as pool:
         with signed_in(Role.FINANCE):

@@ -91,6 +91,16 @@ def test_rows_in_cents_add_up_across_and_down(rows, given_quotas, idle):
     ) <= Fraction(1, 200)
 
 
+def test_an_idle_line_that_was_shared_out_costs_nobody_a_cent():
+    rows = [line("usage", H, "a")]
+    rows += [line("idle", 1_234_567, gpu_model=f"M{i}") for i in range(7)]
+
+    billed = in_cents(frame_of(charges(rows, Policy("proportional"))))
+
+    assert set(billed.filter(billed["line"] == "idle")["total_cost"]) == {Decimal("0.00")}
+    assert sum(billed["total_cost"]) == Decimal("6.80")  # 2 + 2 x 7 x 1,234,567 / 3,600,000
+
+
 def test_uniform_gives_accounts_equal_parts_and_their_lines_parts_by_cost():
     rows = [line("usage", 3 * H, "a", run_key="1"), line("usage", H, "a", run_key="2"),
             line("usage", H, "b"), line("idle", 10 * H)]  # fmt: skip

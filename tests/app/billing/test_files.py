@@ -119,6 +119,18 @@ def test_totals_on_the_page_are_the_sums_of_its_rows(make, lines, tmp_path, titl
         assert [sum(known)] == numbers(foot[column]), column
 
 
+def test_a_pdf_has_its_figures_as_text_and_a_number_on_every_page(statement, tmp_path):
+    (path,) = files.write(statement, tmp_path, ["pdf"])
+
+    with pypdfium2.PdfDocument(path) as document:
+        pages = [page.get_textpage().get_text_bounded() for page in document]
+
+    assert "GPU chargeback statement, Thursday 19 November 2026" in pages[0]
+    assert f"${statement.total_cost:,.2f}" in pages[0]
+    assert all(f"Page {i + 1}" in text for i, text in enumerate(pages))
+    assert "Open: figures may still change" in pages[0]
+
+
 def test_a_statement_of_many_lines_and_accounts_fits_its_page_and_pdf(make, lines, tmp_path):
     many = [{**lines[0], "run_key": f"c/{i}", "run_id": str(i)} for i in range(1_500)]
     many += [{**lines[1], "team": f"team-{i}"} for i in range(60)]

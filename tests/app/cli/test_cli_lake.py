@@ -135,6 +135,15 @@ def test_doctor_looks_at_the_lake(site):
     assert doctor()["lake"][0] == "problem"
 
 
+@pytest.mark.usefixtures("site")
+def test_a_database_of_a_lake_loads_with_its_cluster():
+    run("build", "--db", "site.duckdb", "--lake", "lake")
+    done = run("ingest", "job-events", "events", "--db", "site.duckdb")
+
+    assert done.exit_code == 0, done.output
+    assert rows_of("lake", "lake_cluster") == [{"lake_cluster": "west"}]
+
+
 def test_rows_of_an_unknown_cluster_are_warned_of(site, caplog):
     (site / "site.toml").write_text('[lake]\nurl = "lake"\n')
     app_settings.settings.cache_clear()

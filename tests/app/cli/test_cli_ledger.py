@@ -141,6 +141,14 @@ def test_a_filter_that_names_nothing_is_an_error(command, options, said):
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", said)
 
 
+@pytest.mark.usefixtures("measured")
+def test_checks_that_hold_exit_with_0():
+    result = run("check", "--format", "json")
+
+    assert result.exit_code == 0, result.stderr
+    assert all(row["violations"] == 0 for row in json.loads(result.stdout))
+
+
 def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(copied):
     with contextlib.closing(LocalStore(copied)) as store, store.writing() as cursor:
         cursor.execute("update marts.ledger_hourly_by_node set gpu_ms = gpu_ms + 1")

@@ -4,7 +4,7 @@ import contextlib
 import shutil
 import signal
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,7 +15,7 @@ from tests.app.served import serving
 from tests.until import until
 
 from goodput_app.settings import settings
-from goodput_billing.delivery.archive import Delivery, past_statements
+from goodput_billing.delivery.archive import Delivery, keep, past_statements
 from goodput_billing.delivery.deliver import deliver, delivery_lock
 from goodput_billing.delivery.schedule import AGAIN_S, Timetable, delivering
 from goodput_billing.statement.statement import statement
@@ -172,6 +172,13 @@ def entry(when, *, mailed):
 def looking(store, plan):
     at = plan.report.time()
     return Timetable(store, plan, at)
+
+
+def test_after_all_is_out_the_next_look_is_at_the_next_time(store, plan, clock):
+    keep(plan.folder, entry(date(2026, 11, 19), mailed=True))
+
+    assert looking(store, at_seven(plan)).look() == 16 * 3600
+    assert clock.at.hour == 15
 
 
 def test_while_a_day_is_open_it_looks_again_soon(store, plan, clock):

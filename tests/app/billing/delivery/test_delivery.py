@@ -35,7 +35,6 @@ def test_a_closed_day_is_filed_mailed_posted_and_noted(closed, lines, plan, post
     posted = json.loads(body)
     assert posted["event"] == "statement.closed"
     assert posted["id"] == headers["webhook-id"]
-    assert not {"authorization", "webhook-signature"} & headers.keys(), "there is no secret"
     assert f"<{posted['id']}@lab.example>" == arrived["Message-ID"]
     assert posted["totals"]["total"] == "1323.43"
     assert posted["totals"]["held_gpu_ms"] == sum(
@@ -49,6 +48,26 @@ def test_a_closed_day_is_filed_mailed_posted_and_noted(closed, lines, plan, post
     assert [(one.channel, one.recipients) for one in entry.latest] == [
         ("files", ()), ("mail", ("finance@lab.example",)), ("webhook", ()),
     ]  # fmt: skip
+
+
+def test_a_channel_that_fails_stops_no_other_and_alone_is_tried_again(
+    closed, plan, post, hook, clock
+):
+    post.answers += ["554 5.3.0 the disk is full"]
+
+    failed = send_statement(closed, plan)
+    shown = (plan.folder / "index.html").read_text()
+    then = send_statement(closed, plan)
+
+    assert failed.errors == (
+        f"mail: 127.0.0.1:{post.port} refused the mail (554 5.3.0 the disk is full).",
+    )
+    assert not failed.is_settled
+    assert "554 5.3.0 the disk is full" in shown
+    assert clock.pauses == []
+    assert then.done == ("mail to 1",)
+    assert (len(post.mails), len(hook.posts)) == (1, 1)
+    assert "554" not in (plan.folder / "index.html").read_text()
 
 
 def test_a_channel_that_is_away_for_a_moment_gets_it_all_the_same(closed, plan, post, hook, clock):
@@ -169,6 +188,16 @@ def test_files_that_are_too_large_are_named_instead_of_attached(closed, plan, po
     assert list(arrived.iter_attachments()) == []
     text = arrived.get_body(("plain",)).get_content()
     assert "Too large to be attached: statement-2026-11-19.csv (0.0 MB)." in text
+
+
+def test_a_secret_that_is_missing_fails_its_channel_alone(closed, plan, post, hook, monkeypatch):
+    monkeypatch.delenv("HOOK_TOKEN", raising=False)
+    webhook = change(plan.report.webhook, token_env="HOOK_TOKEN")
+
+    outcome = send_statement(closed, replace(plan, report=change(plan.report, webhook=webhook)))
+
+    assert outcome.errors[0].startswith("webhook: the environment variable HOOK_TOKEN is empty")
+    assert (len(post.mails), len(hook.posts)) == (1, 0)
 
 
 def test_a_channel_that_is_new_in_the_settings_gets_past_days_only_where_asked_for(

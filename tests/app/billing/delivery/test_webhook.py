@@ -22,6 +22,19 @@ def post(url, **more):
     http_post.post(BODY, IDENTITY, settings.endpoint(), AT)
 
 
+def test_a_statement_is_posted_as_json_under_its_id(hook):
+    post(f"{hook.url}/in?team=finance")
+
+    ((headers, body),) = hook.posts
+    assert hook.paths == ["/in?team=finance"]
+    assert body == BODY
+    assert headers["content-type"] == "application/json"
+    assert headers["webhook-id"] == IDENTITY
+    assert headers["webhook-timestamp"] == str(int(AT.timestamp()))
+    assert "authorization" not in headers
+    assert "webhook-signature" not in headers
+
+
 @pytest.mark.parametrize(
     ("secret", "key"),
     [("geheim", b"geheim"), (f"whsec_{base64.b64encode(b'k' * 24).decode()}", b"k" * 24)],

@@ -4,6 +4,7 @@ import re
 from datetime import datetime, timedelta
 
 import numpy as np
+import plotly.graph_objects as go
 import polars as pl
 import pytest
 
@@ -219,6 +220,23 @@ def test_coverage_that_is_not_known_is_a_hole_and_clusters_are_kept_apart():
     heat = waste.coverage(pl.DataFrame(rows)).data[0]
     assert heat.y == ("c: telemetry", "b: telemetry", "a: telemetry")
     assert list(map(list, heat.z)) == [[None], [0], [100]]
+
+
+def test_names_of_marks_stand_in_rows_with_room_and_else_the_mark_alone():
+    begin = datetime(2026, 11, 20)  # noqa: DTZ001 -- naive UTC, as the database has it
+    window = begin, begin + timedelta(days=1)
+    close = [(begin + timedelta(minutes=n), f"! node-{n} down", "#c00") for n in range(4)]
+    later = (begin + timedelta(hours=12), "! node-9 down", "#c00")
+
+    figure = figures.marked(go.Figure(), [*close, later], window)
+
+    texts = [(note.text, note.yshift) for note in figure.layout.annotations]
+    rows = [place * figures.MARK_ROW_PX for place in (0, 1, 2, 3)]
+    assert texts == [
+        ("! node-0 down", rows[0]), ("! node-1 down", rows[1]), ("! node-2 down", rows[2]),
+        ("!", rows[3]), ("! node-9 down", rows[0]),
+    ]  # fmt: skip
+    assert figure.layout.annotations[3].hovertext == "! node-3 down"
 
 
 def test_a_worker_without_a_row_is_a_hole_and_the_others_say_what_they_cost():

@@ -91,6 +91,19 @@ def test_racks_that_do_not_fit_go_on_below_and_no_cells_overlap(gpus, rack):
         assert set(titles["title"].to_list()[1:]) == {""}
 
 
+def test_a_cell_has_the_colour_of_its_category_and_opens_its_gpu():
+    frame = pl.concat([states(8), states(8, category=None, label=None, colour=None)])
+    found, _ = fleet_parts.cells(frame, None)
+
+    first, second = named(rack_grid.rack_grid(found, None, NO_MARKS), "bar")
+
+    assert (first.name, first.marker.color) == (
+        "Productive (8)", theme.STYLES["productive"].colour,
+    )  # fmt: skip
+    assert (second.name, second.marker.color) == ("No data (8)", theme.UNKNOWN_STYLE.colour)
+    assert first.customdata[0][0] == "gpu:GPU-0"
+
+
 def test_a_gpu_that_is_not_available_is_hollow_and_its_ticket_stands_behind_its_node():
     away = {"category": "not_available", "label": "Not available", "colour": "drained"}
     found, _ = fleet_parts.cells(states(8, **away), None)

@@ -17,6 +17,11 @@ def minutes(*values):
     return [START + timedelta(minutes=value) for value in values]
 
 
+def bars(**columns):
+    times = {"start_at": minutes(0), "end_at": minutes(30)}
+    return pl.DataFrame({"lane": ["Category"], **times, **columns})
+
+
 def line(**metrics):
     return figures.Line("this GPU", pl.DataFrame({"at": minutes(0, 10, 20), **metrics}))
 
@@ -25,6 +30,18 @@ def drawn(found, limits=None, lanes=None):
     """Return the figure of the panels that are measured by these lines, and the panels."""
     shown = [panel for panel in figures.panels(limits or {}) if figures.is_measured(panel, found)]
     return figures.on_one_axis(lanes or figures.Lanes(["x"]), shown, found, WINDOW), shown
+
+
+def test_all_lanes_and_panels_share_one_time_axis():
+    found = [line(power_w=[1.0, None, 3.0], gpu_temperature_c=[40.0, 50.0, 60.0])]
+    lanes = figures.Lanes(["Category"], categories=bars(label=["Idle"], colour=["free"]))
+
+    figure, shown = drawn(found, lanes=lanes)
+
+    assert [panel.title for panel in shown] == ["Power", "Temperature"]
+    axes = [figure.layout[name] for name in ("xaxis", "xaxis2", "xaxis3")]
+    assert all(tuple(axis.range) == WINDOW for axis in axes)
+    assert [axis.matches for axis in axes[:-1]] == ["x3", "x3"]
 
 
 def test_a_hole_is_not_bridged_and_units_are_readable():

@@ -74,6 +74,14 @@ def test_every_page_draws_the_recorded_session(drawn, page):
     assert unexplained(app) == set()
 
 
+def test_the_cost_page_lists_tokens_by_account(drawn, capture):
+    frames = [frame.value for frame in drawn("cost_statement").dataframe]
+    (tokens,) = (frame for frame in frames if "tokens_per_kj" in frame)
+    per_j = capture.read("select tokens_per_j, team from marts.tokens_by_account").row(0)
+    assert tokens["tokens_per_kj"].to_list() == [pytest.approx(1000 * per_j[0])]
+    assert tokens["team"].to_list() == [per_j[1]]
+
+
 def test_collectives_of_a_run_are_drawn_around_the_longest_wait(drawn, capture):
     (total,) = capture.read(
         "select count(*) from marts.collective_timeline where run_key = 'lab/main'"
