@@ -91,11 +91,3 @@ def test_a_page_says_of_how_many_rows_it_has_the_first(store, monkeypatch):
     texts = [caption.value for caption in app.caption]
     assert "The first 2 of 5 engines; choose a served model." in texts
     assert any(text.startswith("The first 2 of ") and "latencies" in text for text in texts)
-
-
-def test_a_latency_spike_has_its_cause(page):
-    (table,) = (t.value for t in page.dataframe if "cause_label" in t.value.columns)
-    (row,) = table.to_dict("records")
-
-    assert (row["endpoint"], row["p95_s"], row["usual_p95_s"]) == ("pod-1", 2.5, 0.5)
-    assert (row["cause_label"], row["evidence"]) == ("GPU event", "Xid 74 of GPU 1 at 08:29:55")
