@@ -4,12 +4,10 @@
 
 Reported are exceptions that no source should raise, files that take over 10 CPU s or 500 MB, and
 checks that fail. Each culprit is kept with its seed; the same seed gives the same files again, and
-another seed others: several processes, a seed each, share a large run. `fuzz-files-SEED.csv` has a
-line for each file with its CPU seconds and its peak memory.
+another seed others: several processes, a seed each, share a large run.
 """
 
 import argparse
-import csv
 import json
 import queue
 import re
@@ -43,21 +41,11 @@ class Batch:
 
 @dataclass
 class Report:
-    """What a run found; `kinds` counts culprits by class and place.
+    """What a run found; `kinds` counts culprits by class and place."""
 
-    listed: a row a file: number, name of the recorded file, CPU seconds, peak memory in MiB.
-    """
-
-    listed: list[tuple[int, str, float, int]] = field(default_factory=list)
     files: int = 0
     batches: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-
-    def note(self, case):
-        """Count what a file took."""
-        self.files += 1
-        mib = case["peak_bytes"] >> 20
-        self.listed.append((case["number"], case["origin"], case["cpu_s"], mib))
 
     def add(self, problem):
         """Count a problem; return whether it is the first of its kind."""
@@ -92,17 +80,7 @@ def main(arguments):
         )
     for kind, count in report.kinds.most_common():
         _say(f"{count:6,d}  {kind}")
-    _write_files(options.culprits.with_name(f"fuzz-files-{options.seed}.csv"), report)
     return 1 if report.kinds else 0
-
-
-def _write_files(path, report):
-    """Write what each file took."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(("number", "origin", "cpu_s", "peak_mib"))
-        rows.writerows(report.listed)
 
 
 def _run_batch(batch, culprits, report):
@@ -146,7 +124,9 @@ def _run_process(batch, culprits, report):
             if "begins" in line:
                 began = line["begins"]
             elif "case" in line:
-                _note(batch.seed, line["case"], culprits, report)
+                report.files += 1
+                for problem in line["case"]["problems"]:
+                    _keep(batch.seed, line["case"]["number"], problem, culprits, report)
             elif "build" in line:
                 report.batches += 1
                 if line["build"]:
@@ -167,12 +147,6 @@ def _lines(process):
 
     threading.Thread(target=read, daemon=True).start()
     return found
-
-
-def _note(seed, case, culprits, report):
-    report.note(case)
-    for problem in case["problems"]:
-        _keep(seed, case["number"], problem, culprits, report)
 
 
 def _keep(seed, number, problem, culprits, report):
