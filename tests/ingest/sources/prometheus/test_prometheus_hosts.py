@@ -1,14 +1,12 @@
-"""Hosts: a real node_exporter, read through a real Prometheus and from its own page."""
+"""Hosts: a real node_exporter, read through a real Prometheus."""
 
 import platform
-import urllib.request
 from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
 from tests.ingest.fake_live import reached
 
-from goodput_ingest.sources.node_exporter.live import NodeExporterLive
 from goodput_ingest.sources.prometheus import Prometheus
 
 
@@ -51,22 +49,3 @@ def test_a_real_server_gives_the_host_that_a_real_exporter_reports(
         for before, later in pairwise(counters)
     )
     assert store.read("select count(*) from raw.rejects").item() == 0
-
-
-@pytest.mark.machine
-def test_its_page_says_the_same(store, node_exporter):
-    """Values of one second: CPU of all cores, memory, the interfaces that are no bridge or lo."""
-    url = f"http://{node_exporter}"
-    text = urllib.request.urlopen(f"{url}/metrics", timeout=30).read().decode()  # noqa: S310
-    source = NodeExporterLive(urls=[url], cluster="lab")
-    poll(store, source)
-
-    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    expected = sum(float(v) for name, v in values.items() if name.startswith("node_cpu_seconds"))
-    node, total_s, memory = store.read(
-        "select node, cpu_total_s, memory_total_bytes from raw.node_samples"
-    ).row(0)
-    assert node == platform.node()
-    assert total_s == pytest.approx(expected, abs=60)
-    assert memory == float(values["node_memory_MemTotal_bytes"])
-    assert [finding for finding in source.probe() if "collector" in finding] == []

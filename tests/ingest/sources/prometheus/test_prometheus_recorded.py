@@ -5,6 +5,7 @@ import json
 import random
 
 import pytest
+from tests.ingest.sources.prometheus.fake_server import matrix, series
 
 from goodput_ingest.prometheus_api import recorded
 from goodput_ingest.run.ingest import ingest
@@ -28,13 +29,11 @@ def read(store, tmp_path):
 
 
 @pytest.fixture
-def answer(reply_types):
+def answer():
     """Give the bytes of an answer with these points."""
 
     def of(*points, name=UTIL, **labels):
-        return json.dumps(
-            reply_types.matrix(reply_types.series(name, list(points), **labels))
-        ).encode()
+        return json.dumps(matrix(series(name, list(points), **labels))).encode()
 
     return of
 
