@@ -17,13 +17,10 @@ READ_HERE = (
     *("scontrol_job_d_", "scontrol_node_", "scontrol_reservation_", "sinfo_"),
 )
 SAME_ROWS = (
-    "sacct_core_X_D_epoch.psv",
-    "sacct_core_X_D_iso_offset.psv",
-    "sacct_core_X_D_noconvert.psv",
-    "sacct_core_X_D_trailing_pipe.psv",
-    "sacct_core_X_D_tz_new_york.psv",
+    "sacct_core_X_D_epoch.psv", "sacct_core_X_D_iso_offset.psv", "sacct_core_X_D_noconvert.psv",
+    "sacct_core_X_D_trailing_pipe.psv", "sacct_core_X_D_tz_new_york.psv",
     "sacct_core_X_D_tz_new_york_offset.psv",
-)
+)  # fmt: skip
 
 
 def zone_of(file, release):

@@ -36,11 +36,9 @@ FAILURES = {  # state of the scheduler -> rule
 ACTIVE = ("productive", "step_unsplit", "exposed_comm", "at_risk", "lost_work", "busy_unclassified")
 UNCLASSIFIED = ("busy_unclassified", "unknown")
 FLEET = {
-    "idle_without_demand": "idle_no_demand",
-    "idle_with_demand": "idle_with_demand",
-    "stranded_gpus": "stranded",
-    "reservation_idle": "reserved_idle",
-}
+    "idle_without_demand": "idle_no_demand", "idle_with_demand": "idle_with_demand",
+    "stranded_gpus": "stranded", "reservation_idle": "reserved_idle",
+}  # fmt: skip
 STORIES = {"throttled_gpu": "thermal-throttle", "slow_rank": "straggling-rank"}
 
 
@@ -352,14 +350,9 @@ def _of_notes(notes: list[dict[str, Any]], nodes: set[tuple[str, str]]) -> dict[
     found = {
         rule: Expected()
         for rule in (
-            "node_down",
-            "node_drained",
-            "gpu_error",
-            "link_down",
-            "slow_benchmark",
-            *STORIES,
+            "node_down", "node_drained", "gpu_error", "link_down", "slow_benchmark", *STORIES,
         )
-    }
+    }  # fmt: skip
     for note in notes:
         state = note.get("state")
         is_outage = note["kind"] == "outage" and state in ("down", "drained")

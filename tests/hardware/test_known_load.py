@@ -22,11 +22,9 @@ LOAD = Path(__file__).with_name("known_load")
 SETTLED_MS = 10_000  # clocks and power averages follow the load late
 TOLERANCE = 0.05
 SMI = {
-    "power_w": "power.draw [W]",
-    "sm_clock_hz": "clocks.current.sm [MHz]",
-    "gpu_temperature_c": "temperature.gpu",
-    "memory_used_bytes": "memory.used [MiB]",
-}
+    "power_w": "power.draw [W]", "sm_clock_hz": "clocks.current.sm [MHz]",
+    "gpu_temperature_c": "temperature.gpu", "memory_used_bytes": "memory.used [MiB]",
+}  # fmt: skip
 FACTORS = {"sm_clock_hz": 1e6, "memory_used_bytes": 2**20}
 LEVELS = [json.loads(line) for line in (LOAD / "levels.jsonl").read_text().splitlines()]
 of_each_level = pytest.mark.parametrize("level", LEVELS, ids=[str(row["level"]) for row in LEVELS])

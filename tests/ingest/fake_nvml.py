@@ -66,16 +66,8 @@ class FakeGpu:
 
 
 DEFAULT_FIELDS = {
-    185: 690_500,
-    83: 2_000,
-    82: 60,
-    74: 5_000_000_000,
-    269: 0,
-    94: 1,
-    140: 10,
-    141: 20,
-    230: 0,
-}
+    185: 690_500, 83: 2_000, 82: 60, 74: 5_000_000_000, 269: 0, 94: 1, 140: 10, 141: 20, 230: 0,
+}  # fmt: skip
 ANSWERS = {
     "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=97, memory=30),
     "nvmlDeviceGetPowerUsage": 690_400,

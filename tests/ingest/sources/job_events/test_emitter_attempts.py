@@ -15,15 +15,10 @@ from goodput_ingest.source import ReadOptions
 
 SRUN = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_TASK_PID": str(os.getpid())}
 TORCHRUN = {
-    "SLURM_STEP_ID": "0",
-    "SLURM_STEP_NUM_TASKS": "2",
-    "SLURM_TASK_PID": str(os.getppid()),
-    "TORCHELASTIC_RUN_ID": "7",
-    "TORCHELASTIC_RESTART_COUNT": "1",
-    "GROUP_WORLD_SIZE": "2",
-    "TORCHELASTIC_MAX_RESTARTS": "0",
-    "WORLD_SIZE": "16",
-}
+    "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_TASK_PID": str(os.getppid()),
+    "TORCHELASTIC_RUN_ID": "7", "TORCHELASTIC_RESTART_COUNT": "1", "GROUP_WORLD_SIZE": "2",
+    "TORCHELASTIC_MAX_RESTARTS": "0", "WORLD_SIZE": "16",
+}  # fmt: skip
 ONE_NODE = {"SLURM_STEP_NUM_TASKS": "1", "GROUP_WORLD_SIZE": "1", "TORCHELASTIC_MAX_RESTARTS": "3"}
 
 

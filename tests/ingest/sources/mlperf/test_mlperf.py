@@ -27,11 +27,12 @@ RUN = (
     + mllog("eval_stop", 1_085_000)
     + mllog("run_stop", 1_160_000, status="success")
 )
+LOG = "org/results/sys/bert/result_0.txt"
 SYSJSON = f":::SYSJSON {json.dumps(SYSTEM)}\n"
 
 
 def write(folder, text, name="result_0.txt"):
-    path = folder / "org" / "results" / "sys" / "bert" / name
+    path = (folder / LOG).parent / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
@@ -57,12 +58,12 @@ def test_its_gpus_exist_as_long_as_the_run_and_an_aborted_one_is_wasted(whole_st
     ]
 
 
-def test_a_run_without_a_stop_ends_with_its_last_line_until_its_log_has_grown(store, tmp_path):
+def test_a_run_without_a_stop_ends_with_its_last_line_until_its_log_has_grown(store, read_text):
     head = SYSJSON + RUN[: RUN.index(':::MLLOG {"namespace": "", "time_ms": 1700001160000')]
 
-    ingest(store, "auto", [write(tmp_path, head)], ReadOptions())
+    read_text("auto", head, LOG)
     cut_off = store.read("select state, epoch(end_at) from raw.job_runs").rows()
-    ingest(store, "auto", [write(tmp_path, SYSJSON + RUN)], ReadOptions())
+    read_text("auto", SYSJSON + RUN, LOG)
 
     ((state, end_s),) = cut_off
     assert state == "UNKNOWN"
@@ -91,15 +92,15 @@ def test_a_log_that_does_not_describe_its_system_has_it_beside_its_results(store
         ':::SYSJSON {"number_of_nodes": "\\u00b2", "accelerators_per_node": "8"}\n',
     ],
 )
-def test_without_a_believable_number_of_gpus_the_log_is_refused(store, tmp_path, described):
+def test_without_a_believable_number_of_gpus_the_log_is_refused(read_text, described):
     with pytest.raises(IngestError, match="the number of GPUs is unknown"):
-        ingest(store, "mlperf", [write(tmp_path, described + RUN)], ReadOptions())
+        read_text("mlperf", described + RUN, LOG)
 
 
-def test_a_second_run_in_one_log_is_a_run_of_its_own(store, tmp_path):
+def test_a_second_run_in_one_log_is_a_run_of_its_own(store, read_text):
     again = RUN.replace('"time_ms": 17000', '"time_ms": 17001')
 
-    ingest(store, "auto", [write(tmp_path, SYSJSON + RUN + again)], ReadOptions())
+    read_text("auto", SYSJSON + RUN + again, LOG)
 
     assert store.read("select job_id from raw.job_runs order by all").rows() == [
         ("org/sys/bert/result_0",),

@@ -2,8 +2,6 @@ import json
 
 import pytest
 
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
 START_MS = 1_715_341_080_000
@@ -24,11 +22,7 @@ SERIES = (
 )
 
 
-def write(folder, text, name="node_1.txt", side="ac"):
-    path = folder / side / "results" / "sys" / "bert" / "power" / "result_0" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
+FOLDER = "ac/results/sys/bert/power/result_0"
 
 
 def readings(store):
@@ -37,28 +31,25 @@ def readings(store):
     ).rows()
 
 
-def test_readings_belong_to_the_run_whose_folder_they_lie_in(store, tmp_path):
+def test_readings_belong_to_the_run_whose_folder_they_lie_in(store, read_text):
     """The start has no reading of its own; at the stop stands the last one, zero watts included."""
-    ingest(store, "auto", [write(tmp_path, SERIES)], ReadOptions())
+    read_text("auto", SERIES, f"{FOLDER}/node_1.txt")
 
     node = "ac/sys/bert/result_0/node_1"
     assert readings(store) == [(node, 1_000, None), (node, 3_000, 2090.0), (node, 5_000, 0.0)]
 
 
-def test_the_networks_estimate_keeps_its_own_time_and_the_folders_name(store, tmp_path):
+def test_the_networks_estimate_keeps_its_own_time_and_the_folders_name(store, read_text):
     text = line("interconnect_power_est", NETWORK_MS, 59570)
 
-    ingest(store, "auto", [write(tmp_path, text, "sw_0.txt")], ReadOptions())
+    read_text("auto", text, f"{FOLDER}/sw_0.txt")
 
     assert readings(store) == [("ac/sys/bert/result_0/sw_0", NETWORK_MS, 59570.0)]
 
 
-def test_outside_a_submission_the_node_has_to_be_given(store, tmp_path):
-    path = tmp_path / "readings.txt"
-    path.write_text(SERIES)
-
+def test_outside_a_submission_the_node_has_to_be_given(store, read_text):
     with pytest.raises(IngestError, match="--node"):
-        ingest(store, "node-power", [path], ReadOptions())
-    ingest(store, "node-power", [path], ReadOptions(node="node001"))
+        read_text("node-power", SERIES)
+    read_text("node-power", SERIES, node="node001")
 
     assert {node for node, _, _ in readings(store)} == {"node001"}

@@ -1,0 +1,171 @@
+"""Texts of NCCL that are not whole, lack their time, or repeat what was read."""
+
+import json
+from datetime import datetime
+from functools import partial
+
+import pytest
+from tests.ingest.golden_cases import GOLDEN
+
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.nccl.debug_log import NcclDebug
+from goodput_ingest.sources.nccl.inspector import NcclInspector
+from goodput_ingest.sources.nccl.nccl_tests import NcclTests
+from goodput_ingest.sources.registry import recognise
+from goodput_queries.errors import IngestError
+
+START = (
+    "vm:1182:1182 [3] NCCL INFO ncclCommInitRankConfig comm 0x24de2750 rank 3 nranks 4 cudaDev 3"
+    " nvmlDev 5 busId 1b000 commId 0xbb7076cbf189c27b - Init START"
+)
+LOCAL = (
+    "vm:1182:1182 [3] NCCL INFO comm 0x24de2750 rank 3 nRanks 4 nNodes 1 localRanks 4 localRank 2"
+    " MNNVL 0"
+)
+
+
+def ranks_of(store, folder, *lines):
+    path = folder / "nccl.log"
+    path.write_text("\n".join(lines) + "\n")
+    for batch in NcclDebug(path, ReadOptions("lab")).extract():
+        store.load(batch)
+    columns = "comm_id, comm_name, rank, ranks, node, pid, local_rank, gpu_index, pci_bus_id"
+    return store.read(f"select {columns} from raw.rank_map order by all").rows()
+
+
+def test_a_log_with_a_line_of_the_inspector_is_one_of_nccl(tmp_path):
+    text = "\n".join([START, LOCAL, "NCCL Inspector Plugin - Version: v2.30.7-1"])
+
+    assert NcclDebug.recognises(tmp_path, text.encode())
+
+
+@pytest.mark.parametrize(
+    "hostile", ["vm:1:1 [0] NCCL INFO " + "x" * 5_000_000, ":" * 1_000_000 + START]
+)
+def test_a_huge_line_costs_no_time(store, tmp_path, hostile):
+    assert [rank for _, _, rank, *_ in ranks_of(store, tmp_path, START, hostile, START)] == [3]
+
+
+TAKEN_IN = GOLDEN / "nccl_ras/answers_taken_in_by_a_collector/input.log"
+ANSWER = "".join(line.partition("Z ")[2] for line in TAKEN_IN.read_text().splitlines(keepends=True))
+ANSWER_JSON = (GOLDEN / "nccl_ras/json_answers_in_local_time/input.log").read_text()
+ASKED_AT = datetime(2026, 11, 20, 12, 33, 56)  # noqa: DTZ001 -- moments are stored naive, in UTC
+
+
+@pytest.fixture
+def read_answer(read_text):
+    """Return what reads the answer of RAS."""
+    return partial(read_text, "nccl-ras")
+
+
+@pytest.mark.parametrize(
+    ("content", "needed"),
+    [(ANSWER, "--observed-at"), (ANSWER_JSON, "--timezone")],
+    ids=["text", "JSON"],
+)
+def test_an_answer_without_a_time_in_utc_asks_for_it(store, read_answer, content, needed):
+    with pytest.raises(IngestError, match=needed):
+        read_answer(content)
+
+    read_answer(content, observed_at=ASKED_AT)
+    assert store.read("select distinct ts from raw.comm_counts").item() == ASKED_AT
+
+
+def test_a_map_that_knows_the_gpu_outlives_a_later_one_that_does_not(store, read_answer):
+    known = "select rank, gpu_index from raw.rank_map where gpu_index is not null order by rank"
+    read_answer(ANSWER_JSON, observed_at=ASKED_AT)
+    before = store.read(known).rows()
+
+    read_answer(ANSWER, observed_at=ASKED_AT.replace(minute=40))
+
+    assert store.read(known).rows() == before != []
+
+
+TABLE = (GOLDEN / "nccl_tests/every_form_of_a_row/input.txt").read_text()
+DOCUMENT = (GOLDEN / "nccl_tests/json_of_a_run/input.json").read_text()
+
+
+def extracted(folder, text):
+    path = folder / "out.txt"
+    path.write_text(text)
+    assert NcclTests.recognises(path, text.encode())
+    return list(NcclTests(path, ReadOptions()).extract())
+
+
+def test_a_start_without_a_zone_is_not_known(tmp_path):
+    (batch,) = extracted(tmp_path, DOCUMENT)
+
+    assert batch.rows["started_at"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DOCUMENT[:-20],
+        json.dumps(
+            json.loads(DOCUMENT) | {"results": [{"size": "x", "out_of_place": {"bus_bw": 1}}]}
+        ),
+        "".join(line + "\n" for line in TABLE.splitlines() if line.startswith("#")),
+    ],
+    ids=["cut", "without a number", "a header alone"],
+)
+def test_an_output_without_a_result_is_refused(tmp_path, text):
+    with pytest.raises(IngestError, match="nccl-tests"):
+        extracted(tmp_path, text)
+
+
+DUMPED_US = 1795175064709880
+HEADER = {"id": "0x9af1c2d3e4", "comm_name": "dp", "rank": 2, "n_ranks": 4, "nnodes": 1}
+METADATA = {
+    "inspector_output_format_version": "v4.0", "git_rev": "v2.30.7-1",
+    "rec_mechanism": "nccl_profiler_interface", "dump_timestamp_us": DUMPED_US, "hostname": "vm",
+    "pid": 20896,
+}  # fmt: skip
+COLL = {
+    "coll": "AllReduce", "coll_sn": 0, "coll_msg_size_bytes": 100000000, "coll_exec_time_us": 450,
+    "coll_timing_source": "kernel_gpu", "coll_algobw_gbs": 222.25, "coll_busbw_gbs": 333.5,
+}  # fmt: skip
+
+
+def line(**coll):
+    return {"header": HEADER, "metadata": METADATA, "coll_perf": {**COLL, **coll}}
+
+
+def build_of(store, folder, records):
+    path = folder / "vm-pid20896.log"
+    path.write_text("".join(json.dumps(r, separators=(",", ":")) + "\n" for r in records))
+    ingest(store, "nccl-inspector", [path], ReadOptions())
+    store.build()
+
+
+def test_numbers_that_are_missing_are_reported(whole_store, tmp_path):
+    """They are the only word of what rings and samples lost; what comes twice counts once."""
+    later = {"metadata": {**METADATA, "dump_timestamp_us": DUMPED_US + 5}}
+    records = [*(line(coll_sn=n) for n in (3, 4, 9)), line(coll_sn=9) | later]
+    build_of(whole_store, tmp_path, records)
+
+    ((n, what, example),) = whole_store.read(
+        "select n, what, example from marts.data_quality where kind = 'collectives not recorded'"
+    ).rows()
+    assert n == 4
+    assert "42.9 % of them" in what
+    assert example == "AllReduce of dp, rank 2 on vm: 3 of 7"
+
+
+def test_where_no_number_is_missing_nothing_is_reported(whole_store, tmp_path):
+    records = [*(line(coll_sn=n) for n in (3, 4, 5)), line(coll="AllGather")]
+    build_of(whole_store, tmp_path, records)
+
+    found = whole_store.read("from marts.data_quality where kind = 'collectives not recorded'")
+    assert found.is_empty()
+
+
+def test_the_prometheus_mode_needs_an_option_when_it_was_written(store, tmp_path):
+    path = tmp_path / "nccl_inspector_metrics_55aa8e95-02cb-59dd-8a6f-15cbd706e86e.prom"
+    labels = 'node="vm",gpu="GPU2",collective="AllGather",message_size="6-7MB"'
+    path.write_text(f"nccl_bus_bandwidth_gbs{{{labels}}} 60.5\n")
+
+    assert recognise(path) is NcclInspector
+    with pytest.raises(IngestError, match="--observed-at"):
+        ingest(store, "nccl-inspector", [path], ReadOptions())
