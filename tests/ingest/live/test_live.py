@@ -31,16 +31,6 @@ def hour():
     return SetClock()
 
 
-def test_what_a_source_has_comes_into_the_store_poll_by_poll(store, hour):
-    source = Fake()
-    with running(store, hour.clock(), source):
-        source.hands.wait_for_polls(2)
-        hour.second = 90
-        source.hands.wait_for_polls(2)
-
-    assert seconds_of(store) == list(range(90))
-
-
 def test_a_source_that_fails_stops_no_other(store, hour):
     good, bad = Fake("good"), Fake("bad", hands=Hands(failing=IngestError("bad: is away.")))
     with running(store, hour.clock(), bad, good):

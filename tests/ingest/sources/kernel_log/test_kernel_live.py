@@ -274,17 +274,3 @@ def test_a_probe_says_which_log_is_read(journal, kmsg):
 
     assert journal.source().probe() == ["the journal of node7 has the kernel's messages"]
     assert "times are approximate" in on_kmsg(kmsg[0]).probe()[0]
-
-
-def test_this_machines_own_kernel_log_is_read_where_that_is_allowed():
-    source = KernelLogLive()
-    try:
-        findings = source.probe()
-        batches = list(source.poll({}, NOON))
-    except IngestError as error:
-        pytest.skip(str(error))
-    finally:
-        source.close()
-
-    assert len(findings) == 1
-    assert {batch.table for batch in batches} <= {"gpu_events"}

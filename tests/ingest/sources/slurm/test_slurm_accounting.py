@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goodput_ingest.formats import delimited, hostlist
@@ -125,26 +125,6 @@ def test_the_zone_is_part_of_what_was_read(tmp_path):
     }
 
     assert len(digests) == 2
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    fields=st.dictionaries(
-        st.sampled_from([*RECORD, "Suspended", "Timelimit", "Comment", "Restarts"]),
-        st.text(max_size=30).map(lambda t: t.replace("\n", " ").replace("\r", " ")),
-    )
-)
-def test_any_text_in_any_field_is_kept_or_rejected(fields, tmp_path_factory):
-    text = sacct(RECORD | fields).replace("\ud800", "")
-    folder = tmp_path_factory.mktemp("fields")
-
-    try:
-        batches = read(folder, text, cluster="lab", zone=ZoneInfo("UTC"))
-    except IngestError as error:
-        assert "not a text of Slurm" in str(error)  # noqa: PT017 -- the only file-wide fault left
-        return
-
-    assert sum(b.rows.height + len(b.rejects) for b in batches.values()) == 1
 
 
 def test_short_texts_that_stand_for_many_nodes_fill_no_memory(tmp_path, monkeypatch):
