@@ -98,8 +98,7 @@ def write(world, folder):
     if readings:
         dice = random.Random(f"{world.seed} scrapes")  # noqa: S311 -- chance, and no secret
         forms = {
-            gpu: dice.choice(SCRAPES) if world.has_blanks else SCRAPES[0]
-            for gpu in sorted(world.readings, key=lambda gpu: gpu.uuid)
+            gpu: dice.choice(SCRAPES) for gpu in sorted(world.readings, key=lambda gpu: gpu.uuid)
         }
         text = "".join(
             f'{metric}{{gpu="{index}",UUID="{Gpu(node, index).uuid}",Hostname="{node}",'

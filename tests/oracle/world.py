@@ -53,7 +53,6 @@ class World:
     hours: int
     start_ms: int = START_MS
     is_local: bool = False  # the accounting prints local times
-    has_blanks: bool = False  # exporters of some GPUs have values that are none
     gpus: list[Gpu] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     states: list[tuple[str, str, int, int]] = field(default_factory=list)  # node, state, from, to
@@ -92,7 +91,7 @@ EXTRA = ("short-steps", "more-phases")
 def make(seed, extra=()):
     """Make the world of a seed; extra: some of EXTRA."""
     dice = random.Random(seed)  # noqa: S311 -- chance, and no secret
-    world = World(seed, dice.choice([1, 1, 2]), has_blanks=True)
+    world = World(seed, dice.choice([1, 1, 2]))
     per_node = dice.choice([1, 2, 2, 4])
     nodes = [f"n{i + 1}" for i in range(dice.choice([1, 2, 3]))]
     world.gpus = [Gpu(node, i) for node in nodes for i in range(per_node)]

@@ -5,7 +5,6 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from goodput_ingest.formats.pci import pci_bus_id
-from goodput_queries.errors import IngestError
 
 XID = "NVRM: Xid (PCI:0000:9b:00): 31, pid=7, name=python, MMU Fault"
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -17,30 +16,6 @@ def read(read_text):
     return lambda *lines, node="node7", **options: read_text(
         "kernel-log", "".join(line + "\n" for line in lines), node=node, **options
     )
-
-
-NO_ZONE = r"carries no offset from UTC.*--timezone"
-NO_NODE = r"do not name their node.*--node"
-SINCE_BOOT = r"count from boot.*dmesg -T.*journalctl"
-
-
-@pytest.mark.parametrize(
-    ("stamp", "options", "why"),
-    [
-        ("[Tue Nov 18 13:00:00 2025] ", {}, NO_ZONE),
-        ("2025-11-18 13:00:00 node7 kernel: ", {}, NO_ZONE),
-        ("[Tue Nov 18 13:00:00 2025] ", {"zone": BERLIN, "node": None}, NO_NODE),
-        ("2025-11-18T12:00:00+00:00 ", {"zone": BERLIN, "node": None}, NO_NODE),
-        ("Nov 18 13:00:00 node7 kernel: ", {"zone": BERLIN}, r"times carry no year.*--observed-at"),
-        ("[12345.678901] ", {"zone": BERLIN}, SINCE_BOOT),
-        ("[    5.678901] ", {"zone": BERLIN}, SINCE_BOOT),
-        ("<4>[ 1.000000] ", {"zone": BERLIN}, SINCE_BOOT),
-        ("4,1234,567890123,-;", {"zone": BERLIN}, SINCE_BOOT),
-    ],
-)  # fmt: skip
-def test_a_log_without_its_zone_node_or_year_is_refused_with_what_to_do(read, stamp, options, why):
-    with pytest.raises(IngestError, match=why):
-        read(stamp + XID, **options)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,7 @@ from tests.ingest.golden_cases import GOLDEN
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.nccl.debug_log import NcclDebug
-from goodput_ingest.sources.nccl.inspector import NcclInspector
 from goodput_ingest.sources.nccl.nccl_tests import NcclTests
-from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
 START = (
@@ -25,26 +23,10 @@ LOCAL = (
 )
 
 
-def ranks_of(store, folder, *lines):
-    path = folder / "nccl.log"
-    path.write_text("\n".join(lines) + "\n")
-    for batch in NcclDebug(path, ReadOptions("lab")).extract():
-        store.load(batch)
-    columns = "comm_id, comm_name, rank, ranks, node, pid, local_rank, gpu_index, pci_bus_id"
-    return store.read(f"select {columns} from raw.rank_map order by all").rows()
-
-
 def test_a_log_with_a_line_of_the_inspector_is_one_of_nccl(tmp_path):
     text = "\n".join([START, LOCAL, "NCCL Inspector Plugin - Version: v2.30.7-1"])
 
     assert NcclDebug.recognises(tmp_path, text.encode())
-
-
-@pytest.mark.parametrize(
-    "hostile", ["vm:1:1 [0] NCCL INFO " + "x" * 5_000_000, ":" * 1_000_000 + START]
-)
-def test_a_huge_line_costs_no_time(store, tmp_path, hostile):
-    assert [rank for _, _, rank, *_ in ranks_of(store, tmp_path, START, hostile, START)] == [3]
 
 
 TAKEN_IN = GOLDEN / "nccl_ras/answers_taken_in_by_a_collector/input.log"
@@ -159,13 +141,3 @@ def test_where_no_number_is_missing_nothing_is_reported(whole_store, tmp_path):
 
     found = whole_store.read("from marts.data_quality where kind = 'collectives not recorded'")
     assert found.is_empty()
-
-
-def test_the_prometheus_mode_needs_an_option_when_it_was_written(store, tmp_path):
-    path = tmp_path / "nccl_inspector_metrics_55aa8e95-02cb-59dd-8a6f-15cbd706e86e.prom"
-    labels = 'node="vm",gpu="GPU2",collective="AllGather",message_size="6-7MB"'
-    path.write_text(f"nccl_bus_bandwidth_gbs{{{labels}}} 60.5\n")
-
-    assert recognise(path) is NcclInspector
-    with pytest.raises(IngestError, match="--observed-at"):
-        ingest(store, "nccl-inspector", [path], ReadOptions())

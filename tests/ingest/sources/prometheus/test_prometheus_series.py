@@ -1,4 +1,4 @@
-"""Series of answers: saved ones that are cut, replicas of one, and many at once in parts."""
+"""Series of answers: saved ones, replicas of one, and many at once in parts."""
 
 import gzip
 import json
@@ -144,3 +144,37 @@ def test_parts_give_the_rows_that_one_part_gives(three_targets, monkeypatch):
 def test_nothing_gives_nothing():
     assert gpu_series.parsed_gpu_rows([], source="s", cluster=None, memory=Memory()) == []
     assert gpu_series.normalised([]) == []
+
+
+SERVED_S = 1_795_176_000
+VALUES = "select metric, value from raw.serving_samples order by metric, ts"
+
+
+@pytest.mark.parametrize("colon", [":", "_"])  # which OpenMetrics does not have in names
+def test_a_saved_answer_has_the_engines_of_all_products(store, tmp_path, colon):
+    names = {
+        f"vllm{colon}num_requests_running": {"engine": "0", "model_name": "m"},
+        f"sglang{colon}num_queue_reqs": {"model_name": "m"},
+        "tgi_queue_size": {},
+        "go_goroutines": {},
+    }
+    results = [
+        {
+            "metric": {"__name__": name, "instance": f"gpu-a0{at}:80", "job": "j", **labels},
+            "values": [[SERVED_S, "1"], [SERVED_S + 17, "2"]],
+        }
+        for at, (name, labels) in enumerate(names.items())
+    ]
+    path = tmp_path / "engines.json"
+    path.write_text(json.dumps(matrix(*results)))
+
+    ingest(store, "auto", [path], ReadOptions(cluster="lab"))
+
+    assert store.read(VALUES).rows() == [
+        *(("requests_running", 1.0), ("requests_running", 2.0)),
+        *[("requests_waiting", 1.0)] * 2,
+        *[("requests_waiting", 2.0)] * 2,
+    ]
+    assert store.read("select reason from raw.rejects").rows() == [
+        ("1 metrics are not of an exporter that is read: go_goroutines",)
+    ]
