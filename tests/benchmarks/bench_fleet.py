@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import polars as pl
-from tests.benchmarks import bench_live, formats, telemetry_stage, telemetry_stage_others
+from tests.benchmarks import bench_live, formats, telemetry_stage
 from tests.benchmarks.format_files import WIDE
 from tests.benchmarks.meter import Meter
 from tests.benchmarks.table import Other, Row, memory, number
@@ -185,27 +185,25 @@ def build_all(fleet):
 
 
 def _telemetry_stage(fleet, run):
-    """Run the stage by all tools; raises SystemExit where they do not agree to the millisecond."""
+    """Run the stage by both tools; raises SystemExit where they do not agree to the millisecond."""
     margin_ms = run(telemetry_stage.export, fleet.database, fleet.folder)
     mine = fleet.folder / "ours.parquet"
     cost = run(telemetry_stage.ours, fleet.database, mine, margin_ms)
-    others = []
-    for name, work in telemetry_stage_others.ALTERNATIVES.items():
-        theirs = fleet.folder / f"{work.__name__}.parquet"
-        try:
-            others.append(Other(name, run(work, fleet.folder, theirs, margin_ms)))
-        except (ImportError, MemoryError) as error:
-            why = "not installed" if isinstance(error, ImportError) else "out of memory"
-            others.append(Other(name, None, why))
-        else:
-            if difference := telemetry_stage.difference(mine, theirs):
-                raise SystemExit(f"{name} comes to another ledger: {difference}")
+    theirs, name = fleet.folder / "chdb.parquet", "ClickHouse (chdb)"
+    try:
+        other = Other(name, run(telemetry_stage.chdb, fleet.folder, theirs, margin_ms))
+    except (ImportError, MemoryError) as error:
+        why = "not installed" if isinstance(error, ImportError) else "out of memory"
+        other = Other(name, None, why)
+    else:
+        if difference := telemetry_stage.difference(mine, theirs):
+            raise SystemExit(f"{name} comes to another ledger: {difference}")
     cells = telemetry_stage.cells(mine)
     return Row(
         f"its telemetry stage, to {cells:,} hours of holds, all equal to the ms",
         f"{number(cost.wall_s)} s, {memory(cost.peak_bytes)}",
         cost,
-        others=others,
+        others=[other],
     )
 
 

@@ -136,15 +136,9 @@ def test_the_status_reports_since_when_and_how_often_a_source_fails(store, hour)
     status = status_of(store)
     assert len(str(status.pop("error"))) == live_status.ERROR_MAX_CHARS
     assert status == {
-        "source": "fake",
-        "origin": "a",
-        "asked_at": at(80),
-        "answered_at": at(60),
-        "failing_since_at": at(70),
-        "failures": 2,
-        "interval_s": 0.01,
-        "retired_at": None,
-    }
+        "source": "fake", "origin": "a", "asked_at": at(80), "answered_at": at(60),
+        "failing_since_at": at(70), "failures": 2, "interval_s": 0.01, "retired_at": None,
+    }  # fmt: skip
 
 
 def test_the_log_says_what_changed_and_no_more(store, hour, caplog):

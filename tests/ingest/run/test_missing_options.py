@@ -5,6 +5,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.ingest.job_log_lines import ITERATION
 
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.gpu_table.source import GpuTable
 from goodput_queries.errors import IngestError
 
 UTC = ZoneInfo("UTC")
@@ -73,3 +75,13 @@ CASES = [
 def test_a_file_that_lacks_something_says_what_to_add(read_text, source, text, options, why):
     with pytest.raises(IngestError, match=why):
         read_text(source, text, **options)
+
+
+def test_a_gpu_with_a_uuid_needs_no_node_and_the_ingest_says_what_that_costs(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(QUERY)
+
+    (samples,) = GpuTable(path, ReadOptions(zone=UTC)).extract()
+
+    assert samples.rows.select("gpu_uuid", "power_w").rows() == [("GPU-a", 71.02)]
+    assert "name it with --node" in samples.note

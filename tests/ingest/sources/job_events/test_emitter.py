@@ -72,12 +72,9 @@ def test_what_a_run_runs_with_is_read(whole_store, tmp_path, monkeypatch):
     found = dict(whole_store.read("select attribute, value from staging.stg_run_attributes").rows())
     assert len(found.pop("env_hash")) == 12
     assert found == {
-        "commit": "4f2a",
-        "image": "train:7",
-        "framework": "torch 2.9.0",
-        "cuda_version": "13.0",
+        "commit": "4f2a", "image": "train:7", "framework": "torch 2.9.0", "cuda_version": "13.0",
         "nccl_version": "2.28.9",
-    }
+    }  # fmt: skip
 
 
 def test_events_name_the_process_and_its_gpu_from_the_environment(tmp_path, monkeypatch):
@@ -93,12 +90,8 @@ def test_events_name_the_process_and_its_gpu_from_the_environment(tmp_path, monk
 
     (event,) = events(tmp_path / "events.jsonl")
     assert {name: event[name] for name in ("run_id", "rank", "local_rank", "gpu_uuid", "pid")} == {
-        "run_id": "1042",
-        "rank": 9,
-        "local_rank": 1,
-        "gpu_uuid": "GPU-b",
-        "pid": os.getpid(),
-    }
+        "run_id": "1042", "rank": 9, "local_rank": 1, "gpu_uuid": "GPU-b", "pid": os.getpid(),
+    }  # fmt: skip
 
 
 def test_a_folder_gets_a_file_a_rank(tmp_path, monkeypatch):

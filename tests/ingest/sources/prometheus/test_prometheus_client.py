@@ -41,10 +41,8 @@ def test_raw_samples_are_asked_for_as_a_range_that_ends_now(fake):
     (request,) = fake.asked
     assert request.path == "/api/v1/query"
     assert request.fields == {
-        "query": '{__name__=~"A|B"}[300124ms]',
-        "time": "1787234800.123",
-        "timeout": "58000ms",
-    }
+        "query": '{__name__=~"A|B"}[300124ms]', "time": "1787234800.123", "timeout": "58000ms",
+    }  # fmt: skip
 
 
 def test_a_compressed_answer_is_read(ask):
