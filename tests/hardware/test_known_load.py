@@ -1,7 +1,7 @@
 """Three known levels of load on a real H100: the GPU page shows what nvidia-smi showed.
 
-Recorded on 2026-11-24: matrix products in a part of every 0.2 s, 85 s a level, 15 s of nothing before
-and after. `levels.jsonl` is the load's own clock, `smi.csv.gz` what nvidia-smi printed each second.
+Recorded on 2026-11-24: matrix products in a part of every 0.2 s, 85 s a level, 15 s of nothing
+before and after. `levels.jsonl` is the load's own clock, `smi.csv.gz` what nvidia-smi printed.
 """
 
 import contextlib
