@@ -175,11 +175,11 @@ def _messages():
         found[:] = of_a_run(runner)
         return found
 
-    LocalScriptRunner.forward_msgs = noted  # type: ignore[method-assign]
+    LocalScriptRunner.forward_msgs = noted
     try:
         yield found
     finally:
-        LocalScriptRunner.forward_msgs = of_a_run  # type: ignore[method-assign]
+        LocalScriptRunner.forward_msgs = of_a_run
 
 
 def _draws(store, page, link, filtered, times):

@@ -72,7 +72,6 @@ def test_containers_idle_and_are_missed_as_the_trace_says(store, tmp_path):
     """566 stretches of 10 min and more at 0 %, a hole ends one; 839 holes with 1,376 samples."""
     file = written_as_readings(DUTY_CYCLES, tmp_path)
     kind = recognise(file)
-    assert kind is not None
     assert kind.name == "telemetry-parquet"
     ingest(store, "auto", [file], ReadOptions())
 

@@ -143,8 +143,6 @@ def _of_use(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
     ).with_columns(at_ms=pl.col("ts").dt.epoch("ms"))
     for run, of_run in held.group_by("run_id"):
         start, end = of_run["start_ms"].min(), of_run["end_ms"].max()
-        assert isinstance(start, int)
-        assert isinstance(end, int)
         mine = readings.filter(
             pl.col("gpu_uuid").is_in(of_run["gpu_uuid"].to_list())
             & pl.col("at_ms").is_between(*_whole_bins(start + BIN_MS, end), closed="left")

@@ -63,30 +63,26 @@ def shown(store, level):
     return metrics.gpu_series(Scope(from_ms=from_ms, to_ms=to_ms), [gpu], read)
 
 
-def mean(frame, metric):
-    value = frame[metric].mean()
-    assert isinstance(value, float)
-    return value
-
-
 @of_each_level
 @pytest.mark.parametrize("metric", SMI)
 def test_a_level_is_what_nvidia_smi_showed(store, smi, level, metric):
     first, last = 1000 * level["start"] + SETTLED_MS, 1000 * level["end"]
     printed = smi.filter((pl.col("at_ms") >= first) & (pl.col("at_ms") < last))
 
-    assert mean(shown(store, level), metric) == pytest.approx(mean(printed, metric), rel=TOLERANCE)
+    assert shown(store, level)[metric].mean() == pytest.approx(
+        printed[metric].mean(), rel=TOLERANCE
+    )
 
 
 @of_each_level
 def test_sm_activity_is_the_part_of_the_time_that_was_loaded(store, level):
-    active = mean(shown(store, level), "sm_active_ratio")
+    active = shown(store, level)["sm_active_ratio"].mean()
 
     assert active == pytest.approx(level["level"], abs=0.1)
 
 
 def test_power_rises_with_each_level(store):
-    power = [mean(shown(store, level), "power_w") for level in LEVELS]
+    power = [shown(store, level)["power_w"].mean() for level in LEVELS]
 
     assert power == sorted(power)
     assert power[-1] > 1.5 * power[0]

@@ -225,7 +225,6 @@ def _add_phases(job, dice):
 
 def _events(job, dice, more, extra, saved, *, is_numbered):
     """Return the events of rank 0 of a job: lives of steps, phases, saves and an end."""
-    assert job.start is not None
     reported = []
     is_async = more.random() < 0.3
     has_dur = dice.random() < 0.7
@@ -322,8 +321,7 @@ def _events(job, dice, more, extra, saved, *, is_numbered):
         if last_life:
             break
     if dice.random() < 0.15:
-        early = reported[0]["t"] = job.start - dice.choice([300, 2_000])
-        assert early is not None
+        reported[0]["t"] = job.start - dice.choice([300, 2_000])
     return reported
 
 

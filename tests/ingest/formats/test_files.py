@@ -233,7 +233,7 @@ def test_items_made_ahead(sizes, most, expected):
 
     found = prefetch(items(), size=lambda size: size, most=most)
     first = next(found)
-    found.close()  # type: ignore[attr-defined]
+    found.close()
 
     assert first == sizes[0]
     assert made == expected

@@ -99,11 +99,10 @@ def test_values_reach_the_source():
         password_file="/etc/secret",
     ).source
 
-    assert isinstance(source, DcgmLive)
     assert (source.urls, source.interval_s) == (("http://n1:9400",), 15.0)
     assert source.record_to == Path("/tmp/scrapes")  # noqa: S108 -- as above
     assert not source.is_certificate_checked
-    assert one("slurm", form="json").source.form == "json"  # type: ignore[attr-defined]
+    assert one("slurm", form="json").source.form == "json"
 
 
 def test_the_cluster_of_a_site_is_that_of_sources_that_name_none():
@@ -116,8 +115,8 @@ def test_the_cluster_of_a_site_is_that_of_sources_that_name_none():
 
     found = [c.source for c in collectors(tables, cluster="lab", timezone="Europe/Berlin")]
 
-    assert [source.cluster for source in found] == ["lab", "other", "lab", None]  # type: ignore[attr-defined]
-    assert found[2].timezone == "Europe/Berlin"  # type: ignore[attr-defined]
+    assert [source.cluster for source in found] == ["lab", "other", "lab", None]
+    assert found[2].timezone == "Europe/Berlin"
 
 
 @pytest.mark.parametrize(

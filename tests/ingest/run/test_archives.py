@@ -24,7 +24,7 @@ def events(run):
 
 
 def tarred(path, files, mode="w:gz"):
-    with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
+    with tarfile.open(path, mode) as tar:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(content)

@@ -156,7 +156,7 @@ def test_dropped_lines_are_reported(store, live, monkeypatch):
     source = live(FakeNvml(FakeGpu()))
     session = source._session()
     add = session.buffer.add
-    session.buffer.add = lambda line: (add(line), lines.add(json.loads(line)))[0]  # type: ignore[method-assign]
+    session.buffer.add = lambda line: (add(line), lines.add(json.loads(line)))[0]
     lines.until(kind("fast"), 5)
 
     load(store, source)

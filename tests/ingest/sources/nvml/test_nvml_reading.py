@@ -69,7 +69,7 @@ def test_memory_is_asked_without_a_version_where_the_function_takes_none():
     def older(handle):
         return newer(handle)
 
-    module.nvmlDeviceGetMemoryInfo = older  # type: ignore[method-assign, assignment]
+    module.nvmlDeviceGetMemoryInfo = older
 
     assert Gpu(Nvml(module), 0).fast(1.0, 1.0)[0]["mem_used"] == 600
 
@@ -81,7 +81,7 @@ def test_a_mismatch_of_package_and_driver_leaves_the_call_for_the_versioned_one(
     def mismatch(_handle):
         raise fake_nvml.NVMLLibraryMismatchError
 
-    module.nvmlDeviceGetComputeRunningProcesses = mismatch  # type: ignore[method-assign]
+    module.nvmlDeviceGetComputeRunningProcesses = mismatch
 
     gpu = Gpu(Nvml(module), 0)
 
