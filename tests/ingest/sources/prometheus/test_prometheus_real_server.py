@@ -1,13 +1,21 @@
-"""A real Prometheus that scrapes exporters: what it has is what the store has."""
+"""A real Prometheus that scrapes exporters, and one that writes to us: what it has is stored."""
 
 import platform
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 
 import pytest
+from tests.app.receiving import receiving
 from tests.ingest.fake_live import reached
+from tests.ingest.received.writers import POWER, UTIL
 
+from goodput_app.settings import settings
+from goodput_ingest.live.config import Collector
+from goodput_ingest.prometheus_api.answer import NAME
+from goodput_ingest.received.remote_write import RemoteWrite
+from goodput_ingest.received.spool import Spool
 from goodput_ingest.sources.kubernetes import Kubernetes
 from goodput_ingest.sources.prometheus import Prometheus
 
@@ -16,22 +24,20 @@ LABELS = (
     '{gpu="0",UUID="GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50",pci_bus_id="00000000:19:00.0",'
     'device="nvidia0",modelName="NVIDIA H100 80GB HBM3",Hostname="gpu-a01"}'
 )
-UTIL, POWER = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE"
 SELECTOR = f'{{__name__=~"{UTIL}|{POWER}"}}[1h]'
+
+
+def let_scrape(prometheus, exporter, times):
+    """Let the exporter be scraped so many times more, each time with another value."""
+    for _ in range(times):
+        before = exporter.scrapes
+        exporter.text = f"{UTIL}{LABELS} {before % 101}\n{POWER}{LABELS} {70 + before}.5\n"
+        prometheus.until(lambda before=before: exporter.scrapes > before, "it scrapes again")
 
 
 @pytest.fixture
 def scraped(prometheus, exporter):
-    """Let the exporter be scraped so many times more, each time with another value."""
-    exporter.text = f"{UTIL}{LABELS} 0\n{POWER}{LABELS} 70.5\n"
-
-    def more(times):
-        for _ in range(times):
-            before = exporter.scrapes
-            exporter.text = f"{UTIL}{LABELS} {before % 101}\n{POWER}{LABELS} {70 + before}.5\n"
-            prometheus.until(lambda before=before: exporter.scrapes > before, "it scrapes again")
-
-    return more
+    return partial(let_scrape, prometheus, exporter)
 
 
 def poll(store, server):
@@ -167,3 +173,58 @@ def test_a_real_server_gives_the_host_that_a_real_exporter_reports(
         for before, later in pairwise(counters)
     )
     assert store.read("select count(*) from raw.rejects").item() == 0
+
+
+WRITES = """remote_write:
+  - url: {url}/api/v1/write
+    authorization: {{credentials: s3cret}}
+    queue_config: {{max_samples_per_send: 1, min_shards: 4}}  # each scrape in several requests
+"""
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    """Give the source behind the route, whose senders have a token."""
+    (tmp_path / "goodput.toml").write_text('[receive]\ntoken_env = "SENDERS"\n')
+    monkeypatch.setenv("SENDERS", "s3cret")
+    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
+    settings.cache_clear()
+    yield RemoteWrite(Spool(tmp_path / "received"), cluster="lab")
+    settings.cache_clear()
+
+
+def arrived(source):
+    """Return name, time and value of all samples that wait."""
+    found = [source.spool.read(path) for path, _ in source.spool.waiting()]
+    return sorted(
+        (one.labels[NAME], at / 1000, value)
+        for request in found
+        for one in request.series
+        for at, value in one.points
+    )
+
+
+def test_the_store_has_exactly_what_the_server_wrote(store, source, prometheus_of, exporter):
+    """Written while scrapes go on, then while we refuse, then what was kept meanwhile."""
+    with receiving([Collector(source, source.name)]) as url:
+        prometheus = prometheus_of("dcgm", exporter.url, more=WRITES.format(url=url))
+
+        scraped = partial(let_scrape, prometheus, exporter)
+        scraped(5)
+        prometheus.until(lambda: arrived(source), "samples arrive")
+        source.spool.max_bytes = 0
+        scraped(10)
+        source.spool.max_bytes = 1 << 26
+        exporter.is_failing = True
+        prometheus.until(
+            lambda: arrived(source) == served(prometheus) != [], "all samples have arrived"
+        )
+        expected = served(prometheus)
+        prometheus.stop()  # while somebody takes what it writes at the end
+
+    later = datetime.now(UTC).replace(tzinfo=None) + timedelta(minutes=1)
+    for batch in source.poll({}, later):
+        store.load(batch)
+    assert stored(store) == expected
+    assert len(expected) >= 30
+    assert store.read("select * from raw.rejects").is_empty()
