@@ -109,3 +109,22 @@ class FakeServer:
             "/api/v1/targets": Reply(said({"activeTargets": self.targets})),
         }
         (known.get(asked.path) or self.answer(asked)).send(request)
+
+
+def remembering(results, limit=None):
+    """Return an answer: what lies of results in the range that is asked for, or that it is much."""
+
+    def answer(request):
+        selector, from_s, until_s = request.of_range()
+        found = [
+            one | {"values": inside}
+            for one in results
+            if one["metric"]["__name__"] in selector
+            and (inside := [point for point in one["values"] if from_s <= point[0] <= until_s])
+        ]
+        if limit and sum(len(one["values"]) for one in found) > limit:
+            error = "query processing would load too many samples into memory in query execution"
+            return Reply({"status": "error", "errorType": "execution", "error": error}, 422)
+        return Reply(matrix(*found))
+
+    return answer

@@ -1,11 +1,9 @@
 """Polling a server: what is asked for, what lands in the store, what a failure leaves behind."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
-from tests.ingest.sources.prometheus.fake_server import Reply, matrix, series, vector
+from tests.ingest.sources.prometheus.fake_server import Reply, matrix, remembering, series, vector
 
 from goodput_ingest.sources.prometheus import Prometheus
 from goodput_queries.errors import IngestError
@@ -34,25 +32,9 @@ def samples(store):
     ).rows()
 
 
-@dataclass
-class Scraped:
-    """A server's memory: samples of metrics, answered by the range that is asked for."""
-
-    points: dict[str, Any]
-    limit: int | None = None
-
-    def __call__(self, request):
-        """Reply with what lies in the range, or that it is too much."""
-        selector, from_s, until_s = request.of_range()
-        results = [
-            series(name, inside)
-            for name, points in self.points.items()
-            if name in selector and (inside := [p for p in points if from_s <= p[0] <= until_s])
-        ]
-        if self.limit and sum(len(r["values"]) for r in results) > self.limit:
-            error = "query processing would load too many samples into memory in query execution"
-            return Reply({"status": "error", "errorType": "execution", "error": error}, 422)
-        return Reply(matrix(*results))
+def scraped(history, limit=None):
+    """Return the answers of a server that has these points of metrics."""
+    return remembering([series(name, points) for name, points in history.items()], limit)
 
 
 @pytest.fixture
@@ -68,7 +50,7 @@ def history():
 
 def test_a_catch_up_loads_exactly_what_the_server_has(store, fake, history):
     server = Prometheus(url=fake.url, backfill_s=600, settle_s=0)
-    fake.answer = Scraped(history)
+    fake.answer = scraped(history)
     poll(store, server, NOW - timedelta(minutes=15))
     reached = max(row[0] for row in samples(store))
 
@@ -81,7 +63,7 @@ def test_a_catch_up_loads_exactly_what_the_server_has(store, fake, history):
 
 def test_a_poll_that_repeats_changes_nothing(store, fake, history):
     server = Prometheus(url=fake.url, settle_s=0, backfill_s=HISTORY_S)
-    fake.answer = Scraped(history)
+    fake.answer = scraped(history)
     poll(store, server)
     before = samples(store)
 
@@ -94,9 +76,9 @@ def test_samples_that_come_late_are_found_in_the_overlap(store, fake, history):
     server = Prometheus(url=fake.url, settle_s=0, backfill_s=HISTORY_S)
     late = {name: points[-8:-4] for name, points in history.items()}
     early = {name: points[:-8] + points[-4:] for name, points in history.items()}
-    fake.answer = Scraped(early)
+    fake.answer = scraped(early)
     poll(store, server)
-    fake.answer = Scraped(history)
+    fake.answer = scraped(history)
 
     new = poll(store, server, NOW + timedelta(seconds=30), samples(store)[-1][0])
 
@@ -105,7 +87,7 @@ def test_samples_that_come_late_are_found_in_the_overlap(store, fake, history):
 
 def test_no_answer_spans_more_than_the_overlap(store, fake, history):
     """Killed between two tables of an answer, the next poll begins before that answer."""
-    fake.answer = Scraped(history)
+    fake.answer = scraped(history)
 
     poll(store, Prometheus(url=fake.url, backfill_s=HISTORY_S, overlap_s=300, settle_s=0))
 
@@ -115,7 +97,7 @@ def test_no_answer_spans_more_than_the_overlap(store, fake, history):
 
 
 def test_too_many_samples_are_asked_for_in_halves(store, fake, history):
-    fake.answer = Scraped(history, limit=3)
+    fake.answer = scraped(history, limit=3)
 
     poll(store, Prometheus(url=fake.url, settle_s=0, backfill_s=HISTORY_S))
 
@@ -124,7 +106,7 @@ def test_too_many_samples_are_asked_for_in_halves(store, fake, history):
 
 
 def test_a_server_that_refuses_the_least_is_given_up(store, fake, history):
-    fake.answer = Scraped(history, limit=-1)
+    fake.answer = scraped(history, limit=-1)
 
     with pytest.raises(IngestError, match="too many samples"):
         poll(store, Prometheus(url=fake.url, backfill_s=60, settle_s=0))
@@ -133,16 +115,16 @@ def test_a_server_that_refuses_the_least_is_given_up(store, fake, history):
 @pytest.mark.parametrize("trouble", [{"is_reset": True}, {"cut": 40}, {"status": 500}])
 def test_what_came_before_a_failure_is_kept_and_the_rest_comes_later(store, fake, history, trouble):
     server = Prometheus(url=fake.url, backfill_s=HISTORY_S, settle_s=0)
-    scraped = Scraped(history)
+    whole = scraped(history)
 
     def broken(request):
-        return Reply(**trouble) if len(fake.queries()) > 2 else scraped(request)
+        return Reply(**trouble) if len(fake.queries()) > 2 else whole(request)
 
     fake.answer = broken
     with pytest.raises(IngestError):
         poll(store, server)
     kept = samples(store)
-    fake.answer = scraped
+    fake.answer = whole
     poll(store, server, reached=kept[-1][0])
 
     assert 0 < len(kept) < 40
@@ -158,7 +140,7 @@ def test_a_server_without_gpu_metrics_is_asked_for_no_samples(store, fake):
 
 def test_a_clock_that_ran_ahead_does_not_stop_the_reading(store, fake, history):
     """A reading of tomorrow was loaded once: from now on as if it had been of now."""
-    fake.answer = Scraped(history)
+    fake.answer = scraped(history)
 
     poll(
         store,

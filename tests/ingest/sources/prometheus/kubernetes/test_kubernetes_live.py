@@ -4,7 +4,7 @@ import contextlib
 from datetime import datetime, timedelta
 
 import pytest
-from tests.ingest.sources.prometheus.fake_server import Reply, matrix
+from tests.ingest.sources.prometheus.fake_server import Reply, remembering
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -25,17 +25,7 @@ def served(fake):
     """Let the fake server have a cluster's series."""
 
     def serve(cluster):
-        def answer(request):
-            selector, start_s, at_s = request.of_range()
-            results = [
-                one | {"values": inside}
-                for one in cluster.series
-                if one["metric"]["__name__"] in selector
-                and (inside := [v for v in one["values"] if start_s <= v[0] <= at_s])
-            ]
-            return Reply(matrix(*results))
-
-        fake.answer = answer
+        fake.answer = remembering(cluster.series)
         return fake.url
 
     return serve
