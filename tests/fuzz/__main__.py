@@ -9,22 +9,19 @@ another seed others: several processes, a seed each, share a large run.
 
 import argparse
 import json
-import queue
 import re
+import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from tests.fuzz.worker import FILE_MAX_S, made
+from tests.fuzz.worker import BUILD_STUCK_S, STUCK_S, made
 
 FILES_PER_BATCH = 1_000  # files on one database, in one process
-STUCK_S = 6 * FILE_MAX_S  # after which a process is ended
-BUILD_STUCK_S = 1_200.0
 NUMBERS = re.compile(r"\d+")
 PLACE = re.compile(r"unexpected (\w+ at [\w.]+:\d+)|^(hog: took)|^(check [\w. ]+):")
 
@@ -104,49 +101,26 @@ def _run_process(batch, culprits, report):
     """Return what the process began last, and what ended it; nothing where it came to its end."""
     began = None
     with tempfile.TemporaryDirectory(prefix="goodput-fuzz-") as folder:
-        log, inbox = Path(folder, "stderr"), Path(folder, "files")
+        inbox = Path(folder, "files")
         inbox.mkdir()
         numbers = (batch.seed, batch.first, batch.last, int(batch.is_built))
         command = [sys.executable, "-m", "tests.fuzz.worker", *map(str, numbers), str(inbox)]
-        with log.open("wb") as stderr:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr)
-        lines = _lines(process)
-        while True:
-            patience_s = BUILD_STUCK_S if began in {None, "build"} else STUCK_S
-            try:
-                line = lines.get(timeout=patience_s)
-            except queue.Empty:
-                process.kill()
-                process.wait()
-                return began, f"hog: took over {patience_s:g} s"
-            if line is None:
-                break
-            if "begins" in line:
-                began = line["begins"]
-            elif "case" in line:
-                report.files += 1
-                for problem in line["case"]["problems"]:
-                    _keep(batch.seed, line["case"]["number"], problem, culprits, report)
-            elif "build" in line:
-                report.batches += 1
-                if line["build"]:
-                    _keep_batch(batch, line["build"], culprits, report)
-        code = process.wait()
-        said = log.read_text(errors="replace").strip().splitlines()[-1:]
-        return began, f"the process ended with {code}: {''.join(said)}" if code else ""
-
-
-def _lines(process):
-    """Return what a process prints, line by line as it comes; None at the end."""
-    found = queue.Queue()
-
-    def read():
-        for line in process.stdout or ():
-            found.put(json.loads(line))
-        found.put(None)
-
-    threading.Thread(target=read, daemon=True).start()
-    return found
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    for line in map(json.loads, done.stdout.splitlines()):
+        if "begins" in line:
+            began = line["begins"]
+        elif "case" in line:
+            report.files += 1
+            for problem in line["case"]["problems"]:
+                _keep(batch.seed, line["case"]["number"], problem, culprits, report)
+        elif "build" in line:
+            report.batches += 1
+            if line["build"]:
+                _keep_batch(batch, line["build"], culprits, report)
+    if done.returncode == -signal.SIGALRM:
+        return began, f"hog: took over {STUCK_S if began != 'build' else BUILD_STUCK_S} s"
+    said = "".join(done.stderr.strip().splitlines()[-1:])
+    return began, f"the process ended with {done.returncode}: {said}" if done.returncode else ""
 
 
 def _keep(seed, number, problem, culprits, report):
