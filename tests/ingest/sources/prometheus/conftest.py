@@ -51,6 +51,13 @@ def exporter():
         yield found
 
 
+def fetched(url):
+    """Return what is answered at a URL; None where nothing is."""
+    with contextlib.suppress(urllib.error.URLError, ConnectionError):
+        return urllib.request.urlopen(url, timeout=5).read()  # noqa: S310
+    return None
+
+
 @dataclass
 class RealPrometheus:
     """A running server: its URL and how to stop and start it on the same data."""
@@ -88,11 +95,7 @@ class RealPrometheus:
 
     def get(self, path):
         """Return what it answers; None where it does not."""
-        try:
-            with urllib.request.urlopen(self.url + path, timeout=5) as response:  # noqa: S310
-                return bytes(response.read())
-        except (urllib.error.URLError, ConnectionError):
-            return None
+        return fetched(self.url + path)
 
     def samples(self, selector):
         """Return (name, time, value) of raw samples, by a client that is not ours."""
@@ -153,14 +156,8 @@ def node_exporter():
         stderr=subprocess.DEVNULL,
     )
 
-    def is_ready():
-        with contextlib.suppress(urllib.error.URLError, ConnectionError):
-            urllib.request.urlopen(f"http://{address}/", timeout=5).close()
-            return True
-        return False
-
     try:
-        RealPrometheus.until(is_ready, "node_exporter answers")
+        RealPrometheus.until(lambda: fetched(f"http://{address}/"), "node_exporter answers")
         yield address
     finally:
         process.terminate()
