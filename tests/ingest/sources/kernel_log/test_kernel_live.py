@@ -1,6 +1,7 @@
 # ruff: noqa: D102, DTZ001 -- names say it; moments are stored naive, in UTC
 """The kernel log live: a journal that grows, reboots and forgets, and the kernel's own buffer."""
 
+import contextlib
 import json
 import os
 import sys
@@ -274,3 +275,14 @@ def test_a_probe_says_which_log_is_read(journal, kmsg):
 
     assert journal.source().probe() == ["the journal of node7 has the kernel's messages"]
     assert "times are approximate" in on_kmsg(kmsg[0]).probe()[0]
+
+
+def test_this_machines_own_kernel_log_is_read_where_that_is_allowed():
+    with contextlib.closing(KernelLogLive()) as source:
+        try:
+            findings, batches = source.probe(), list(source.poll({}, NOON))
+        except IngestError as error:
+            pytest.skip(str(error))
+
+    assert len(findings) == 1
+    assert {batch.table for batch in batches} <= {"gpu_events"}
