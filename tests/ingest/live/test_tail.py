@@ -8,6 +8,7 @@ from datetime import datetime
 
 import pytest
 from tests.ingest.fake_live import reached
+from tests.ingest.golden_cases import GOLDEN
 from tests.ingest.job_log_lines import ITERATION
 
 from goodput_ingest.live import tail
@@ -144,16 +145,14 @@ def test_packed_hidden_and_other_files_are_passed_over(store, tmp_path, job_even
     assert job_events.probe() == [f"{tmp_path}: 0 of 1 files are job-events."]
 
 
+MARKED = GOLDEN / "nccl_inspector/records_without_a_header/input.log"
+MARKER = json.loads(MARKED.read_text().splitlines()[1])
+
+
 def drain(number, operations=20):
     """Return what an Inspector writes that gives the header once, then bare records."""
-    header = {"id": "0x1", "rank": 2, "n_ranks": 4, "nnodes": 1}
-    metadata = {
-        "inspector_output_format_version": "v4.3",
-        "dump_timestamp_us": (START_S + 10 * number) * 1_000_000,
-        "hostname": "vm",
-        "pid": 7,
-    }
-    marker = {"header": header, "metadata": metadata, "dump_stats": {"dropped": 0}}
+    dumped = {"dump_timestamp_us": (START_S + 10 * number) * 1_000_000}
+    marker = MARKER | {"metadata": MARKER["metadata"] | dumped}
     first = number * operations
     return json.dumps(marker) + "\n" + "".join(map(bare, range(first, first + operations)))
 

@@ -97,21 +97,12 @@ def test_an_output_without_a_result_is_refused(tmp_path, text):
         extracted(tmp_path, text)
 
 
-DUMPED_US = 1795175064709880
-HEADER = {"id": "0x9af1c2d3e4", "comm_name": "dp", "rank": 2, "n_ranks": 4, "nnodes": 1}
-METADATA = {
-    "inspector_output_format_version": "v4.0", "git_rev": "v2.30.7-1",
-    "rec_mechanism": "nccl_profiler_interface", "dump_timestamp_us": DUMPED_US, "hostname": "vm",
-    "pid": 20896,
-}  # fmt: skip
-COLL = {
-    "coll": "AllReduce", "coll_sn": 0, "coll_msg_size_bytes": 100000000, "coll_exec_time_us": 450,
-    "coll_timing_source": "kernel_gpu", "coll_algobw_gbs": 222.25, "coll_busbw_gbs": 333.5,
-}  # fmt: skip
+INSPECTOR = (GOLDEN / "nccl_inspector/every_form_of_a_record/input.log").read_text()
+RECORD = json.loads(INSPECTOR.partition("\n")[0])
 
 
 def line(**coll):
-    return {"header": HEADER, "metadata": METADATA, "coll_perf": {**COLL, **coll}}
+    return RECORD | {"coll_perf": RECORD["coll_perf"] | coll}
 
 
 def build_of(store, folder, records):
@@ -123,7 +114,8 @@ def build_of(store, folder, records):
 
 def test_numbers_that_are_missing_are_reported(whole_store, tmp_path):
     """They are the only word of what rings and samples lost; what comes twice counts once."""
-    later = {"metadata": {**METADATA, "dump_timestamp_us": DUMPED_US + 5}}
+    dumped_us = RECORD["metadata"]["dump_timestamp_us"]
+    later = {"metadata": RECORD["metadata"] | {"dump_timestamp_us": dumped_us + 5}}
     records = [*(line(coll_sn=n) for n in (3, 4, 9)), line(coll_sn=9) | later]
     build_of(whole_store, tmp_path, records)
 

@@ -12,50 +12,27 @@ from goodput_ingest.gpu_metrics import Memory
 from goodput_ingest.prometheus_api import gpu_series, recorded
 from goodput_ingest.prometheus_api.answer import Series
 from goodput_ingest.prometheus_api.replicas import without_doubles
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 T = 1_787_234_539.482
 
 
-@pytest.fixture
-def read(store, tmp_path):
-    """Write bytes into a file and read it into the store."""
-
-    def of(content, name="answer.json"):
-        path = tmp_path / name
-        path.write_bytes(content)
-        return ingest(store, "prometheus", [path], ReadOptions())
-
-    return of
-
-
-@pytest.fixture
-def answer():
-    """Give the bytes of an answer with these points."""
-
-    def of(*points, name=UTIL, **labels):
-        return json.dumps(matrix(series(name, list(points), **labels))).encode()
-
-    return of
-
-
-def test_a_compressed_file_that_was_cut_is_refused(read, answer):
-    content = gzip.compress(answer(*((T + i, random.Random(i).random()) for i in range(999))))  # noqa: S311
+def test_a_compressed_file_that_was_cut_is_refused(read_text):
+    points = [(T + i, random.Random(i).random()) for i in range(999)]  # noqa: S311
+    content = gzip.compress(json.dumps(matrix(series(UTIL, points))).encode())
 
     with pytest.raises(IngestError, match="cut or damaged"):
-        read(content[: len(content) // 2], "answer.json.gz")
+        read_text("prometheus", content[: len(content) // 2], "answer.json.gz")
 
 
 @pytest.mark.parametrize("name", ["answer.json", "bomb.json.gz"])
-def test_a_file_too_large_for_memory_is_refused(read, monkeypatch, name):
+def test_a_file_too_large_for_memory_is_refused(read_text, monkeypatch, name):
     monkeypatch.setattr(recorded, "FILE_MAX_BYTES", 2**20)
     content = b'{"status":"success"' + b" " * 2**22
 
     with pytest.raises(IngestError, match="save a shorter time per file"):
-        read(gzip.compress(content) if name.endswith(".gz") else content, name)
+        read_text("prometheus", gzip.compress(content) if ".gz" in name else content, name)
 
 
 A, B = {"replica": "a"}, {"replica": "b"}
@@ -151,7 +128,7 @@ VALUES = "select metric, value from raw.serving_samples order by metric, ts"
 
 
 @pytest.mark.parametrize("colon", [":", "_"])  # which OpenMetrics does not have in names
-def test_a_saved_answer_has_the_engines_of_all_products(store, tmp_path, colon):
+def test_a_saved_answer_has_the_engines_of_all_products(store, read_text, colon):
     names = {
         f"vllm{colon}num_requests_running": {"engine": "0", "model_name": "m"},
         f"sglang{colon}num_queue_reqs": {"model_name": "m"},
@@ -165,10 +142,7 @@ def test_a_saved_answer_has_the_engines_of_all_products(store, tmp_path, colon):
         }
         for at, (name, labels) in enumerate(names.items())
     ]
-    path = tmp_path / "engines.json"
-    path.write_text(json.dumps(matrix(*results)))
-
-    ingest(store, "auto", [path], ReadOptions(cluster="lab"))
+    read_text("auto", json.dumps(matrix(*results)), "engines.json", cluster="lab")
 
     assert store.read(VALUES).rows() == [
         *(("requests_running", 1.0), ("requests_running", 2.0)),

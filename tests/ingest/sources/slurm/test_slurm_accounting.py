@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.ingest.golden_cases import GOLDEN
 
 from goodput_ingest.formats import delimited, hostlist
 from goodput_ingest.run.ingest import ingest
@@ -15,22 +16,9 @@ from goodput_ingest.sources.slurm.texts import Slurm
 from goodput_queries.errors import IngestError
 
 SEPARATOR = "\x1f"
-RECORD = {
-    "Cluster": "lab",
-    "JobID": "7",
-    "JobIDRaw": "7",
-    "DBIndex": "2798573628995141632",
-    "JobName": "train",
-    "User": "alice",
-    "State": "COMPLETED",
-    "Submit": "1795175139",
-    "Eligible": "1795175139",
-    "Start": "1795175140",
-    "End": "1795175200",
-    "NodeList": "node[001-002]",
-    "AllocTRES": "billing=2,cpu=2,gres/gpu:h100=16,gres/gpu=16,mem=1000M,node=2",
-    "ReqTRES": "billing=2,cpu=2,gres/gpu=16,mem=1000M,node=2",
-}
+FILE = GOLDEN / "slurm/every_field_of_sacct_and_what_rejects_it/input.txt"
+NAMES, VALUES = (line.split(SEPARATOR) for line in FILE.read_text().splitlines()[:2])
+RECORD = dict(zip(NAMES, VALUES, strict=True)) | {"JobID": "7", "JobIDRaw": "7"}
 
 
 def sacct(*records, separator=SEPARATOR, end=""):

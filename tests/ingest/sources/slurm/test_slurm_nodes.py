@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.ingest.golden_cases import GOLDEN
 
 from goodput_ingest.formats import gres
 from goodput_ingest.formats.gres import gpu_gres, slots
@@ -106,16 +107,8 @@ def test_a_sinfo_text_of_unknown_columns_is_refused():
 
 
 NOON = datetime.fromisoformat("2026-11-20 12:00")
-JOB = (
-    "JobId=56 JobName={name} UserId=alice(1001) JobState={state} Reason={reason} Dependency=(null) "
-    "SubmitTime=2026-11-20T11:54:54 ReqNodeList={nodes} ExcNodeList={excluded} NodeList= "
-    "NumNodes={count} NumCPUs=2 ReqTRES={tres} AllocTRES=(null) CoreSpec=* Features={features} "
-    "DelayBoot=00:00:00 Comment={note}"
-)
-PENDING = {
-    "name": "train", "state": "PENDING", "reason": "Resources", "nodes": "(null)", "note": "",
-    "excluded": "(null)", "count": "1", "tres": "cpu=2,gres/gpu=8", "features": "(null)",
-}  # fmt: skip
+JOBS = GOLDEN / "slurm/scontrol_jobs_that_ask_for_nodes/input.txt"
+JOB = JOBS.read_text().splitlines()[0]  # which waits for resources
 
 
 # features as a job asks for them, number of nodes, sets of which a node needs one
@@ -149,7 +142,7 @@ def test_features_as_slurm_reads_them(text, nodes, sets):
 def test_listings_with_one_reason_are_one_row_in_ten_minutes(store):
     for minute, reason in enumerate(("Priority", "Priority", "Resources", "Resources")):
         at = NOON + timedelta(minutes=6 * minute)
-        text = JOB.format(**{**PENDING, "reason": reason})
+        text = JOB.replace("Reason=Resources", f"Reason={reason}")
         _, _, asked = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"), observed_at=at)
         store.load(asked.batch(source="slurm", origin="here", digest=f"{minute}"))
 
@@ -162,4 +155,4 @@ def test_listings_with_one_reason_are_one_row_in_ten_minutes(store):
 @pytest.mark.parametrize(("cluster", "why"), [(None, "--cluster"), ("lab", "--timezone")])
 def test_cluster_and_zone_are_asked_for(cluster, why):
     with pytest.raises(IngestError, match=why):
-        parse_jobs(JOB.format(**PENDING), cluster=cluster, zone=None)
+        parse_jobs(JOB, cluster=cluster, zone=None)
