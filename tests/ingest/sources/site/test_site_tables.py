@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.site.inventory import Inventory
 from goodput_ingest.sources.site.rates import Rates
 from goodput_queries.errors import IngestError
 
@@ -32,26 +31,14 @@ def test_racks_that_are_read_again_replace_those_before(tmp_path, whole_store):
         ("node,gpus,gpus", "twice"),
     ],
 )
-def test_a_header_with_other_columns_is_refused(tmp_path, header, expected):
-    file = tmp_path / "inventory.csv"
-    file.write_text(f"{header}\n")
-
+def test_a_header_with_other_columns_is_refused(read_text, header, expected):
     with pytest.raises(IngestError, match=expected):
-        list(Inventory(file, ReadOptions()).extract())
+        read_text("inventory", f"{header}\n")
 
 
-def read(folder, text):
-    file = folder / "rates.csv"
-    file.write_text(text)
-    (batch,) = Rates(file, ReadOptions()).extract()
-    return batch
-
-
-def test_a_new_price_replaces_the_old_one_of_the_same_hour(tmp_path, store):
-    file = tmp_path / "rates.csv"
+def test_a_new_price_replaces_the_old_one_of_the_same_hour(read_text, store):
     for price in ("2.00", "3.00"):
-        file.write_text(f"price_per_gpu_h\n{price}\n")
-        ingest(store, "rates", [file], ReadOptions())
+        read_text("rates", f"price_per_gpu_h\n{price}\n")
 
     assert store.read("select price_per_gpu_h from raw.rates").rows() == [(Decimal("3.000000"),)]
 
@@ -59,6 +46,9 @@ def test_a_new_price_replaces_the_old_one_of_the_same_hour(tmp_path, store):
 @settings(max_examples=80, deadline=None)
 @given(price=st.decimals(min_value=0, max_value=10**11, places=6))
 def test_any_price_comes_out_as_it_went_in(price, tmp_path_factory):
-    batch = read(tmp_path_factory.mktemp("rates"), f"price_per_gpu_h\n{price}\n")
+    file = tmp_path_factory.mktemp("rates") / "rates.csv"
+    file.write_text(f"price_per_gpu_h\n{price}\n")
+
+    (batch,) = Rates(file, ReadOptions()).extract()
 
     assert batch.rows["price_per_gpu_h"].to_list() == [price]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tests.ingest.golden_cases import GOLDEN
 
 from goodput_ingest.formats import delimited, hostlist
-from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.slurm import node_lists
 from goodput_ingest.sources.slurm.texts import Slurm
@@ -88,11 +87,9 @@ def test_lines_may_end_as_on_windows(tmp_path):
     assert batch.rows["comment"].to_list() == ["x"]
 
 
-def test_a_later_listing_ends_a_run_that_was_running(tmp_path, store):
-    for number, record in enumerate((RECORD | {"State": "RUNNING", "End": "Unknown"}, RECORD)):
-        file = tmp_path / f"{number}.txt"
-        file.write_text(sacct(record))
-        ingest(store, "slurm", [file], ReadOptions())
+def test_a_later_listing_ends_a_run_that_was_running(read_text, store):
+    for record in (RECORD | {"State": "RUNNING", "End": "Unknown"}, RECORD):
+        read_text("slurm", sacct(record))
 
     assert store.read("select state from raw.job_runs")["state"].to_list() == ["COMPLETED"]
 
@@ -189,19 +186,16 @@ def test_rows_have_the_nodes_that_their_lists_stand_for(lists):
     assert found.select(problem.is_not_null()).to_series().to_list() == is_wrong
 
 
-UTC_ZONE = ZoneInfo("UTC")
 START, END = "2026-11-20T11:42:54", "2026-11-20T11:45:09"
+LISTED = (
+    f"Cluster|Name|TRES|TimeStart|TimeEnd|UnusedWall\nlab|w|cpu=16|{START}|{END}|0.0\n",
+    f"ReservationName=w StartTime={START} EndTime={END} Nodes=node001 Flags=MAINT\n",
+)
 
 
-@pytest.mark.parametrize("is_reversed", [False, True])
-def test_the_listing_that_says_the_nodes_wins(tmp_path, store, *, is_reversed):
-    texts = [
-        f"Cluster|Name|TRES|TimeStart|TimeEnd|UnusedWall\nlab|w|cpu=16|{START}|{END}|0.0\n",
-        f"ReservationName=w StartTime={START} EndTime={END} Nodes=node001 Flags=MAINT\n",
-    ]
-    for number, text in enumerate(reversed(texts) if is_reversed else texts):
-        file = tmp_path / f"{number}.txt"
-        file.write_text(text)
-        ingest(store, "slurm", [file], ReadOptions(cluster="lab", zone=UTC_ZONE))
+@pytest.mark.parametrize("texts", [LISTED, LISTED[::-1]], ids=["the last", "the first"])
+def test_the_listing_that_says_the_nodes_wins(read_text, store, texts):
+    for text in texts:
+        read_text("slurm", text, cluster="lab", zone=ZoneInfo("UTC"))
 
     assert store.read("select nodes from raw.reservations").rows() == [(["node001"],)]
