@@ -5,7 +5,7 @@
 Needs Python 3.10, `pynvml` (one file of nvidia-ml-py) and NVIDIA's driver. In the middle third of
 the time every GPU is kept busy, so that idle and busy readings can be kept apart. Writes the
 recording (nvml.jsonl, for `goodput ingest nvml`), prints the report, and exits with 1 where the
-reader costs more than 1 % of a core a GPU.
+reader costs more than 1 % of a core a GPU, or has a problem.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def main():
     given.out.mkdir(parents=True, exist_ok=True)
     report = record(given.out / "nvml.jsonl", given.seconds)
     sys.stdout.write(f"{json.dumps(report, indent=2)}\n")
-    return int(report["cpu_ratio_a_gpu"] > BUDGET_RATIO)
+    return int(report["cpu_ratio_a_gpu"] > BUDGET_RATIO or bool(report["problems"]))
 
 
 def record(path, seconds):
