@@ -14,7 +14,7 @@ TINY = (
 )
 PAGES = (
     *("overview", "fleet", "runs", "run", "waste", "cost", "data", "nodes", "health", "findings"),
-    *("gpu", "explorer", "network", "energy", "serving", "compare", "query", "help"),
+    *("gpu", "explorer", "network", "energy", "serving", "compare", "query", "help", "report"),
 )
 WORKS = (
     *("yardstick, before", "yardstick, after"),
