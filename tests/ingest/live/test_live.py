@@ -1,5 +1,6 @@
 """The loop over live sources: no source stops another, no outage leaves a hole or a double."""
 
+import contextlib
 import logging
 import re
 import threading
@@ -159,23 +160,39 @@ def test_a_status_is_no_evidence(store):
     assert store.read("select count(*) from state.ingested").item() == 0
 
 
-def test_a_store_that_takes_nothing_is_tried_again(store, hour, monkeypatch):
-    load, is_full = store.load, threading.Event()
+class Full:
+    """A store whose disk is full, for so many loads."""
 
-    def full(batch):
-        if is_full.is_set():
+    def __init__(self, store, times):
+        self.store, self.times = store, times
+
+    @contextlib.contextmanager
+    def lease(self):
+        """Give itself."""
+        yield self
+
+    def load(self, batch):
+        """Refuse so many times."""
+        self.times -= 1
+        if self.times >= 0:
             raise StoreError("the disk is full.")
-        return load(batch)
+        return self.store.load(batch)
 
-    is_full.set()
-    monkeypatch.setattr(store, "load", full)
+    def read(self, *arguments):
+        """Read as the store does."""
+        return self.store.read(*arguments)
+
+
+def test_a_store_that_takes_nothing_is_tried_again(store, hour):
+    full = Full(store, times=1_000_000)
     source = Fake()
-    with running(store, hour.clock(), source):
-        source.hands.wait_for_polls(2)
-        assert seconds_of(store) == []
-        is_full.clear()
-        source.hands.wait_for_polls(2)
+    collection = Collection([collector(source)], full, hour.clock())
+    collection.start()
+    source.hands.wait_for_polls(1) if source.hands.reached else None
+    full.times = 0
+    source.hands.wait_for_polls(2)
 
+    assert collection.stop(PATIENCE_S) == []
     assert seconds_of(store) == list(range(60))
 
 
