@@ -4,24 +4,29 @@
 
 Reported are exceptions that no source should raise, files that take over 10 CPU s or 500 MB, and
 checks that fail. Each culprit is kept with its seed; the same seed gives the same files again, and
-another seed others: several processes, a seed each, share a large run.
+another seed others: several processes, a seed each, share a large run. `fuzz-files-SEED.csv` has a
+line for each file with its CPU seconds and its peak memory.
 """
 
 import argparse
+import csv
 import json
+import queue
 import re
-import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from tests.fuzz.worker import BUILD_STUCK_S, STUCK_S, made
+from tests.fuzz.worker import FILE_MAX_S, made
 
 FILES_PER_BATCH = 1_000  # files on one database, in one process
+STUCK_S = 6 * FILE_MAX_S  # after which a process is ended
+BUILD_STUCK_S = 1_200.0
 NUMBERS = re.compile(r"\d+")
 PLACE = re.compile(r"unexpected (\w+ at [\w.]+:\d+)|^(hog: took)|^(check [\w. ]+):")
 
@@ -38,11 +43,21 @@ class Batch:
 
 @dataclass
 class Report:
-    """What a run found; `kinds` counts culprits by class and place."""
+    """What a run found; `kinds` counts culprits by class and place.
 
+    listed: a row a file: number, name of the recorded file, CPU seconds, peak memory in MiB.
+    """
+
+    listed: list[tuple[int, str, float, int]] = field(default_factory=list)
     files: int = 0
     batches: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
+
+    def note(self, case):
+        """Count what a file took."""
+        self.files += 1
+        mib = case["peak_bytes"] >> 20
+        self.listed.append((case["number"], case["origin"], case["cpu_s"], mib))
 
     def add(self, problem):
         """Count a problem; return whether it is the first of its kind."""
@@ -77,7 +92,17 @@ def main(arguments):
         )
     for kind, count in report.kinds.most_common():
         _say(f"{count:6,d}  {kind}")
+    _write_files(options.culprits.with_name(f"fuzz-files-{options.seed}.csv"), report)
     return 1 if report.kinds else 0
+
+
+def _write_files(path, report):
+    """Write what each file took."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("number", "origin", "cpu_s", "peak_mib"))
+        rows.writerows(report.listed)
 
 
 def _run_batch(batch, culprits, report):
@@ -101,26 +126,53 @@ def _run_process(batch, culprits, report):
     """Return what the process began last, and what ended it; nothing where it came to its end."""
     began = None
     with tempfile.TemporaryDirectory(prefix="goodput-fuzz-") as folder:
-        inbox = Path(folder, "files")
+        log, inbox = Path(folder, "stderr"), Path(folder, "files")
         inbox.mkdir()
         numbers = (batch.seed, batch.first, batch.last, int(batch.is_built))
         command = [sys.executable, "-m", "tests.fuzz.worker", *map(str, numbers), str(inbox)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    for line in map(json.loads, done.stdout.splitlines()):
-        if "begins" in line:
-            began = line["begins"]
-        elif "case" in line:
-            report.files += 1
-            for problem in line["case"]["problems"]:
-                _keep(batch.seed, line["case"]["number"], problem, culprits, report)
-        elif "build" in line:
-            report.batches += 1
-            if line["build"]:
-                _keep_batch(batch, line["build"], culprits, report)
-    if done.returncode == -signal.SIGALRM:
-        return began, f"hog: took over {STUCK_S if began != 'build' else BUILD_STUCK_S} s"
-    said = "".join(done.stderr.strip().splitlines()[-1:])
-    return began, f"the process ended with {done.returncode}: {said}" if done.returncode else ""
+        with log.open("wb") as stderr:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr)
+        lines = _lines(process)
+        while True:
+            patience_s = BUILD_STUCK_S if began in {None, "build"} else STUCK_S
+            try:
+                line = lines.get(timeout=patience_s)
+            except queue.Empty:
+                process.kill()
+                process.wait()
+                return began, f"hog: took over {patience_s:g} s"
+            if line is None:
+                break
+            if "begins" in line:
+                began = line["begins"]
+            elif "case" in line:
+                _note(batch.seed, line["case"], culprits, report)
+            elif "build" in line:
+                report.batches += 1
+                if line["build"]:
+                    _keep_batch(batch, line["build"], culprits, report)
+        code = process.wait()
+        said = log.read_text(errors="replace").strip().splitlines()[-1:]
+        return began, f"the process ended with {code}: {''.join(said)}" if code else ""
+
+
+def _lines(process):
+    """Return what a process prints, line by line as it comes; None at the end."""
+    found = queue.Queue()
+
+    def read():
+        for line in process.stdout or ():
+            found.put(json.loads(line))
+        found.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    return found
+
+
+def _note(seed, case, culprits, report):
+    report.note(case)
+    for problem in case["problems"]:
+        _keep(seed, case["number"], problem, culprits, report)
 
 
 def _keep(seed, number, problem, culprits, report):

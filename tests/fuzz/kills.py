@@ -96,6 +96,7 @@ class _Site:
                 self._start(["serve", "--port", "0"] if kind == "serve" else command)
             )
             if kind == "serve":
+                assert victim.stdout is not None
                 victim.stdout.readline()
                 client = stack.enter_context(self._start(command))
             began, took_s = time.monotonic(), self.took_s[command[0]]

@@ -9,7 +9,6 @@ import functools
 import json
 import random
 import resource
-import signal
 import sys
 import time
 from dataclasses import asdict, dataclass, field
@@ -30,8 +29,6 @@ from goodput_queries.errors import GoodputError
 
 MEMORY_MAX_BYTES = 500 * 1000 * 1000  # that a file may add
 FILE_MAX_S = 10.0  # of a processor: the machine may have other work
-STUCK_S = 60  # of the clock: then SIGALRM ends the process
-BUILD_STUCK_S = 1_200
 BUILD_MAX_S = 300.0  # of a processor, for files of many years
 ROOM_BYTES = 6 * 1024 * 1024 * 1024  # of addresses, beyond what the process begins with
 DATABASE_MEMORY = "3GB"  # DuckDB knows the machine's memory, not the room: beyond it, it spills
@@ -119,13 +116,11 @@ def main(seed, first, last, is_built, folder):
         with store.cursor() as cursor:
             cursor.execute(f"set global memory_limit = '{DATABASE_MEMORY}'")
         for number in range(first, last):
-            signal.alarm(STUCK_S)
             _say({"begins": number})
             case, content = made(seed, number)
             run(store, case, content, folder)
             _say({"case": asdict(case)})
         if is_built:
-            signal.alarm(BUILD_STUCK_S)
             _say({"begins": "build"})
             _say({"build": built_and_checked(store)})
 

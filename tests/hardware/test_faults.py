@@ -1,8 +1,6 @@
 """Training with faults on a real H100, without a scheduler: each fault is a finding at its steps.
 
-Recorded on 2026-11-24, one run after the other, each with one fault: waits for input, a slow host,
-a crash with lost steps, a loss that is not a number, memory that grows, a hang that is killed.
-`truth.jsonl` says what was put in, in which steps, from when until when.
+Recorded by `faults_on_real_gpu.py` on 2026-11-24; `truth.jsonl` says what was put in.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Three known levels of load on a real H100: the GPU page shows what nvidia-smi showed.
 
-Recorded on 2026-11-24: matrix products in a part of every 0.2 s, 85 s a level, 15 s of nothing
-before and after. `levels.jsonl` is the load's own clock, `smi.csv.gz` what nvidia-smi printed.
+Recorded by `known_load_on_real_gpu.py` on 2026-11-24; `levels.jsonl` is the load's own clock,
+`smi.csv.gz` what nvidia-smi printed each second.
 """
 
 import contextlib
@@ -22,9 +22,11 @@ LOAD = Path(__file__).with_name("known_load")
 SETTLED_MS = 10_000  # clocks and power averages follow the load late
 TOLERANCE = 0.05
 SMI = {
-    "power_w": "power.draw [W]", "sm_clock_hz": "clocks.current.sm [MHz]",
-    "gpu_temperature_c": "temperature.gpu", "memory_used_bytes": "memory.used [MiB]",
-}  # fmt: skip
+    "power_w": "power.draw [W]",
+    "sm_clock_hz": "clocks.current.sm [MHz]",
+    "gpu_temperature_c": "temperature.gpu",
+    "memory_used_bytes": "memory.used [MiB]",
+}
 FACTORS = {"sm_clock_hz": 1e6, "memory_used_bytes": 2**20}
 LEVELS = [json.loads(line) for line in (LOAD / "levels.jsonl").read_text().splitlines()]
 of_each_level = pytest.mark.parametrize("level", LEVELS, ids=[str(row["level"]) for row in LEVELS])
@@ -63,26 +65,30 @@ def shown(store, level):
     return metrics.gpu_series(Scope(from_ms=from_ms, to_ms=to_ms), [gpu], read)
 
 
+def mean(frame, metric):
+    value = frame[metric].mean()
+    assert isinstance(value, float)
+    return value
+
+
 @of_each_level
 @pytest.mark.parametrize("metric", SMI)
 def test_a_level_is_what_nvidia_smi_showed(store, smi, level, metric):
     first, last = 1000 * level["start"] + SETTLED_MS, 1000 * level["end"]
     printed = smi.filter((pl.col("at_ms") >= first) & (pl.col("at_ms") < last))
 
-    assert shown(store, level)[metric].mean() == pytest.approx(
-        printed[metric].mean(), rel=TOLERANCE
-    )
+    assert mean(shown(store, level), metric) == pytest.approx(mean(printed, metric), rel=TOLERANCE)
 
 
 @of_each_level
 def test_sm_activity_is_the_part_of_the_time_that_was_loaded(store, level):
-    active = shown(store, level)["sm_active_ratio"].mean()
+    active = mean(shown(store, level), "sm_active_ratio")
 
     assert active == pytest.approx(level["level"], abs=0.1)
 
 
 def test_power_rises_with_each_level(store):
-    power = [shown(store, level)["power_w"].mean() for level in LEVELS]
+    power = [mean(shown(store, level), "power_w") for level in LEVELS]
 
     assert power == sorted(power)
     assert power[-1] > 1.5 * power[0]

@@ -1,8 +1,6 @@
 """A training loop on a real H200 without a scheduler: the ledger says what the loop did.
 
-Recorded on 2026-11-23: set-up, 30 steps, a save, a pause that nothing declares, 10 steps, a crash;
-a restart with a restore, steps again from the save, a final save and an end; then a minute of
-nothing. `truth.jsonl` is the loop's own clock.
+Recorded by `training_on_real_gpu.py` on 2026-11-23; `truth.jsonl` is the loop's own clock.
 """
 
 import contextlib

@@ -1,0 +1,175 @@
+"""Kubernetes through a real Prometheus that scrapes kube-state-metrics and a GPU exporter."""
+
+import time
+from datetime import datetime, timedelta
+
+import pytest
+
+from goodput_ingest.live.config import collectors
+from goodput_ingest.live.scheduler import Collection
+from goodput_ingest.live.store_lease import Held
+from goodput_queries.check import check
+
+pytestmark = pytest.mark.machine
+NODE, GPUS = "gpu-a01", 4
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- naive UTC
+HELD = """select job_id, gpu_uuid, gpu_instance, method, from_ms(holds.start_ms) as start_at,
+        from_ms(holds.end_ms) as end_at
+    from intermediate.int_holds as holds
+    inner join intermediate.int_job_runs using (job_run_key)
+    order by all"""
+
+
+def uuid(gpu):
+    return f"GPU-00000000-0000-4000-8000-{gpu:012x}"
+
+
+def moment(seconds):
+    return EPOCH + timedelta(milliseconds=round(seconds * 1000))
+
+
+class Cluster:
+    """A node with four GPUs and the pods on it, as two exporters print them on one page."""
+
+    def __init__(self, exporter, replicas=1):
+        self.exporter, self.replicas = exporter, replicas
+        self.pods = {}
+        self.show()
+
+    def start(self, name, gpus, job):
+        """Bind a pod; return when, in epoch seconds."""
+        self.pods[name] = {"gpus": gpus, "job": job, "start_s": round(time.time() - 1, 3)}
+        self.show()
+        return self.pods[name]["start_s"]
+
+    def complete(self, name):
+        """End a pod well; it stays to be seen. Return when, in epoch seconds."""
+        self.pods[name]["end_s"] = round(time.time(), 3)
+        self.show()
+        return self.pods[name]["end_s"]
+
+    def show(self):
+        """Render the page again."""
+        count = f'node="{NODE}",resource="nvidia_com_gpu",unit="integer"'
+        labels = f'label_nvidia_com_gpu_replicas="{self.replicas}"'
+        lines = [
+            f"kube_node_status_capacity{{{count}}} {GPUS * self.replicas}",
+            f"kube_node_status_allocatable{{{count}}} {GPUS * self.replicas}",
+            f'kube_node_status_condition{{node="{NODE}",condition="Ready",status="true"}} 1',
+            f'kube_node_labels{{node="{NODE}",{labels}}} 1',
+        ]
+        for name, pod in self.pods.items():
+            lines += self._pod(name, **pod)
+        owners = {gpu: [] for gpu in range(GPUS)}
+        for name, pod in self.pods.items():
+            for gpu in pod["gpus"]:
+                if "end_s" not in pod:
+                    owners[gpu].append(f',namespace="nlp",pod="{name}",container="main"')
+        lines += [
+            f'DCGM_FI_DEV_GPU_UTIL{{gpu="{gpu}",UUID="{uuid(gpu)}",Hostname="{NODE}"{pod}}} '
+            f"{97 if pod else 0}"
+            for gpu, pods in owners.items()
+            for pod in pods or [""]
+        ]
+        self.exporter.text = "\n".join(lines) + "\n"
+
+    def _pod(self, name, gpus, job, start_s, end_s=None):
+        own = f'namespace="nlp",pod="{name}",uid="uid-{name}"'
+        asked = f'container="main",node="{NODE}",resource="nvidia_com_gpu",unit="integer"'
+        phase = "Running" if end_s is None else "Succeeded"
+        lines = [
+            f"kube_pod_created{{{own}}} {start_s}",
+            f'kube_pod_owner{{{own},owner_kind="Job",owner_name="{job}"}} 1',
+            f"kube_pod_status_scheduled_time{{{own}}} {start_s}",
+            f"kube_pod_container_resource_requests{{{own},{asked}}} {len(gpus)}",
+            *(
+                f'kube_pod_status_phase{{{own},phase="{one}"}} {int(one == phase)}'
+                for one in ("Running", "Succeeded")
+            ),
+        ]
+        return lines if end_s is None else [*lines, f"kube_pod_completion_time{{{own}}} {end_s}"]
+
+
+@pytest.fixture
+def store(whole_store):
+    """Give a database that can be built."""
+    return whole_store
+
+
+@pytest.fixture
+def seen(prometheus, exporter):
+    """Wait until what the exporters print now was scraped a few times."""
+
+    def more():
+        goal = exporter.scrapes + 4
+        prometheus.until(lambda: exporter.scrapes >= goal, "it scrapes again")
+
+    return more
+
+
+@pytest.fixture
+def poll(store, prometheus):
+    """Poll both sources once, each time as a restarted process; return the errors."""
+    common = {"url": prometheus.url, "settle_s": 0, "overlap_s": 60, "cluster": "k8s"}
+    tables = [
+        {"source": "kubernetes", "lookback_s": 600, **common},
+        {"source": "prometheus", "backfill_s": 600, **common},
+    ]
+
+    def once():
+        outcomes = Collection(collectors(tables), Held(store)).ask_once()
+        return [outcome.error for outcome in outcomes]
+
+    return once
+
+
+def held(store):
+    store.build()
+    assert check(store)["violations"].sum() == 0
+    return store.read(HELD).rows()
+
+
+def test_pods_hold_the_gpus_that_the_exporter_names_over_outages_of_both(
+    store, prometheus, exporter, seen, poll
+):
+    cluster = Cluster(exporter)
+    start_s = {
+        "train-0": cluster.start("train-0", [0, 1], "train"),
+        "eval": cluster.start("eval", [3], "eval"),
+    }
+    seen()
+    assert poll() == [None, None]
+    running = held(store)
+
+    prometheus.stop()
+    end_s = cluster.complete("train-0")
+    assert all("no connection" in error for error in poll())
+    prometheus.start()
+    seen()
+    assert poll() == [None, None]
+    assert poll() == [None, None]
+
+    begin = {name: moment(at) for name, at in start_s.items()}
+    expected = [
+        ("nlp/eval", uuid(3), "", "pod", begin["eval"], None),
+        ("nlp/train", uuid(0), "", "pod", begin["train-0"], moment(end_s)),
+        ("nlp/train", uuid(1), "", "pod", begin["train-0"], moment(end_s)),
+    ]
+    assert running == [(*row[:5], None) for row in expected]
+    assert held(store) == expected
+    states = store.read("select job_id, state from raw.job_runs order by all").rows()
+    assert states == [("nlp/eval", "RUNNING"), ("nlp/train", "COMPLETED")]
+
+
+def test_pods_on_one_gpu_in_shares_hold_a_share_each(store, exporter, seen, poll):
+    cluster = Cluster(exporter, replicas=2)
+    for name in ("a", "b"):
+        cluster.start(name, [2], name)
+    seen()
+    poll()
+
+    rows = held(store)
+
+    assert [(row[0], row[1]) for row in rows] == [("nlp/a", uuid(2)), ("nlp/b", uuid(2))]
+    assert {row[2] for row in rows} == {"share.0/2", "share.1/2"}
+    assert store.read("from intermediate.int_hold_conflicts").is_empty()
