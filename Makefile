@@ -43,13 +43,13 @@ DAYS ?= 7
 HISTORY_GPUS ?= 128
 INGEST ?= 0.2
 REPEATS ?= 1
-# seconds of a step beside the yardstick's 60; mixed: by kind of job
-STEPS ?= 2 0.6 mixed
+# seconds of a step beside the yardstick's 60
+STEPS ?= 2 0.6
 
-bench: $(VENV)/.stamp-bench ## speed against the budgets, beside alternatives; WRITE=1: into the README there
+bench: $(VENV)/.stamp-bench ## speed against the budgets, beside alternatives
 	$(BIN)/python -m tests.benchmarks --gpus $(GPUS) --hours $(HOURS) --days $(DAYS) \
 		--history-gpus $(HISTORY_GPUS) --ingest $(INGEST) --repeats $(REPEATS) \
-		--steps $(STEPS) $(if $(WRITE),--write)
+		--steps $(STEPS)
 
 bench-quick: $(VENV)/.stamp-bench ## a line of figures into tests/benchmarks/record.jsonl; WHY=: why one is worse
 	$(BIN)/python -m tests.benchmarks.quick $(if $(WHY),--why "$(WHY)")

@@ -13,12 +13,9 @@ from goodput_queries.evidence.load import prepared
 
 Evidence = dict[str, pl.DataFrame]  # by raw table, without load_sequence
 MOMENTS = {
-    "job_events": "ts",
-    "gpu_samples": "ts",
-    "gpu_samples_other": "ts",
-    "gpu_events": "ts",
+    "job_events": "ts", "gpu_samples": "ts", "gpu_samples_other": "ts", "gpu_events": "ts",
     "collectives": "dumped_at",
-}
+}  # fmt: skip
 JOB_RUN = ("cluster", "job_id_raw", "submit_at")
 START = datetime(2026, 11, 16, tzinfo=UTC).replace(tzinfo=None)  # of made-up fleets
 

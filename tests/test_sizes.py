@@ -26,7 +26,6 @@ LARGE_FOLDERS = {
     "ingest/goodput_ingest/sources/nvml": "runs on nodes as one package without the others",
     "tests/app/cli": "mirrors the commands",
     "tests/app/server": "one server, whose parts are asked through it",
-    "tests/benchmarks": "measurements that share their databases and their meter",
 }
 LONG_FUNCTIONS = {
     "ingest/goodput_ingest/synthetic/stories.py:_of_a_day": "a list of what happens on a day",

@@ -27,15 +27,11 @@ YARDSTICK_CPU_S = 0.05  # what `_yardstick` takes where the limit was set, with 
 LARGE = ("machine", "slow")  # marks of tests without a limit
 COST = "cpu_s"
 PURE = (
-    "tests/app/billing/test_charges.py",
-    "tests/app/dashboard/figures",
-    "tests/app/dashboard/test_formats.py",
-    "tests/app/dashboard/test_groups_and_colours.py",
-    "tests/app/text/test_glossary.py",
-    "tests/ingest",
-    "tests/test_documentation.py",
+    "tests/app/billing/test_charges.py", "tests/app/dashboard/figures",
+    "tests/app/dashboard/test_formats.py", "tests/app/dashboard/test_groups_and_colours.py",
+    "tests/app/text/test_glossary.py", "tests/ingest", "tests/test_documentation.py",
     "tests/test_sizes.py",
-)
+)  # fmt: skip
 DATABASE = ("tests/external", "tests/google_histories", "tests/oracle", "tests/queries")
 STORES = {"store", "new_store", "recorded_demo"}  # fixtures that open a database
 

@@ -17,22 +17,16 @@ from tests.benchmarks import (
     bench_live,
     bench_pages,
     bench_statement,
-    bench_steps,
     formats,
     table,
     yardstick,
 )
 from tests.benchmarks.bench_fleet import Fleet
-from tests.benchmarks.format_exposition import EXPOSITION
-from tests.benchmarks.format_inspector import PLAIN, VERBOSE
-from tests.benchmarks.format_range_query import RANGE_QUERY
-from tests.benchmarks.format_sacct import SACCT
+from tests.benchmarks.format_files import GENERATED
 from tests.benchmarks.meter import alone, together
 
-FILES = (SACCT, PLAIN, VERBOSE, EXPOSITION, RANGE_QUERY)
 PARTS = ("ingest", "fleet", "live", "pages", "statement", "history")
 SLICES, WARM, FILTERS = 3, 5, 12  # so often a short work is done
-README = Path(__file__).with_name("README.md")
 
 
 def options(arguments):
@@ -51,13 +45,12 @@ def options(arguments):
         help="of 1 M sacct rows, 300 MB of Inspector logs, 2 M lines, 3 M points (0.2)",
     )  # fmt: skip
     parser.add_argument(
-        "--steps", nargs="*", choices=bench_steps.STEPS, default=bench_steps.STEPS,
-        help="seconds of a step beside the yardstick's 60; mixed: by kind of job (all of them)",
+        "--steps", nargs="*", choices=bench_fleet.STEPS, default=bench_fleet.STEPS,
+        help="seconds of a step beside the yardstick's 60 (all of them)",
     )  # fmt: skip
     parser.add_argument("--repeats", type=int, default=1, help="of ingests; the best counts (1)")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--folder", type=Path, help="for the files; the system's temporary one")
-    parser.add_argument("--write", action="store_true", help="put the table into the README")
     parser.add_argument(
         "--smoke", action="store_true",
         help="whether it runs, not how fast: everything once, in one process",
@@ -73,8 +66,8 @@ def rows(chosen, folder):
     yield before
     yardstick_s = before.cost.wall_s if before.cost else 0.0
     if "ingest" in chosen.only:
-        for files in FILES:
-            yield formats.measure_files(files, chosen.ingest, chosen.repeats, run)
+        for form in GENERATED:
+            yield formats.measure_generated(form, chosen.ingest, chosen.repeats, run)
     if {"fleet", "live", "pages", "statement"} & set(chosen.only):
         fleet = Fleet(folder, chosen.gpus, chosen.hours)
         yield bench_fleet.make(fleet, run)
@@ -82,9 +75,11 @@ def rows(chosen, folder):
         of_ledger = yield from bench_fleet.build(fleet, yardstick_s, run)
         slices = (1 if chosen.smoke else SLICES) if "live" in chosen.only else 0
         if slices:
-            yield from bench_live.measure(fleet, slices, yardstick_s, run)
+            yield bench_live.measure(fleet, slices, yardstick_s, run)
         if "fleet" in chosen.only:
-            yield from bench_steps.measure(fleet, of_ledger, chosen.steps, slices, yardstick_s, run)
+            yield from bench_fleet.build_other_steps(
+                fleet, of_ledger, chosen.steps, slices, yardstick_s, run
+            )
         if "pages" in chosen.only:
             yield from bench_pages.measure(
                 fleet, 1 if chosen.smoke else WARM, 1 if chosen.smoke else FILTERS, run
@@ -99,19 +94,14 @@ def rows(chosen, folder):
 
 
 def main(arguments):
-    """Print the table as it grows; write it where that is asked."""
+    """Print the table as it grows."""
     chosen, load = options(arguments), table.load()
-    lines = table.header().splitlines()
-    print(*lines, sep="\n", flush=True)  # noqa: T201 -- a table is what it is for
+    sys.stdout.write(table.header() + "\n")
     with tempfile.TemporaryDirectory(dir=chosen.folder, prefix="bench-") as folder:
         for row in rows(chosen, Path(folder)):
-            lines.append(str(row))
-            print(row, flush=True)  # noqa: T201
-    said = f"{datetime.now(UTC):%Y-%m-%d}, {table.machine()}; {table.busy(load)}"
-    print(f"\n{said}")  # noqa: T201
-    if chosen.write:
-        command = f"python -m tests.benchmarks {' '.join(arguments)}"
-        table.write(README, f"\n`{command}`\n{said}\n\n" + "\n".join(lines) + "\n")
+            sys.stdout.write(f"{row}\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"\n{datetime.now(UTC):%Y-%m-%d}, {table.machine()}; {table.busy(load)}\n")
 
 
 if __name__ == "__main__":

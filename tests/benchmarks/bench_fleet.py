@@ -1,26 +1,22 @@
 """A fleet made, read into a file, what a reading takes up there, and the ledger built from it."""
 
 import contextlib
+import shutil
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import polars as pl
-from tests.benchmarks import (
-    databases,
-    format_fleet,
-    formats,
-    telemetry_stage,
-    telemetry_stage_others,
-)
+from tests.benchmarks import bench_live, formats, telemetry_stage
+from tests.benchmarks.format_files import WIDE
 from tests.benchmarks.meter import Meter
 from tests.benchmarks.table import Other, Row, memory, number
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import imagine, write_known
-from goodput_ingest.synthetic.plans import eventful, with_steps
+from goodput_ingest.synthetic.plans import with_steps
 from goodput_queries.check import check
 from goodput_queries.database import LocalStore
 
@@ -29,10 +25,11 @@ SEED = 7
 INTERVAL_S = 30  # between readings of a GPU
 BUDGET_GPUS, BUDGET_HOURS = 10_000, 24  # of the budgets that name no rate
 BUILD_YARDSTICKS, BUILD_BYTES = 22.0, 2.5e9  # with steps of 60 s
-STORED_BYTES, PARQUET_BYTES = 45.0, 27.0
+STORED_BYTES, PARQUET_BYTES = 25.0, 20.0
 GROWTH_MOST = 1.2
 LINEAR = "within 20 % of linear from 1,000 to 10,000 GPUs"
-YARDSTICK_STEPS, MIXED = "60", "mixed"
+YARDSTICK_STEPS = "60"
+STEPS = {"2": 1.3, "0.6": 1.6}  # most CPU seconds of the full ledger, as multiples of that of 60 s
 SMALL_SHARE, GPUS_MIN, GPUS_OF_NODE = 10, 64, 8
 
 
@@ -40,7 +37,7 @@ SMALL_SHARE, GPUS_MIN, GPUS_OF_NODE = 10, 64, 8
 class Fleet:
     """A generated fleet in a folder of the benchmark's, and the database it is read into.
 
-    steps: seconds of each, or `mixed`: by kind of job.
+    steps: seconds of each.
     """
 
     folder: Path
@@ -62,9 +59,7 @@ class Fleet:
     def name(self):
         """Return how rows of the table call it."""
         name = f"{self.gpus:,} GPUs x {self.hours} h"
-        if self.steps == YARDSTICK_STEPS:
-            return name
-        return f"{name}, steps " + ("mixed" if self.steps == MIXED else f"of {self.steps} s")
+        return name if self.steps == YARDSTICK_STEPS else f"{name}, steps of {self.steps} s"
 
     @property
     def is_of_budget(self):
@@ -98,11 +93,10 @@ def make(fleet, run):
 def read(fleet, repeats, run):
     """Read it into its database, readings first: of them alone the file's size is taken."""
     telemetry = fleet.files / "telemetry"
-    yield formats.measure(
-        format_fleet.WIDE, telemetry, fleet.database, samples := fleet.samples(), repeats, run
-    )
+    samples = fleet.samples()
+    yield formats.measure(WIDE, telemetry, fleet.database, samples, repeats, run)
     yield from _storage(fleet, samples, run)
-    run(read_sources, fleet, {format_fleet.WIDE.source})
+    run(read_sources, fleet, {WIDE.source})
 
 
 def read_quietly(fleet, run):
@@ -133,9 +127,33 @@ def build(fleet, yardstick_s, run):
     return cost
 
 
+def build_other_steps(fleet, of_yardstick, steps, slices, yardstick_s, run):
+    """Return the rows of the full ledger and the next five minutes at other lengths of steps.
+
+    of_yardstick: the full ledger with steps of 60 s. slices: of five minutes; 0: not measured.
+    The ratio is that of CPU seconds: other work on the machine changes it less between two builds.
+    """
+    for length in steps:
+        other = replace(fleet, folder=fleet.folder / f"steps-{length}", steps=length)
+        read_quietly(other, run)
+        cost, counts = run(build_all, other)
+        ratio = cost.cpu_s / of_yardstick.cpu_s
+        yield Row(
+            f"full ledger, {other.name}: {counts['raw.job_events']:,} job events",
+            f"CPU {number(ratio)} x that of steps of {YARDSTICK_STEPS} s, "
+            f"{memory(cost.peak_bytes)}",
+            cost,
+            f"<= {STEPS[length]} x that of steps of {YARDSTICK_STEPS} s",
+            ratio <= STEPS[length] if other.is_of_budget else None,
+        )
+        if slices:
+            yield bench_live.measure(other, slices, yardstick_s, run)
+        shutil.rmtree(other.folder)
+
+
 def generate_files(fleet):
     """Write the fleet's sources, without the truth of each step and GPU; return what that took."""
-    plan = eventful if fleet.steps == MIXED else partial(with_steps, int(float(fleet.steps) * 1000))
+    plan = partial(with_steps, int(float(fleet.steps) * 1000))
     with Meter() as meter:
         world = imagine(
             gpus=fleet.gpus, hours=fleet.hours, seed=SEED, start=START, interval_s=INTERVAL_S,
@@ -147,7 +165,7 @@ def generate_files(fleet):
 
 def read_sources(fleet, known):
     """Read the fleet's sources but those that its database has."""
-    with contextlib.closing(databases.opened(fleet.database)) as store:
+    with contextlib.closing(LocalStore(fleet.database)) as store:
         for step in recipe(fleet.files):
             if step.source not in known:
                 ingest(store, step.source, [step.path], step.options)
@@ -158,10 +176,7 @@ def build_all(fleet):
     with contextlib.closing(LocalStore(fleet.database)) as store:
         with Meter() as meter:
             store.build(is_full=True)
-        tables = (
-            *("raw.gpu_samples", "raw.job_runs", "raw.job_events"),
-            "intermediate.int_holds",
-        )
+        tables = ("raw.gpu_samples", "raw.job_runs", "raw.job_events", "intermediate.int_holds")
         counts = {t: int(store.read(f"select count(*) from {t}").item()) for t in tables}
         wrong = check(store).filter(pl.col("violations") > 0)
         if not wrong.is_empty():
@@ -170,27 +185,25 @@ def build_all(fleet):
 
 
 def _telemetry_stage(fleet, run):
-    """Run the stage by all tools; raises SystemExit where they do not agree to the millisecond."""
+    """Run the stage by both tools; raises SystemExit where they do not agree to the millisecond."""
     margin_ms = run(telemetry_stage.export, fleet.database, fleet.folder)
     mine = fleet.folder / "ours.parquet"
     cost = run(telemetry_stage.ours, fleet.database, mine, margin_ms)
-    others = []
-    for name, work in telemetry_stage_others.ALTERNATIVES.items():
-        theirs = fleet.folder / f"{work.__name__}.parquet"
-        try:
-            others.append(Other(name, run(work, fleet.folder, theirs, margin_ms)))
-        except (ImportError, MemoryError) as error:
-            why = "not installed" if isinstance(error, ImportError) else "out of memory"
-            others.append(Other(name, None, why))
-        else:
-            if difference := telemetry_stage.difference(mine, theirs):
-                raise SystemExit(f"{name} comes to another ledger: {difference}")
+    theirs, name = fleet.folder / "chdb.parquet", "ClickHouse (chdb)"
+    try:
+        other = Other(name, run(telemetry_stage.chdb, fleet.folder, theirs, margin_ms))
+    except (ImportError, MemoryError) as error:
+        why = "not installed" if isinstance(error, ImportError) else "out of memory"
+        other = Other(name, None, why)
+    else:
+        if difference := telemetry_stage.difference(mine, theirs):
+            raise SystemExit(f"{name} comes to another ledger: {difference}")
     cells = telemetry_stage.cells(mine)
     return Row(
         f"its telemetry stage, to {cells:,} hours of holds, all equal to the ms",
         f"{number(cost.wall_s)} s, {memory(cost.peak_bytes)}",
         cost,
-        others=others,
+        others=[other],
     )
 
 
@@ -213,7 +226,7 @@ def _growth(fleet, cost, samples, run):
 def _storage(fleet, samples, run):
     """Take the bytes a reading, in the file and written out as Parquet."""
     on_disk, used, parquet = run(_sizes, fleet, samples)
-    is_judged = samples >= format_fleet.WIDE.full  # blocks of the file weigh in smaller ones
+    is_judged = samples >= WIDE.full  # blocks of the file weigh in smaller ones
     yield Row(
         "storage of a reading, native",
         f"{on_disk:.1f} bytes of the file, {used:.1f} of its blocks in use",

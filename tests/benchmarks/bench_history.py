@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
-from tests.benchmarks import bench_fleet, databases
+from tests.benchmarks import bench_fleet
 from tests.benchmarks.bench_fleet import START, Fleet
 from tests.benchmarks.meter import Meter, median
 from tests.benchmarks.table import Row
@@ -61,8 +61,8 @@ def _days(fleet, days):
         day = _closed(evidence_of(source), START.replace(tzinfo=None) + fleet.hours * HOUR)
     compared = min(DAYS_COMPARED, days - 1)
     with (
-        contextlib.closing(databases.opened(fleet.folder / "few.duckdb")) as short,
-        contextlib.closing(databases.opened(fleet.folder / "many.duckdb")) as long,
+        contextlib.closing(LocalStore(fleet.folder / "few.duckdb")) as short,
+        contextlib.closing(LocalStore(fleet.folder / "many.duckdb")) as long,
     ):
         few = [_reported(short, day, 0)]
         many = [_reported(long, day, number) for number in range(days - compared)]

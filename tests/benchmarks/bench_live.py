@@ -7,11 +7,10 @@ middle of the last hour, and built; then come slices of five minutes, each loade
 import contextlib
 from datetime import timedelta
 
-from tests.benchmarks import databases
-from tests.benchmarks.bench_fleet import START
 from tests.benchmarks.meter import Meter, median
 from tests.benchmarks.table import Row, number
 from tests.evidence_over_time import (
+    START,
     batches,
     evidence_of,
     load,
@@ -27,11 +26,11 @@ BUDGET_YARDSTICKS = 4.5
 
 
 def measure(fleet, slices, yardstick_s, run):
-    """Return the rows, medians of the slices: load and build together, and the ledger alone."""
+    """Return the row, medians of the slices."""
     loading, building = zip(*run(_slices, fleet, slices), strict=True)
     both = median([load + build for load, build in zip(loading, building, strict=True)])
     yardsticks = both.wall_s / yardstick_s
-    yield Row(
+    return Row(
         f"the next 5 minutes, loaded and built, {fleet.name}, median of {slices}",
         f"{number(both.wall_s)} s = {number(yardsticks)} yardsticks, of which the load "
         f"{number(median(loading).wall_s)} s",
@@ -39,28 +38,21 @@ def measure(fleet, slices, yardstick_s, run):
         f"<= {BUDGET_YARDSTICKS} yardsticks",
         yardsticks <= BUDGET_YARDSTICKS if fleet.is_of_budget else None,
     )
-    cost, times = median(building), [cost.wall_s for cost in building]
-    yield Row(
-        f"the next 5 minutes, ledger, {fleet.name}, median of {slices}",
-        f"{number(cost.wall_s)} s (best {number(min(times))}, worst {number(max(times))})",
-        cost,
-    )
 
 
 def _slices(fleet, slices):
     """Return what loading and building took, slice by slice."""
-    begin = START.replace(tzinfo=None)
-    last = begin + timedelta(hours=fleet.hours - 1, minutes=32)
+    last = START + timedelta(hours=fleet.hours - 1, minutes=32)
     first = last - slices * SLICE
     path = fleet.folder / "live.duckdb"
     with (
         contextlib.closing(LocalStore(fleet.database)) as source,
-        contextlib.closing(databases.opened(path)) as store,
+        contextlib.closing(LocalStore(path)) as store,
     ):
         evidence = evidence_of(source, without={"gpu_samples"})
         for name, rows in reported_until(evidence, first).items():
             load(store, name, rows, first)
-        moment = begin - timedelta(hours=1)
+        moment = START - timedelta(hours=1)
         while moment < first:  # hour by hour, as a big fleet's readings are many
             until = min(moment + timedelta(hours=1), first)
             load(store, "gpu_samples", _readings(source, moment, until), until)

@@ -49,7 +49,7 @@ def measure(folder, gpus, hours, run):
         if steps != YARDSTICK_STEPS:
             of_yardstick = found[f"steps of {YARDSTICK_STEPS} s, full ledger s"]
             found[f"{of}, full ledger to 60 s"] = found[f"{of}, full ledger s"] / of_yardstick
-    pages = run(bench_pages.drawn, fleet.database, WARM, FILTERS)
+    pages = run(bench_pages.pages, fleet.database, WARM, FILTERS)
     for page, draws in pages["pages"].items():
         found[f"page {page}, first s"] = draws.first.cpu_s
         found[f"page {page}, warm s"] = draws.warm.cpu_s

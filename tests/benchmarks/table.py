@@ -9,7 +9,6 @@ from importlib.metadata import PackageNotFoundError, version
 from tests.benchmarks.meter import Cost
 
 COLUMNS = ("work", "budget", "met", "ours", "wall s", "CPU s", "alternatives", "ratio")
-BEGIN, END = "<!-- written by `make bench WRITE=1` -->", "<!-- end of what is written -->"
 TOOLS = ("duckdb", "polars", "pandas", "chdb", "pyarrow")
 
 
@@ -109,14 +108,6 @@ def busy(before):
     if max(before, after) > (os.cpu_count() or 1) + 1:
         said += ": other processes were running, so that only CPU s is reliable"
     return f"{said}."
-
-
-def write(readme, text):
-    """Put the outcome of a run between the marks of a README."""
-    whole = readme.read_text(encoding="utf-8")
-    before, rest = whole.split(BEGIN)
-    _, after = rest.split(END)
-    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
 def _version(name):

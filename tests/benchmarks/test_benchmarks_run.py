@@ -14,7 +14,7 @@ TINY = (
 )
 PAGES = (
     *("overview", "fleet", "runs", "run", "waste", "cost", "data", "nodes", "health", "findings"),
-    *("gpu", "explorer", "network", "energy", "serving", "compare", "query", "help"),
+    *("gpu", "explorer", "network", "energy", "serving", "compare", "query", "help", "report"),
 )
 WORKS = (
     *("yardstick, before", "yardstick, after"),
@@ -22,9 +22,9 @@ WORKS = (
     *("ingest Prometheus text", "ingest range-query JSON", "ingest wide Parquet of the fleet"),
     *("generate the fleet", "storage of a reading, native", "storage of a reading, Parquet"),
     *("full ledger", "its telemetry stage", "growth of the full ledger"),
-    *("the next 5 minutes, ledger", "the next 5 minutes, loaded and built"),
+    "the next 5 minutes, loaded and built",
     *(f"page {name}" for name in PAGES),
-    *("findings of the time range after a commit", "page overview, first after opening the file"),
+    "findings of the time range after a commit",
     *("statement of 2 days", "report of the last day", "one further day"),
 )
 

@@ -53,7 +53,6 @@ def store(new_store, tmp_path_factory):
     folder = tmp_path_factory.mktemp("faults")
     found = faults()
     node, start, end, _ = next(fault for fault in found if fault[2] is not None)
-    assert end is not None
     # a second fault of the node inside the first one, found by another check
     within = (node, start + (end - start) / 4, start + (end - start) / 2, "found twice")
     write(folder, [*found, within])

@@ -12,12 +12,13 @@ sites have; the truth is what was put into them. Losses near the limit of a rule
 """
 
 import argparse
+import contextlib
 import csv
 import math
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -136,39 +137,38 @@ def interval(right: int, of: int) -> str:
     return f"{middle - half:.3f}-{min(1, middle + half):.3f}"
 
 
-def score_losses(gpus: int, hours: int, seed: int, scores: dict[str, Score]) -> tuple[float, float]:
-    """Score the rules about losses, of an eventful fleet; return recoverable and lost time."""
+@contextlib.contextmanager
+def fleet(
+    gpus: int, hours: int, seed: int, plan: Callable[..., plans.Plan]
+) -> Iterator[tuple[Path, list[faults.Case], LocalStore]]:
+    """Give the folder of a made-up fleet, its cases if they are planned, and its database."""
     with tempfile.TemporaryDirectory(prefix="goodput-findings-") as name:
         folder = Path(name)
-        generate(folder, gpus=gpus, hours=hours, seed=seed, start=START)
-        store = built(folder)
+        generate(folder, gpus=gpus, hours=hours, seed=seed, start=START, plan=plan)
+        cases = faults.add(folder) if plan is plans.with_cases else []
+        with contextlib.closing(built(folder)) as store:
+            yield folder, cases, store
+
+
+def score_losses(gpus: int, hours: int, seed: int, scores: dict[str, Score]) -> tuple[float, float]:
+    """Score the rules about losses, of an eventful fleet; return recoverable and lost time."""
+    with fleet(gpus, hours, seed, plans.eventful) as (folder, _, store):
         score(expected(folder, limits(store)), store, scores, seed)
-        found = regains(folder, store)
-        store.close()
-    return found
+        return regains(folder, store)
 
 
 def score_cases(gpus: int, hours: int, seed: int, scores: dict[str, Score]) -> None:
     """Score the rules about anomalies, of a fleet with labelled cases."""
-    with tempfile.TemporaryDirectory(prefix="goodput-findings-") as name:
-        folder = Path(name)
-        generate(folder, gpus=gpus, hours=hours, seed=seed, start=START, plan=plans.with_cases)
-        cases = faults.add(folder)
-        store = built(folder)
+    with fleet(gpus, hours, seed, plans.with_cases) as (folder, cases, store):
         score(labelled(folder, cases, limits(store)), store, scores, seed)
-        store.close()
 
 
 def quiet(seed: int, hours: int) -> int:
     """Print the pages and tickets of a fleet in which nothing happens; return 1 if any is."""
-    with tempfile.TemporaryDirectory(prefix="goodput-findings-") as name:
-        folder = Path(name)
-        generate(folder, gpus=512, hours=hours, seed=seed, start=START, plan=plans.quiet)
-        store = built(folder)
+    with fleet(512, hours, seed, plans.quiet) as (_, _, store):
         rows = store.read(
             "select severity, rule, subject, evidence from marts.findings order by rule, subject"
         ).rows()
-        store.close()
     for severity, rule, subject, evidence in rows:
         if severity != "note":
             say(f"{severity} {rule}: {subject}: {evidence}")

@@ -36,11 +36,9 @@ FAILURES = {  # state of the scheduler -> rule
 ACTIVE = ("productive", "step_unsplit", "exposed_comm", "at_risk", "lost_work", "busy_unclassified")
 UNCLASSIFIED = ("busy_unclassified", "unknown")
 FLEET = {
-    "idle_without_demand": "idle_no_demand",
-    "idle_with_demand": "idle_with_demand",
-    "stranded_gpus": "stranded",
-    "reservation_idle": "reserved_idle",
-}
+    "idle_without_demand": "idle_no_demand", "idle_with_demand": "idle_with_demand",
+    "stranded_gpus": "stranded", "reservation_idle": "reserved_idle",
+}  # fmt: skip
 STORIES = {"throttled_gpu": "thermal-throttle", "slow_rank": "straggling-rank"}
 
 
@@ -145,8 +143,6 @@ def _of_use(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
     ).with_columns(at_ms=pl.col("ts").dt.epoch("ms"))
     for run, of_run in held.group_by("run_id"):
         start, end = of_run["start_ms"].min(), of_run["end_ms"].max()
-        assert isinstance(start, int)
-        assert isinstance(end, int)
         mine = readings.filter(
             pl.col("gpu_uuid").is_in(of_run["gpu_uuid"].to_list())
             & pl.col("at_ms").is_between(*_whole_bins(start + BIN_MS, end), closed="left")
@@ -352,14 +348,9 @@ def _of_notes(notes: list[dict[str, Any]], nodes: set[tuple[str, str]]) -> dict[
     found = {
         rule: Expected()
         for rule in (
-            "node_down",
-            "node_drained",
-            "gpu_error",
-            "link_down",
-            "slow_benchmark",
-            *STORIES,
+            "node_down", "node_drained", "gpu_error", "link_down", "slow_benchmark", *STORIES,
         )
-    }
+    }  # fmt: skip
     for note in notes:
         state = note.get("state")
         is_outage = note["kind"] == "outage" and state in ("down", "drained")

@@ -8,6 +8,8 @@ import duckdb
 import pytest
 from tests.made_once import made_once
 
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore
 from goodput_queries.errors import StoreError
@@ -72,6 +74,19 @@ def _delete_rows(store):
 def store(emptied_store):
     """Give an empty database, which has no views and cannot be built."""
     return emptied_store()
+
+
+@pytest.fixture
+def read_text(store, tmp_path):
+    """Return what writes a file and reads it as a source into the store; options by name."""
+
+    def read(source, text, name="file", **options):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return ingest(store, source, [path], ReadOptions(**options))
+
+    return read
 
 
 @pytest.fixture

@@ -66,17 +66,24 @@ class FakeGpu:
 
 
 DEFAULT_FIELDS = {
-    185: 690_500,
-    83: 2_000,
-    82: 60,
-    74: 5_000_000_000,
-    269: 0,
-    94: 1,
-    140: 10,
-    141: 20,
-    230: 0,
-}
-ANSWERS = {
+    185: 690_500, 83: 2_000, 82: 60, 74: 5_000_000_000, 269: 0, 94: 1, 140: 10, 141: 20, 230: 0,
+}  # fmt: skip
+PROCESSES = "nvmlDeviceGetComputeRunningProcesses"
+CLOCKS_MHZ = {1: 1980, 2: 3201}
+
+
+def processes(gpu):
+    return [SimpleNamespace(pid=pid, usedGpuMemory=used) for pid, used in gpu.processes]
+
+
+ANSWERS = {  # a value, or a function of the GPU and further arguments
+    "nvmlDeviceGetUUID": lambda gpu: gpu.uuid,
+    "nvmlDeviceGetMinorNumber": lambda gpu: gpu.minor,
+    "nvmlDeviceGetPciInfo": lambda gpu: SimpleNamespace(busId=gpu.pci),
+    "nvmlDeviceGetMigMode": lambda gpu: [gpu.mig] * 2,
+    "nvmlDeviceGetClockInfo": lambda _, clock: CLOCKS_MHZ[clock],
+    "nvmlGpmQueryDeviceSupport": lambda gpu: SimpleNamespace(isSupportedDevice=int(gpu.gpm)),
+    **dict.fromkeys((PROCESSES, f"{PROCESSES}_v3"), processes),
     "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=97, memory=30),
     "nvmlDeviceGetPowerUsage": 690_400,
     "nvmlDeviceGetTotalEnergyConsumption": 2_000,
@@ -104,7 +111,6 @@ ANSWERS = {
     "nvmlDeviceGetMaxMigDeviceCount": 7,
     "nvmlDeviceGetSupportedEventTypes": XID,
 }
-CLOCKS_MHZ = {1: 1980, 2: 3201}
 
 
 class FakeNvml:
@@ -128,9 +134,10 @@ class FakeNvml:
         return self
 
     def _simple(self, function, answer):
-        def call(handle, *_arguments):
+        def call(handle, *arguments):
             gpu = self._gpu(handle, function)
-            return gpu.answers.get(function, answer)
+            own = answer(gpu, *arguments) if callable(answer) else answer
+            return gpu.answers.get(function, own)
 
         return call
 
@@ -161,23 +168,10 @@ class FakeNvml:
     def nvmlDeviceGetHandleByIndex(self, index):
         return self._gpu(self.gpus[index], "nvmlDeviceGetHandleByIndex")
 
-    def nvmlDeviceGetUUID(self, handle):
-        return self._gpu(handle, "nvmlDeviceGetUUID").uuid
-
     def nvmlDeviceGetName(self, handle):
         if isinstance(handle, tuple):
             return str(handle[1].name)
         return self._gpu(handle, "nvmlDeviceGetName").name
-
-    def nvmlDeviceGetPciInfo(self, handle):
-        return SimpleNamespace(busId=self._gpu(handle, "nvmlDeviceGetPciInfo").pci)
-
-    def nvmlDeviceGetMinorNumber(self, handle):
-        return self._gpu(handle, "nvmlDeviceGetMinorNumber").minor
-
-    def nvmlDeviceGetClockInfo(self, handle, clock):
-        self._gpu(handle, "nvmlDeviceGetClockInfo")
-        return CLOCKS_MHZ[clock]
 
     def nvmlDeviceGetMemoryInfo(self, handle, version=0):
         gpu = self._gpu(handle, "nvmlDeviceGetMemoryInfo")
@@ -185,14 +179,6 @@ class FakeNvml:
             return SimpleNamespace(used=handle[1].used, total=0)
         used = 500 if version else 600  # the older call counts what the driver reserves
         return SimpleNamespace(used=gpu.answers.get("mem_used", used), total=1_000)
-
-    def nvmlDeviceGetComputeRunningProcesses_v3(self, handle):
-        gpu = self._gpu(handle, "nvmlDeviceGetComputeRunningProcesses_v3")
-        return [SimpleNamespace(pid=pid, usedGpuMemory=used) for pid, used in gpu.processes]
-
-    def nvmlDeviceGetComputeRunningProcesses(self, handle):
-        gpu = self._gpu(handle, "nvmlDeviceGetComputeRunningProcesses")
-        return [SimpleNamespace(pid=pid, usedGpuMemory=used) for pid, used in gpu.processes]
 
     def nvmlDeviceGetFieldValues(self, handle, fields):
         gpu = self._gpu(handle, "nvmlDeviceGetFieldValues")
@@ -207,9 +193,6 @@ class FakeNvml:
         union = SimpleNamespace(uiVal=value, ullVal=value)
         kind = UNSIGNED_INT if number == 82 else UNSIGNED_LONG_LONG
         return SimpleNamespace(nvmlReturn=code, valueType=kind, value=union)
-
-    def nvmlDeviceGetMigMode(self, handle):
-        return [self._gpu(handle, "nvmlDeviceGetMigMode").mig] * 2
 
     def nvmlDeviceGetMigDeviceHandleByIndex(self, handle, place):
         gpu = self._gpu(handle, "nvmlDeviceGetMigDeviceHandleByIndex")
@@ -246,10 +229,6 @@ class FakeNvml:
     def c_nvmlGpmMetricsGet_t(self):
         metrics = [SimpleNamespace(metricId=0, nvmlReturn=0, value=0.0) for _ in range(98)]
         return SimpleNamespace(version=0, numMetrics=0, sample1=None, sample2=None, metrics=metrics)
-
-    def nvmlGpmQueryDeviceSupport(self, handle):
-        gpu = self._gpu(handle, "nvmlGpmQueryDeviceSupport")
-        return SimpleNamespace(isSupportedDevice=int(gpu.gpm))
 
     def nvmlGpmSampleAlloc(self):
         self._samples += 1

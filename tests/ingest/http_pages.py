@@ -19,19 +19,28 @@ def send(request, text, status=200, *, is_packed=False):
 
 
 @contextlib.contextmanager
-def serving(answer):
-    """Let `answer(request)` answer each GET; yield host and port."""
+def serving(answer, tls=None):
+    """Let `answer(request)` answer each GET and POST; yield host and port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             with contextlib.suppress(ConnectionError):
                 answer(self)
 
+        do_POST = do_GET  # noqa: N815 -- the library's name
+
         def log_message(self, *_):
             """Keep quiet."""
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
+    class Listener(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_):
+            """Keep quiet: clients hang up here."""
+
+    http = Listener(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        http.socket = tls.wrap_socket(http.socket, server_side=True)
     thread = threading.Thread(target=http.serve_forever, args=(0.01,))
     thread.start()
     try:

@@ -72,7 +72,6 @@ def write(world, folder):
     put("nodes.txt", "slurm", "\n".join(nodes) + "\n", **at_end)
     shared = [job for job in world.jobs if job.start is not None and len(job.gpus) < per_node]
     for job in shared:
-        assert job.start is not None
         put(
             f"job-{job.job_id}-{job.start}.txt", "slurm", _scontrol_job(job, world),
             **{**at_end, "observed_at": world.start_ms + job.start + 1000},
@@ -98,8 +97,7 @@ def write(world, folder):
     if readings:
         dice = random.Random(f"{world.seed} scrapes")  # noqa: S311 -- chance, and no secret
         forms = {
-            gpu: dice.choice(SCRAPES) if world.has_blanks else SCRAPES[0]
-            for gpu in sorted(world.readings, key=lambda gpu: gpu.uuid)
+            gpu: dice.choice(SCRAPES) for gpu in sorted(world.readings, key=lambda gpu: gpu.uuid)
         }
         text = "".join(
             f'{metric}{{gpu="{index}",UUID="{Gpu(node, index).uuid}",Hostname="{node}",'
@@ -173,7 +171,6 @@ def _sacct(job, world):
 def _scontrol_job(job, world):
     node = job.gpus[0].node
     indices = ",".join(str(gpu.index) for gpu in job.gpus)
-    assert job.start is not None
     times = f"SubmitTime={world.printed(job.submit)} StartTime={world.printed(job.start)}"
     return (
         f"JobId={job.job_id} JobName=job{job.job_id} UserId={job.user}(1000) "

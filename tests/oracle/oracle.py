@@ -65,7 +65,6 @@ def ledger(world):
         parts = []
         now = 0
         for job in sorted(holds, key=lambda job: job.start or 0):
-            assert job.start is not None
             parts.append((now, job.start, None, free))
             own = [*layers_of[id(job)], telemetry(world.readings.get(gpu, []), job.start, job.end)]
             parts.append((job.start, job.end, job, own))
@@ -153,7 +152,6 @@ def attempts_of(job):
     Amendment 5: after the hold's end an event proves things and adds no time; a start there is no
     further attempt. Rule 4: an attempt lasts until the earliest start of any event of the next.
     """
-    assert job.start is not None
     groups = lives_of(job)
     begins = [min(event["t"] - event.get("dur", 0) for event in group) for group in groups]
     begins = [job.start, *(max(begin, job.start) for begin in begins[1:])]

@@ -53,7 +53,6 @@ class World:
     hours: int
     start_ms: int = START_MS
     is_local: bool = False  # the accounting prints local times
-    has_blanks: bool = False  # exporters of some GPUs have values that are none
     gpus: list[Gpu] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     states: list[tuple[str, str, int, int]] = field(default_factory=list)  # node, state, from, to
@@ -84,52 +83,28 @@ class World:
         return local_text(self.epoch_s(moment)) if self.is_local else str(self.epoch_s(moment))
 
 
-@dataclass(frozen=True)
-class Features:
-    """What worlds may contain."""
-
-    shared_nodes: bool = True
-    gangs: bool = True
-    restarts: bool = True
-    telemetry: bool = True
-    late_lines: bool = True
-    gaps: bool = True
-    waits: bool = True
-    jitter: bool = True
-    requeues: bool = True
-    node_states: bool = True
-    without_dur: bool = True
-    open_phases: bool = True  # of which no end is reported
-    async_saves: bool = True
-    listings: bool = True  # of waiting jobs: named nodes, reasons
-    local_times: bool = True  # the accounting's, over a change of clocks
-    clock_steps: bool = True  # of nodes
-    shared_gpus: bool = True  # by pods, named on labels
-    blank_values: bool = True  # of shares of time, beside utilisation
-    short_steps: bool = False  # a twentieth of the length, with waits, saves and jitter
-    more_phases: bool = False  # anywhere, over steps and other phases
+# short steps: a twentieth of the length, with waits, saves and jitter; more phases: anywhere, over
+# steps and other phases
+EXTRA = ("short-steps", "more-phases")
 
 
-def make(seed, features=None):
-    """Make the world of a seed."""
-    features = features or Features()
+def make(seed, extra=()):
+    """Make the world of a seed; extra: some of EXTRA."""
     dice = random.Random(seed)  # noqa: S311 -- chance, and no secret
-    world = World(seed, dice.choice([1, 1, 2]), has_blanks=features.blank_values)
+    world = World(seed, dice.choice([1, 1, 2]))
     per_node = dice.choice([1, 2, 2, 4])
     nodes = [f"n{i + 1}" for i in range(dice.choice([1, 2, 3]))]
     world.gpus = [Gpu(node, i) for node in nodes for i in range(per_node)]
     # docs: a scheduler covers its cluster from its first record on
     world.jobs.append(Job(99, "ann", "CANCELLED", -100_000, None, -50_000))
     for _ in range(dice.randint(0, 6)):
-        _add_job(world, dice, features, nodes, per_node)
-    if features.requeues:
-        _requeue(world, dice)
+        _add_job(world, dice, nodes, per_node)
+    _requeue(world, dice)
     if dice.random() < 0.4:
         submit = dice.randrange(0, world.end // 1000 - 600) * 1000
         end = min(world.end, submit + dice.randrange(60, 2400) * 1000)
         world.jobs.append(Job(90, "pia", "CANCELLED", submit, None, end))
-    if features.node_states:
-        _add_states(world, dice, nodes)
+    _add_states(world, dice, nodes)
     saved = {}  # a job that was requeued goes on after its last save
     numbered = {}  # and numbers its attempts as before
     for job in world.jobs:
@@ -137,26 +112,22 @@ def make(seed, features=None):
             more = random.Random(f"{seed} {job.job_id} {job.start}")  # noqa: S311 -- leaves `dice` as it is
             is_numbered = numbered.setdefault(job.job_id, dice.random() < 0.5)
             saved_step = saved.get(job.job_id, 0)
-            job.events = _events(job, dice, more, features, saved_step, is_numbered=is_numbered)
+            job.events = _events(job, dice, more, extra, saved_step, is_numbered=is_numbered)
             steps = [e["step"] for e in job.events if e["event"] == "ckpt.durable"]
             saved[job.job_id] = max([*steps, saved.get(job.job_id, 0)])
-    if features.telemetry and dice.random() < 0.75:
+    if dice.random() < 0.75:
         _add_readings(world, dice, nodes)
-    if features.more_phases:
+    if "more-phases" in extra:
         for job in world.jobs:
             _add_phases(job, dice)
-    if features.listings:
-        add_listings(world, nodes)
-    if features.local_times:
-        set_local_times(world)
-    if features.clock_steps:
-        step_clocks(world)
-    if features.shared_gpus:
-        add_shared_gpus(world)
+    add_listings(world, nodes)
+    set_local_times(world)
+    step_clocks(world)
+    add_shared_gpus(world)
     return world
 
 
-def _add_job(world, dice, features, nodes, per_node):
+def _add_job(world, dice, nodes, per_node):
     """Add a job where GPUs are free; none where they are not."""
     latest = world.end // 1000
     ends = [job.end // 1000 for job in world.jobs if 0 < job.end // 1000 < latest - 120]
@@ -164,11 +135,11 @@ def _add_job(world, dice, features, nodes, per_node):
     if start is None:
         start = dice.randrange(0, latest - 120)
     end = min(latest, start + dice.choice([120, 300, 900, 1800, 3000]) + dice.randrange(0, 60))
-    if features.shared_nodes and per_node > 1 and dice.random() < 0.35:
+    if per_node > 1 and dice.random() < 0.35:
         node = dice.choice(nodes)
         chosen = [Gpu(node, i) for i in sorted(dice.sample(range(per_node), per_node // 2))]
     else:
-        count = dice.randint(1, len(nodes)) if features.gangs else 1
+        count = dice.randint(1, len(nodes))
         wanted = sorted(dice.sample(nodes, count))
         chosen = [gpu for gpu in world.gpus if gpu.node in wanted]
     begin, stop = start * 1000, end * 1000
@@ -252,25 +223,16 @@ def _add_phases(job, dice):
         job.events.insert(place, span | {k: before[k] for k in ("attempt",) if k in before})
 
 
-def _events(
-    job,
-    dice,
-    more,
-    features,
-    saved,
-    *,
-    is_numbered,
-):
+def _events(job, dice, more, extra, saved, *, is_numbered):
     """Return the events of rank 0 of a job: lives of steps, phases, saves and an end."""
-    assert job.start is not None
     reported = []
-    is_async = features.async_saves and more.random() < 0.3
-    has_dur = not features.without_dur or dice.random() < 0.7
-    scale = 20 if features.short_steps else 1
+    is_async = more.random() < 0.3
+    has_dur = dice.random() < 0.7
+    scale = 20 if "short-steps" in extra else 1
     length = dice.choice([2_000, 5_000, 10_000, 20_000]) // scale
     every = dice.choice([0, 5, 10, 30])
-    lives = dice.choice([1, 1, 1, 2, 3]) if features.restarts else 1
-    waits = features.waits and has_dur and dice.random() < 0.5
+    lives = dice.choice([1, 1, 1, 2, 3])
+    waits = has_dur and dice.random() < 0.5
     splits = waits and dice.random() < 0.6
     now, first = job.start, saved + 1
     for life in range(lives):
@@ -295,7 +257,7 @@ def _events(
         if dice.random() < 0.15:
             silent = now  # no step at all
         while True:
-            took = length + (dice.randrange(-50, 50) * 10 // scale if features.jitter else 0)
+            took = length + dice.randrange(-50, 50) * 10 // scale
             took += length if is_start and dice.random() < 0.5 else 0
             if now + took > silent:
                 break
@@ -327,7 +289,7 @@ def _events(
                     step += 1
                     continue
                 reported.append({"event": "phase.start", "phase": name, "t": now, **common})
-                if features.open_phases and more.random() < 0.1:
+                if more.random() < 0.1:
                     break  # it is killed in the phase, or says no more of it
                 now += took
                 reported.append({"event": "phase.end", "phase": name, "t": now, **common})
@@ -340,7 +302,7 @@ def _events(
                         saved = max(saved, step)
                 if not has_dur:
                     reported.append({"event": "step.start", "step": step + 1, "t": now, **common})
-            if features.gaps and dice.random() < 0.03:
+            if dice.random() < 0.03:
                 now += dice.choice([4, 30, length // 30, length, 60_000, 200_000])
                 if not has_dur and now <= silent:
                     reported.append({"event": "step.start", "step": step + 1, "t": now, **common})
@@ -348,7 +310,7 @@ def _events(
         if last_life:
             if job.state == "COMPLETED" and dice.random() < 0.7:
                 reported.append({"event": "job.end", "t": min(job.end, now + 500), **common})
-            elif features.late_lines and step > first and dice.random() < 0.3:
+            elif step > first and dice.random() < 0.3:
                 late = job.end + dice.choice([500, 3_000, 20_000])
                 reported.append({"event": "ckpt.durable", "step": step - 1, "t": late, **common})
         elif dice.random() < 0.5:
@@ -358,9 +320,8 @@ def _events(
         now, first = max(stop, now + 200), saved + 1
         if last_life:
             break
-    if features.late_lines and dice.random() < 0.15:
-        early = reported[0]["t"] = job.start - dice.choice([300, 2_000])
-        assert early is not None
+    if dice.random() < 0.15:
+        reported[0]["t"] = job.start - dice.choice([300, 2_000])
     return reported
 
 

@@ -1,8 +1,18 @@
+"""Files in parts: lines, blocks of rows, groups of rows, and one part ahead of the store."""
+
 import gzip
+import threading
 
+import polars as pl
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from goodput_ingest.formats import files
+from goodput_ingest.formats import delimited, files, row_groups
+from goodput_ingest.formats.parsed import Parsed
+from goodput_ingest.formats.prefetch import prefetch
+from goodput_ingest.formats.row_groups import Held
+from goodput_ingest.source import Reject
 from goodput_queries.errors import IngestError
 
 
@@ -72,3 +82,170 @@ def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path):
     with pytest.raises(IngestError, match="nothing here"):
         list(files.parts(tmp_path / "nothing here"))
     assert files.head(tmp_path / "nothing here") == b""
+
+
+def block_lines(path):
+    return delimited.text_of(delimited.blocks(path)).split("\n")
+
+
+@given(st.lists(st.text("ab|", max_size=9), max_size=40), st.booleans())
+def test_blocks_together_are_the_lines_of_the_file(tmp_path_factory, lines, is_ended):
+    lines = [*lines, "last"]
+    file = tmp_path_factory.mktemp("blocks") / "file"
+    file.write_text("\n".join(lines) + "\n" * is_ended)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delimited, "LINES_PER_BLOCK", 3)
+        patch.setattr(files, "CHUNK_BYTES", 7)
+        blocks = list(delimited.blocks(file))
+
+    found = [line for block in blocks for line in block.data.decode().split("\n")]
+    assert found == lines
+    assert [block.first_line for block in blocks] == [1, *range(5, len(lines) + 1, 3)]
+
+
+CELLS = st.lists(st.text("ab \"'\t0", max_size=2), min_size=1, max_size=5)
+
+
+@given(st.lists(CELLS, max_size=12), st.sampled_from(["|", ";", "\x1f"]))
+@example([["a", "b", "c"], ["a", "b"], ["a", "b", "c", ""]], "|")
+@example([["a", "b", "c"], ["a", "b", "c", ""], ["a", "b"]], "|")
+@example([["", "", "", ""], ["", ""]], "|")
+@example([["a", "b", "c", ""]], "|")
+@example([["", "", ""], ["a"]], "\x1f")
+def test_a_line_is_a_row_where_it_has_as_many_fields_as_the_header(rows, delimiter):
+    header = delimited.Header(("x", "y", "z"), delimiter, delimiter.join("xyz"))
+    lines = [delimiter.join(cells) for cells in rows]
+    block = delimited.Block(1, "\n".join([header.line, *lines]).encode())
+
+    table, rejects = delimited.rows_of(block, header, {"x", "z"})
+
+    numbered = [(n, cells) for n, cells in enumerate(rows, 2) if len(cells) > 1 or cells[0].strip()]
+    whole = [(n, cells[0], cells[2]) for n, cells in numbered if len(cells) == 3]
+    assert table.select("line", "x", "z").rows() == whole
+    assert [reject.line for reject in rejects] == [n for n, cells in numbered if len(cells) != 3]
+
+
+def test_a_block_ends_before_it_grows_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "BYTES_PER_BLOCK", 20)
+    monkeypatch.setattr(files, "CHUNK_BYTES", 8)
+    file = tmp_path / "file"
+    file.write_text("line\n" * 20)
+
+    assert max(len(block.data) for block in delimited.blocks(file)) <= 20 + 8
+    assert block_lines(file) == ["line"] * 20
+
+
+def test_of_a_line_that_is_too_long_the_beginning_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LINE_MAX_BYTES", 10)
+    monkeypatch.setattr(files, "CHUNK_BYTES", 4)
+    file = tmp_path / "file"
+    file.write_text("short\n" + "x" * 95 + "\nnext\n" + "y" * 55)
+
+    assert block_lines(file) == ["short", "x" * 10, "next", "y" * 10]
+
+
+@pytest.fixture(autouse=True)
+def _small_groups(monkeypatch):
+    monkeypatch.setattr(row_groups, "ROW_GROUP", 10)
+
+
+def held_parts(*sizes):
+    found, at = Held("gpu_samples"), 0
+    for size in sizes:
+        found.add(Parsed("gpu_samples", pl.DataFrame({"n": range(at, at + size)})))
+        at += size
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sizes", "handed_on"), [((19,), 0), ((20,), 10), ((5, 14), 0), ((5, 30, 4), 20), ((), 0)]
+)
+def test_whole_groups_are_handed_on_and_one_stays(sizes, handed_on):
+    parts = held_parts(*sizes)
+
+    whole = parts.whole_groups()
+
+    assert (whole.rows.height if whole else 0) == handed_on
+
+
+def test_no_row_is_lost_or_duplicated():
+    parts, found = held_parts(), list[Parsed]()
+    for at in range(0, 91, 7):
+        parts.add(Parsed("gpu_samples", pl.DataFrame({"n": range(at, at + 7)})))
+        if whole := parts.whole_groups():
+            found.append(whole)
+
+    combined = pl.concat([part.rows for part in (*found, parts.rest())])
+
+    assert combined["n"].to_list() == list(range(91))
+
+
+def test_what_was_rejected_is_reported_once():
+    parts = held_parts(15)
+    parts.add(Parsed("gpu_samples", pl.DataFrame({"n": range(15)}), [Reject(7, "why", "what")]))
+
+    combined = [parts.whole_groups(), parts.rest()]
+
+    assert [len(part.rejects) for part in combined if part] == [1, 0]
+
+
+def test_parts_may_lack_columns_and_number_their_texts_each_for_itself():
+    parts = Held("gpu_samples")
+    for name in ("a", "b"):
+        uuid = pl.Series([name], dtype=pl.Enum([name]))
+        parts.add(Parsed("gpu_samples", pl.DataFrame({"gpu_uuid": uuid, name: [1]})))
+
+    assert parts.rest().rows.rows() == [("a", 1, None), ("b", None, 1)]
+
+
+def test_the_next_item_is_made_while_one_is_used():
+    made = threading.Event()
+
+    def items():
+        yield 1
+        made.set()
+        yield 2
+
+    found = prefetch(items())
+
+    assert next(found) == 1
+    assert made.wait(timeout=10)
+    assert list(found) == [2]
+
+
+# sizes of items, how much may wait, and what is made while the first one is used
+MADE_AHEAD = {
+    "no more than one item waits": ([1] * 9, 1, [1, 1]),
+    "small items do not keep the big one behind them from being made": (
+        [9, 1, 9, 1, 9], 9, [9, 1, 9],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sizes", "most", "expected"), MADE_AHEAD.values(), ids=MADE_AHEAD)
+def test_items_made_ahead(sizes, most, expected):
+    made = []
+
+    def items():
+        for size in sizes:
+            made.append(size)
+            yield size
+
+    found = prefetch(items(), size=lambda size: size, most=most)
+    first = next(found)
+    found.close()
+
+    assert first == sizes[0]
+    assert made == expected
+
+
+def test_what_fails_fails_after_the_items_before_it():
+    def items():
+        yield 1
+        raise ValueError("cut here")
+
+    found = prefetch(items())
+
+    assert next(found) == 1
+    with pytest.raises(ValueError, match="cut here"):
+        next(found)

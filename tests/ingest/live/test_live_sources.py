@@ -99,11 +99,10 @@ def test_values_reach_the_source():
         password_file="/etc/secret",
     ).source
 
-    assert isinstance(source, DcgmLive)
     assert (source.urls, source.interval_s) == (("http://n1:9400",), 15.0)
     assert source.record_to == Path("/tmp/scrapes")  # noqa: S108 -- as above
     assert not source.is_certificate_checked
-    assert one("slurm", form="json").source.form == "json"  # type: ignore[attr-defined]
+    assert one("slurm", form="json").source.form == "json"
 
 
 def test_the_cluster_of_a_site_is_that_of_sources_that_name_none():
@@ -116,8 +115,8 @@ def test_the_cluster_of_a_site_is_that_of_sources_that_name_none():
 
     found = [c.source for c in collectors(tables, cluster="lab", timezone="Europe/Berlin")]
 
-    assert [source.cluster for source in found] == ["lab", "other", "lab", None]  # type: ignore[attr-defined]
-    assert found[2].timezone == "Europe/Berlin"  # type: ignore[attr-defined]
+    assert [source.cluster for source in found] == ["lab", "other", "lab", None]
+    assert found[2].timezone == "Europe/Berlin"
 
 
 @pytest.mark.parametrize(
@@ -133,37 +132,27 @@ def test_a_table_of_no_known_source_is_named(table, said):
         collectors([table])
 
 
-@pytest.mark.parametrize(
-    ("source", "settings", "said"),
-    [
-        ("prometheus", {"uri": URL}, "there is no setting 'uri'; known: url, username, "),
-        ("prometheus", {}, "'url' is missing; expected a text in quotes."),
-        ("job-events", {}, "'folder' is missing; expected a text in quotes."),
-        (
-            "prometheus",
-            {"url": URL, "interval_s": "30"},
-            "'interval_s' is '30', expected a number.",
-        ),
-        ("nvml", {"interval_s": True}, "'interval_s' is True, expected a number."),
-        ("nvml", {"interval_s": float("inf")}, "'interval_s' is inf, expected a number."),
-        ("nvml", {"interval_s": 0}, "'interval_s' is 0, expected a number above 0."),
-        ("nvml", {"interval_s": 0.001}, "'interval_s' is 0.001, expected 0.1 or more."),
-        (
-            "prometheus",
-            {"url": URL, "overlap_s": 0},
-            "'overlap_s' is 0, expected a number above 0.",
-        ),
-        ("dcgm", {"urls": "http://n1"}, "'urls' is 'http://n1', expected texts in brackets, as ["),
-        ("dcgm", {"urls": [URL], "parallel": 2.5}, "'parallel' is 2.5, expected a whole number."),
-        (
-            "dcgm",
-            {"urls": [URL], "is_certificate_checked": "no"},
-            "'is_certificate_checked' is 'no', expected true or false.",
-        ),
-        ("slurm", {"form": "xml"}, "'form' is 'xml', expected one of text, json."),
-        ("prometheus", {"url": "ftp://x"}, "ftp://x: this is not the URL of a server; write http:"),
-    ],
-)
+ON_URL = {"url": URL}
+WRONG = [
+    ("prometheus", {"uri": URL}, "there is no setting 'uri'; known: url, username, "),
+    ("prometheus", {}, "'url' is missing; expected a text in quotes."),
+    ("job-events", {}, "'folder' is missing; expected a text in quotes."),
+    ("prometheus", {**ON_URL, "interval_s": "30"}, "'interval_s' is '30', expected a number."),
+    ("nvml", {"interval_s": True}, "'interval_s' is True, expected a number."),
+    ("nvml", {"interval_s": float("inf")}, "'interval_s' is inf, expected a number."),
+    ("nvml", {"interval_s": 0}, "'interval_s' is 0, expected a number above 0."),
+    ("nvml", {"interval_s": 0.001}, "'interval_s' is 0.001, expected 0.1 or more."),
+    ("prometheus", {**ON_URL, "overlap_s": 0}, "'overlap_s' is 0, expected a number above 0."),
+    ("dcgm", {"urls": "http://n1"}, "'urls' is 'http://n1', expected texts in brackets, as ["),
+    ("dcgm", {"urls": [URL], "parallel": 2.5}, "'parallel' is 2.5, expected a whole number."),
+    ("dcgm", {"urls": [URL], "is_certificate_checked": "no"},
+     "'is_certificate_checked' is 'no', expected true or false."),
+    ("slurm", {"form": "xml"}, "'form' is 'xml', expected one of text, json."),
+    ("prometheus", {"url": "ftp://x"}, "ftp://x: this is not the URL of a server; write http:"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "settings", "said"), WRONG)
 def test_a_wrong_setting_is_named(source, settings, said):
     with pytest.raises(IngestError, match=re.escape(f"[[collect]] 1 ({source}): {said}")):
         one(source, **settings)

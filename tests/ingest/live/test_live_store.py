@@ -33,7 +33,6 @@ def test_a_file_that_another_process_has_is_a_stated_failure(empty_database):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as other:
-        assert other.stdout is not None
         other.stdout.readline()
         stores = Shared(empty_database, wait_s=0)
         with pytest.raises(StoreError, match="another process"), stores.lease():
@@ -86,7 +85,6 @@ def test_a_killed_collector_is_out_of_the_way(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", holds, str(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
-        assert other.stdout is not None
         other.stdout.readline()
         assert is_collected(database)
         other.send_signal(signal.SIGKILL)

@@ -59,7 +59,7 @@ class Node:
         for rank in range(RANKS):
             who = {"run_id": "7", "rank": rank, "local_rank": rank, "host": "n0"}
             line = json.dumps({"v": 1, "ts": ts, "event": event, **who, **more})
-            print(line, file=out)  # type: ignore[call-overload]
+            print(line, file=out)
 
 
 @pytest.fixture

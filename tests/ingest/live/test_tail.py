@@ -1,4 +1,6 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
+"""A followed file: what is new in it, what it lacks, what cannot be read."""
+
 import itertools
 import json
 import os
@@ -6,6 +8,8 @@ from datetime import datetime
 
 import pytest
 from tests.ingest.fake_live import reached
+from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.job_log_lines import ITERATION
 
 from goodput_ingest.live import tail
 from goodput_ingest.live.status import Status
@@ -60,7 +64,7 @@ def test_what_the_store_did_not_take_is_read_again(store, tmp_path, job_events):
     add(tmp_path / "a.jsonl", steps(1, 3))
     polled = job_events.poll({}, NOW)
     next(iter(polled))
-    polled.close()  # type: ignore[attr-defined] # the loop ended before it could load the batch
+    polled.close()
 
     assert follow(store, job_events) == 3
 
@@ -141,16 +145,14 @@ def test_packed_hidden_and_other_files_are_passed_over(store, tmp_path, job_even
     assert job_events.probe() == [f"{tmp_path}: 0 of 1 files are job-events."]
 
 
+MARKED = GOLDEN / "nccl_inspector/records_without_a_header/input.log"
+MARKER = json.loads(MARKED.read_text().splitlines()[1])
+
+
 def drain(number, operations=20):
     """Return what an Inspector writes that gives the header once, then bare records."""
-    header = {"id": "0x1", "rank": 2, "n_ranks": 4, "nnodes": 1}
-    metadata = {
-        "inspector_output_format_version": "v4.3",
-        "dump_timestamp_us": (START_S + 10 * number) * 1_000_000,
-        "hostname": "vm",
-        "pid": 7,
-    }
-    marker = {"header": header, "metadata": metadata, "dump_stats": {"dropped": 0}}
+    dumped = {"dump_timestamp_us": (START_S + 10 * number) * 1_000_000}
+    marker = MARKER | {"metadata": MARKER["metadata"] | dumped}
     first = number * operations
     return json.dumps(marker) + "\n" + "".join(map(bare, range(first, first + operations)))
 
@@ -240,7 +242,6 @@ def test_a_file_that_always_fails_is_skipped_after_some_tries_and_named(
     assert follow(store, job_events) == 1
     assert breaking.count("bad.jsonl") == tail.TRIES_MAX
     assert known_steps(store) == list(range(tail.TRIES_MAX + 1))
-    assert job_events.skipped is not None
     assert job_events.skipped.startswith(f"{bad}: skipped after {tail.TRIES_MAX} failures")
 
 
@@ -265,3 +266,57 @@ def test_what_is_skipped_is_named_while_the_source_is_well():
 
     assert (status.failures, status.error) == (0, "a: skipped")
     assert status.answered(NOW).error is None
+
+
+STEP_LINE = ITERATION.format(second=11, step=1, ms=1000.0)
+SAVE_LINE = "  successfully saved checkpoint of iteration 1 to /ckpt\n"
+LLAMA_FACTORY = '{"current_steps": 3, "total_steps": 10, "loss": 1.2}\n'
+
+
+@pytest.fixture
+def logs(tmp_path):
+    return Tail(folder=str(tmp_path), reads="job-log", pattern="*.out", timezone="UTC")
+
+
+def said_of(logs, store, tmp_path, text):
+    """Return what is said of a log with this text, once it was polled."""
+    (tmp_path / "train.out").write_text(text)
+    for batch in logs.poll({}, NOW):
+        store.load(batch)
+    return (logs.skipped or "").replace(f"{tmp_path}/", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (STEP_LINE, ""),  # young: the first save may come yet
+        (STEP_LINE + SAVE_LINE, "train.out: job-log: steps and no finished save were read; line 2"),
+        ("[titan] starting\n[titan] x step: 1 loss: 2\n", "train.out: job-log: no row was read"),
+    ],
+    ids=["a step", "a save of another form", "a step of another form"],
+)
+def test_what_a_followed_log_lacks_is_said(logs, store, tmp_path, text, said):
+    found = said_of(logs, store, tmp_path, text)
+
+    assert found[: len(said)] == said
+    assert bool(found) == bool(said)
+
+
+def test_a_log_that_gives_what_was_missing_is_named_no_more(logs, store, tmp_path):
+    assert said_of(logs, store, tmp_path, STEP_LINE + SAVE_LINE)
+
+    whole = STEP_LINE + SAVE_LINE + SAVE_LINE.replace(" of ", " from ")
+
+    assert said_of(logs, store, tmp_path, whole) == ""
+
+
+def test_doctor_names_what_files_of_a_followed_folder_lack(logs, tmp_path):
+    (tmp_path / "a.out").write_text(STEP_LINE + SAVE_LINE)
+    (tmp_path / "b.out").write_text(LLAMA_FACTORY)
+
+    _, *found = (text.replace(f"{tmp_path}/", "") for text in logs.probe())
+
+    assert [text[:50] for text in found] == [
+        "a.out: job-log: steps and no finished save were re",
+        "b.out: trainer_log.jsonl of LLaMA-Factory is not r",
+    ]

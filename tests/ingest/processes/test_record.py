@@ -81,10 +81,8 @@ def test_steps_of_the_output_are_those_of_the_recorded_run(whole_store, tmp_path
         "select category, sum(gpu_ms) / 1000 from marts.ledger_pieces group by all order by all"
     )
     assert dict(whole_store.read(ledger).rows()) == {
-        "startup": 2 * 20,
-        "step_unsplit": 2 * 50,
-        "teardown": 2 * 10,
-    }
+        "startup": 2 * 20, "step_unsplit": 2 * 50, "teardown": 2 * 10,
+    }  # fmt: skip
     assert {path.name for path in record.folder.iterdir()} == {
         f"gpt-300{EVENTS}",
         f"gpt-300{OUTPUT}",

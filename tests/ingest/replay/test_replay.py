@@ -43,8 +43,6 @@ def steady():
 
 @pytest.fixture(scope="module")
 def feed(recording, steady):
-    assert recording.begins_at is not None
-    assert recording.ends_at is not None
     clock = ReplayClock(recording.begins_at, recording.ends_at, speed=10, steady_s=lambda: steady.s)
     return ReplayFeed(recording, clock, "session")
 

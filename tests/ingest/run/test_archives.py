@@ -7,6 +7,7 @@ import tarfile
 import zipfile
 
 import pytest
+from tests.ingest.golden_cases import GOLDEN
 
 from goodput_ingest.run import archives
 from goodput_ingest.run.ingest import ingest
@@ -24,7 +25,7 @@ def events(run):
 
 
 def tarred(path, files, mode="w:gz"):
-    with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
+    with tarfile.open(path, mode) as tar:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
@@ -194,13 +195,9 @@ def test_a_file_that_is_a_zip_by_another_name_is_not_opened_in_a_folder(tmp_path
 
 def test_a_run_is_named_by_the_archive_its_files_lie_in(tmp_path, store):
     """Never by the folder that they are unpacked to for a moment."""
-    line = {
-        "global_rank": 0, "rank": 0, "source": "training", "host_name": "a", "pid": 1, "step": 1,
-        "time_us": START * 1_000_000, "time_ms": START * 1000, "log_type": "event",
-        "log_type_name": "step_end", "value": 10.0, "seq_id": 1, "caller": "x", "message": "",
-    }  # fmt: skip
+    (log,) = (GOLDEN / "torchtitan_structured").glob("one_rank*/input.*")
     name = "structured_logs/training.global_rank_0.20270115-abc.jsonl"
-    path = tarred(tmp_path / "run7.tar.gz", {name: json.dumps(line).encode() + b"\n"})
+    path = tarred(tmp_path / "run7.tar.gz", {name: log.read_bytes()})
 
     found = read(store, path)
 

@@ -31,7 +31,7 @@ NOT_ASKED = {
 def test_every_source_loses_its_rows_of_1970_and_2036_alone(name, store, monkeypatch):
     case, kind, added = FIRST[name], SOURCES[name], 0
 
-    class WithBadRows(kind):  # type: ignore[misc, valid-type]
+    class WithBadRows(kind):
         def extract(self):
             nonlocal added
             for one in super().extract():
@@ -178,7 +178,7 @@ def test_the_clock_of_a_live_source_decides_what_lies_ahead(store):
         def poll(self, *_):
             yield batch("a", [0, 3_000, 9_000])
 
-    collection = Collection([collector(Ahead())], Held(store), SetClock(60).clock())  # type: ignore[arg-type]
+    collection = Collection([collector(Ahead())], Held(store), SetClock(60).clock())
     outcome = collection.ask_once()[0]
 
     assert (outcome.error, outcome.rows, outcome.rejects) == (None, 2, 1)

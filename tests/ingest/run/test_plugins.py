@@ -74,23 +74,16 @@ def test_a_metric_of_the_site_is_read_under_its_canonical_name(site):
     assert (load.metric, load.scale, other.metric) == ("gpu_busy_ratio", 0.01, "acme_gpu_fan")
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "reason"),
-    [
-        ("profiles/a.toml", PROFILE.replace("step = 1", "step = 2"), "step is 1, expected 2"),
-        (
-            "exporters/catalogue.csv",
-            f"{METRICS}a,b,c,x,gauge,0,1,none\n",
-            "scale is 'x', no number",
-        ),
-        (
-            "exporters/catalogue.csv",
-            f"{METRICS}a,b,c,1,dial,0,1,none\n",
-            "kind is 'dial', expected",
-        ),
-        ("exporters/catalogue.csv", "raw_name\nx\n", "line 2 has no high, kind, low, metric"),
-    ],
-)
+CATALOGUE = "exporters/catalogue.csv"
+WRONG = [
+    ("profiles/a.toml", PROFILE.replace("step = 1", "step = 2"), "step is 1, expected 2"),
+    (CATALOGUE, f"{METRICS}a,b,c,x,gauge,0,1,none\n", "scale is 'x', no number"),
+    (CATALOGUE, f"{METRICS}a,b,c,1,dial,0,1,none\n", "kind is 'dial', expected"),
+    (CATALOGUE, "raw_name\nx\n", "line 2 has no high, kind, low, metric"),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "reason"), WRONG)
 def test_a_file_of_the_site_that_is_wrong_is_named_with_the_reason(site, file, text, reason):
     (site / file).write_text(text)
 

@@ -1,23 +1,25 @@
 """A file that breaks its reader costs itself: a sentence, no traceback, and the others are read."""
 
+import contextlib
 import io
 import json
 import re
 from datetime import datetime
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
 from polars.exceptions import PanicException
+from tests.ingest.golden_cases import CASES, GOLDEN, input_of, name_of
 
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.run import ingest as load
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_events.job_events import JobEvents
+from goodput_ingest.sources.registry import SOURCES
+from goodput_queries.errors import IngestError
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 EVENTS = (GOLDEN / "job_events/killed_rank_and_restart/input.jsonl").read_bytes()
 XID = "NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus."
 TIME = re.compile(rb"\d{4}-\d\d-\d\d(?=[T ]\d\d:)")
@@ -100,6 +102,48 @@ def test_a_parquet_schema_that_is_not_utf_8_is_refused(store, tmp_path, name):
 
     assert summary.failed == []
     assert len(summary.refused) + len(summary.unrecognised) == 1
+
+
+BYTES = (b"", b"\n\n", b"\x1f\x8b", b"\x1f\x8b\x08\x00", b"\xff\xfe{\x00", b"{" * 10_000)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_bytes_of_no_format_are_read_or_refused(store, tmp_path, name):
+    for content in BYTES:
+        (tmp_path / "file").write_bytes(content)
+        with contextlib.suppress(IngestError):
+            assert ingest(store, tmp_path / "file", name).failed == []
+
+
+BOMBS = (
+    b'{"a":' * 100_000,
+    b"[" * 100_000 + b"]" * 100_000,
+    b'{"v":1,"ts":1,"event":"step","step":1,"x":' + b"[" * 900 + b"NaN" + b"]" * 900 + b"}",
+    b'{"v":1,"ts":1,"event":"step","step":' + b"9" * 10_000 + b"}",
+    b"{" + b",".join(b'"label%d":"%d"' % (i, i) for i in range(200_000)) + b"}",
+    b'{"coll_perf":{"coll_sn":' + b"9" * 5_000 + b'},"kind":"fast","t":1e999}',
+    b"x" * (17 * 1024 * 1024),
+    b"NVRM: Xid (PCI:0000:9b:00" + b":" * 100_000,
+    b"[Tue Nov 18 13:00:00 2025] NVRM: Xid (" * 20_000,
+    b":" * 1_000_000 + b"vm:1:1 [0] NCCL INFO " + b"x" * 5_000_000,
+)
+OF_LINES = (
+    "nvml", "job-events", "nccl-inspector", "kernel-log", "torchtitan-structured",
+    "goodput-events", "otel-spans", "nccl-debug",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_LINES)
+def test_bombs_among_the_lines_are_rejected(store, tmp_path, name):
+    files = (input_of(case) for case in CASES if name_of(case) == name)
+    first = next(file for file in files if file.suffix != ".json").read_bytes().splitlines()[0]
+    (tmp_path / "file").write_bytes(b"\n".join([first, *BOMBS, first]))
+
+    summary = ingest(store, tmp_path / "file", name)
+
+    assert (summary.files, summary.failed) == (1, [])
+    longest = store.read("select coalesce(max(length(content)), 0) from raw.rejects").item()
+    assert longest <= 500
 
 
 @pytest.fixture

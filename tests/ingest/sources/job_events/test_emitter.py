@@ -72,12 +72,9 @@ def test_what_a_run_runs_with_is_read(whole_store, tmp_path, monkeypatch):
     found = dict(whole_store.read("select attribute, value from staging.stg_run_attributes").rows())
     assert len(found.pop("env_hash")) == 12
     assert found == {
-        "commit": "4f2a",
-        "image": "train:7",
-        "framework": "torch 2.9.0",
-        "cuda_version": "13.0",
+        "commit": "4f2a", "image": "train:7", "framework": "torch 2.9.0", "cuda_version": "13.0",
         "nccl_version": "2.28.9",
-    }
+    }  # fmt: skip
 
 
 def test_events_name_the_process_and_its_gpu_from_the_environment(tmp_path, monkeypatch):
@@ -93,12 +90,8 @@ def test_events_name_the_process_and_its_gpu_from_the_environment(tmp_path, monk
 
     (event,) = events(tmp_path / "events.jsonl")
     assert {name: event[name] for name in ("run_id", "rank", "local_rank", "gpu_uuid", "pid")} == {
-        "run_id": "1042",
-        "rank": 9,
-        "local_rank": 1,
-        "gpu_uuid": "GPU-b",
-        "pid": os.getpid(),
-    }
+        "run_id": "1042", "rank": 9, "local_rank": 1, "gpu_uuid": "GPU-b", "pid": os.getpid(),
+    }  # fmt: skip
 
 
 def test_a_folder_gets_a_file_a_rank(tmp_path, monkeypatch):
@@ -286,59 +279,41 @@ def assert_is_whole(seen):
     assert seen[-1]["event"] == "job.end"
 
 
-@pytest.mark.filterwarnings("ignore")  # theirs
+@pytest.mark.usefixtures("hf")
 def test_transformers_trainer_writes_steps_evaluations_and_saves(tmp_path):
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+    callback, state = goodput_emitter.hf_callback("hf"), SimpleNamespace(global_step=0)
 
-    class Model(torch.nn.Module):  # type: ignore[misc,name-defined] -- torch is no dependency
-        def __init__(self):
-            super().__init__()
-            self.weight = torch.nn.Parameter(torch.ones(1))
+    def call(*hooks):
+        for hook in hooks:
+            getattr(callback, hook)(None, state, None)
 
-        def forward(self, x, labels):
-            return {"loss": ((x * self.weight - labels) ** 2).mean(), "logits": x}
-
-    rows = [{"x": torch.ones(1), "labels": torch.ones(1)} for _ in range(8)]
-    arguments = transformers.TrainingArguments(
-        output_dir=str(tmp_path / "out"), max_steps=4, per_device_train_batch_size=2,
-        save_steps=2, eval_strategy="steps", eval_steps=4, report_to=[], use_cpu=True,
-    )  # fmt: skip
-    callback = goodput_emitter.hf_callback("hf", tmp_path / "e.jsonl")
-
-    transformers.Trainer(
-        Model(), arguments, train_dataset=rows, eval_dataset=rows, callbacks=[callback]
-    ).train()
+    call("on_train_begin")
+    for step in range(1, 5):
+        call("on_step_begin")
+        state.global_step = step
+        call("on_step_end", "on_prediction_step", "on_prediction_step", "on_evaluate")
+        if step % 2 == 0:
+            call("on_save")
+    call("on_train_end")
 
     assert_is_whole(events(tmp_path / "e.jsonl"))
 
 
-@pytest.mark.filterwarnings("ignore")  # theirs
-def test_lightning_writes_steps_validations_and_saves(tmp_path):
-    lightning = pytest.importorskip("lightning.pytorch", reason="lightning is not installed")
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+def test_lightning_writes_steps_validations_and_saves(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "lightning.pytorch", SimpleNamespace(Callback=object))
+    monkeypatch.setitem(sys.modules, "lightning", SimpleNamespace())
+    trainer = SimpleNamespace(global_step=0, strategy=SimpleNamespace(checkpoint_io=None))
+    callback = goodput_emitter.lightning_callback("pl", tmp_path / "e.jsonl")
 
-    class Model(lightning.LightningModule):  # type: ignore[misc,name-defined] -- as above
-        def __init__(self):
-            super().__init__()
-            self.layer = torch.nn.Linear(1, 1)
-
-        def training_step(self, batch):
-            return self.layer(batch).mean()
-
-        def validation_step(self, batch):
-            self.layer(batch)
-
-        def configure_optimizers(self):
-            return torch.optim.SGD(self.parameters(), lr=0.1)
-
-    loader = torch.utils.data.DataLoader(torch.ones(8, 1), batch_size=2)
-    saves = lightning.callbacks.ModelCheckpoint(tmp_path, every_n_train_steps=2, save_top_k=-1)
-    trainer = lightning.Trainer(
-        max_steps=4, accelerator="cpu", logger=False, enable_progress_bar=False,
-        callbacks=[goodput_emitter.lightning_callback("pl", tmp_path / "e.jsonl"), saves],
-    )  # fmt: skip
-
-    trainer.fit(Model(), loader, loader)
+    callback.setup(trainer, None, "fit")
+    for step in range(1, 5):
+        callback.on_train_batch_start(trainer)
+        trainer.global_step = step
+        callback.on_train_batch_end(trainer)
+        if step % 2 == 0:
+            callback.on_save_checkpoint(trainer)
+            callback.on_validation_start(trainer)
+            callback.on_validation_end(trainer)
+    callback.teardown(trainer, None, "fit")
 
     assert_is_whole(events(tmp_path / "e.jsonl"))

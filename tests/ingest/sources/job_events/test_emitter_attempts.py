@@ -1,29 +1,19 @@
 """Attempts are numbered where all ranks find the same number, and each life another one."""
 
-import contextlib
 import json
 import os
-from itertools import count
-from types import SimpleNamespace
 
 import pytest
 
 import goodput_emitter
 from goodput_emitter import Emitter
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
 
 SRUN = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_TASK_PID": str(os.getpid())}
 TORCHRUN = {
-    "SLURM_STEP_ID": "0",
-    "SLURM_STEP_NUM_TASKS": "2",
-    "SLURM_TASK_PID": str(os.getppid()),
-    "TORCHELASTIC_RUN_ID": "7",
-    "TORCHELASTIC_RESTART_COUNT": "1",
-    "GROUP_WORLD_SIZE": "2",
-    "TORCHELASTIC_MAX_RESTARTS": "0",
-    "WORLD_SIZE": "16",
-}
+    "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_TASK_PID": str(os.getppid()),
+    "TORCHELASTIC_RUN_ID": "7", "TORCHELASTIC_RESTART_COUNT": "1", "GROUP_WORLD_SIZE": "2",
+    "TORCHELASTIC_MAX_RESTARTS": "0", "WORLD_SIZE": "16",
+}  # fmt: skip
 ONE_NODE = {"SLURM_STEP_NUM_TASKS": "1", "GROUP_WORLD_SIZE": "1", "TORCHELASTIC_MAX_RESTARTS": "3"}
 
 
@@ -124,61 +114,3 @@ def test_a_number_that_the_job_gives_is_kept(tmp_path):
             pass
 
     assert attempts_of(tmp_path / "e.jsonl") == [4, 4]
-
-
-def write_two_lives(path, monkeypatch, rank, cluster):
-    """Write a run that is restarted from its save, ten seconds an event."""
-    seconds = count(1_790_000_000, 10)
-    clock = SimpleNamespace(time=lambda: next(seconds), perf_counter=lambda: 0.0)
-    monkeypatch.setattr(goodput_emitter, "time", clock)
-    for name in ("_lives", "_seconds"):
-        monkeypatch.setattr(goodput_emitter, name, {})
-    monkeypatch.setenv("RANK", str(rank))
-    emitter = Emitter("run7", path, gpu_uuid=f"{cluster}{rank}", host=f"{cluster}node")
-    for first in (1, 3):
-        with contextlib.suppress(ValueError), emitter.run():
-            for number in range(first, first + 4):
-                emitter.emit("step", ts=clock.time(), step=number, dur_s=10.0)
-                if number == 2:
-                    emitter.durable(number)
-            raise ValueError("loss is nan")
-
-
-def test_numbered_attempts_are_those_that_the_reader_infers(whole_store, tmp_path, monkeypatch):
-    """Of one process and of two that srun starts, a cluster each with numbers and without."""
-    for name, environment in (("one", {}), ("srun", SRUN)):
-        for variable, value in environment.items():
-            monkeypatch.setenv(variable, value)
-        for is_numbered in (True, False):
-            cluster, lines = f"{name}-{is_numbered}", []
-            for rank in range(int(environment.get("SLURM_STEP_NUM_TASKS", 1))):
-                path = tmp_path / f"{cluster}.rank{rank}"
-                write_two_lives(path, monkeypatch, rank, cluster)
-                lines += events(path)
-            assert all("attempt" in event for event in lines)
-            lines = lines if is_numbered else [{**event, "attempt": None} for event in lines]
-            path = tmp_path / f"{cluster}.jsonl"
-            path.write_text("".join(json.dumps(event) + "\n" for event in lines))
-            ingest(whole_store, "job-events", [path], ReadOptions(cluster=cluster))
-    whole_store.build()
-
-    def found(cluster):
-        attempts = whole_store.read(
-            """select attempt, outcome, start_ms, end_ms from intermediate.int_attempts
-            where starts_with(run_key, $1) order by all""",
-            [f"{cluster}/"],
-        )
-        amounts = whole_store.read(
-            """select replace(gpu_uuid, $1, ''), category, attempt, pieces.start_ms, gpu_ms
-            from marts.ledger_pieces as pieces
-            left join intermediate.int_attempts using (attempt_key)
-            where starts_with(gpu_uuid, $1) order by all""",
-            [cluster],
-        )
-        return attempts.rows(), amounts.rows()
-
-    for name in ("one", "srun"):
-        attempts, amounts = found(f"{name}-True")
-        assert (attempts, amounts) == found(f"{name}-False")
-        assert [attempt for attempt, *_ in attempts] == [0, 1]
-        assert amounts

@@ -4,21 +4,17 @@ import pytest
 from tests.ingest.golden_cases import GOLDEN
 
 from goodput_ingest.formats.files import LINE_MAX_BYTES
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
 STEP = {"v": 1, "ts": 1787234549.25, "event": "step", "step": 401, "dur_s": 10.02}
 
 
-def write(folder, *events):
-    path = folder / "job_events.jsonl"
-    path.write_text("".join((e if isinstance(e, str) else json.dumps(e)) + "\n" for e in events))
-    return path
-
-
-def read(store, path, cluster=None):
-    return ingest(store, "job-events", [path], ReadOptions(cluster=cluster))
+@pytest.fixture
+def read(read_text):
+    """Return what reads these events."""
+    return lambda *events: read_text(
+        "job-events", "".join(json.dumps(event) + "\n" for event in events)
+    )
 
 
 def reasons(store):
@@ -26,50 +22,40 @@ def reasons(store):
 
 
 @pytest.mark.parametrize("count", [1, 1000])
-def test_an_unknown_field_that_is_half_a_character_is_kept_as_far_as_it_goes(
-    store, tmp_path, count
-):
+def test_an_unknown_field_that_is_half_a_character_is_kept_as_far_as_it_goes(read, count):
     fields = {f"{i}\ud800": "\ud800 and 100 %\x00" for i in range(count)}
 
-    summary = read(store, write(tmp_path, {**STEP, **fields}))
+    summary = read({**STEP, **fields})
 
     assert (summary.rows_new, summary.rejects) == (1, 0)
 
 
-def test_too_many_unknown_fields_are_cut_and_named(store, tmp_path):
-    read(store, write(tmp_path, {**STEP, **{f"label{i}": "x" * 100 for i in range(1000)}}))
+def test_too_many_unknown_fields_are_cut_and_named(store, read):
+    read({**STEP, **{f"label{i}": "x" * 100 for i in range(1000)}})
 
     extra = json.loads(store.read("select extra from raw.job_events").item())
     assert extra["cut"] is True
     assert len(extra["names"]) == 50
 
 
-def test_a_line_without_end_is_rejected_as_too_long(store, tmp_path):
-    path = tmp_path / "events.jsonl"
-    path.write_text(json.dumps({**STEP, "note": "x" * LINE_MAX_BYTES}) + "\n" + json.dumps(STEP))
-
-    assert read(store, path).rows == 1
+def test_a_line_without_end_is_rejected_as_too_long(store, read):
+    assert read({**STEP, "note": "x" * LINE_MAX_BYTES}, STEP).rows == 1
     assert reasons(store) == ["the line is longer than 16 MiB"]
 
 
-def test_long_texts_are_capped(store, tmp_path):
-    read(store, write(tmp_path, {**STEP, "msg": "x" * 10**6, "run_id": "r" * 10**4}))
+def test_long_texts_are_capped(store, read):
+    read({**STEP, "msg": "x" * 10**6, "run_id": "r" * 10**4})
 
     found = store.read("select length(msg), length(run_id) from raw.job_events").row(0)
     assert found == (2000, 200)
 
 
-def test_a_file_that_is_one_cut_line_is_no_error(store, tmp_path):
-    path = tmp_path / "job_events.jsonl"
-    path.write_text('{"v": 1, "t')
-
-    assert read(store, path).rejects == 1
+def test_a_file_that_is_one_cut_line_is_no_error(read_text):
+    assert read_text("job-events", '{"v": 1, "t').rejects == 1
 
 
-def test_an_array_of_goodput_events_that_is_cut_is_refused(store, tmp_path):
+def test_an_array_of_goodput_events_that_is_cut_is_refused(read_text):
     whole = (GOLDEN / "goodput_events/cloud_logging_array/input.json").read_text()
-    path = tmp_path / "export.json"
-    path.write_text(whole[:-20])
 
     with pytest.raises(IngestError, match="the JSON array cannot be read"):
-        ingest(store, "goodput-events", [path], ReadOptions())
+        read_text("goodput-events", whole[:-20], "export.json")

@@ -12,7 +12,6 @@ from tests.ingest.job_log_lines import parsed
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs.failure_kinds import HINTS, KINDS, kind_of
 from goodput_ingest.sources.job_logs.loss import loss_of
-from goodput_queries.errors import IngestError
 
 # what shells, schedulers and programs print when they fail: a row each, of one line or more
 PUBLIC = list(
@@ -124,11 +123,6 @@ def test_the_root_cause_of_torchrun_has_the_kind_of_its_signal(store, tmp_path, 
     assert event["kind"] == kind
 
 
-def test_a_log_that_only_shows_an_error_asks_when_it_was_read_out(store, tmp_path):
-    with pytest.raises(IngestError, match="--observed-at"):
-        parsed(store, tmp_path, "Traceback (most recent call last):\nMemoryError\n", ReadOptions())
-
-
 @pytest.mark.parametrize(
     ("text", "loss"),
     [
@@ -146,24 +140,3 @@ def test_the_loss_of_a_line(text, loss):
     found = loss_of(text)
 
     assert found == loss or (loss is not None and math.isnan(loss) and math.isnan(found or 0.0))
-
-
-WATCHDOG = (
-    "[rank3]:[E820 14:41:09.582826421 ProcessGroupNCCL.cpp:689] [Rank 3] Watchdog caught "
-    "collective operation timeout: WorkNCCL(SeqNum=45, OpType=ALLREDUCE, NumelIn=3, "
-    "Timeout(ms)=14000) ran for 14061 milliseconds before timing out.\n"
-)
-DATED = "[2026-08-20 14:40:52.326] starting run hang attempt 0: world size 4\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "why"),
-    [
-        (DATED + WATCHDOG, (ReadOptions(),), "Name their time zone with --timezone"),
-        (WATCHDOG, (), r"line 1: the stamp 08-20 .* has no year"),
-    ],
-    ids=["no zone", "no year"],
-)
-def test_a_watchdogs_log_without_its_zone_or_year_is_refused(store, tmp_path, text, options, why):
-    with pytest.raises(IngestError, match=why):
-        parsed(store, tmp_path, text, *options)

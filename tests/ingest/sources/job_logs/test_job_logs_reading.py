@@ -6,7 +6,6 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.ingest.job_log_lines import ITERATION
 
-from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs import reader
 from goodput_ingest.sources.job_logs.source import JobLog
@@ -14,23 +13,21 @@ from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
 BERLIN = ReadOptions(cluster="alpha", zone=ZoneInfo("Europe/Berlin"))
+NO_ZONE = {"zone": None}
 TEN = "".join(ITERATION.format(second=10 + n, step=n, ms=1000.0) for n in range(1, 11))
-
-
-def write(folder, text, name="train.log"):
-    path = folder / name
-    path.write_text(text)
-    return path
 
 
 def events(store, columns="event, step"):
     return store.read(f"select {columns} from raw.job_events order by ts, event").rows()
 
 
-def read(store, folder, text, options=BERLIN):
-    """Read a log with this text; return event and step of its events."""
-    ingest(store, "job-log", [write(folder, text)], options)
-    return events(store)
+@pytest.fixture
+def read(read_text):
+    """Return what reads a log with this text."""
+    zone = {"cluster": "alpha", "zone": BERLIN.zone}
+    return lambda text, name="train.log", **options: read_text(
+        "job-log", text, name, **(options or zone)
+    )
 
 
 # whose log it is
@@ -82,20 +79,18 @@ def test_the_run_is_what_the_log_says_else_what_its_name_hints(tmp_path, text, n
 
 @pytest.mark.parametrize(("text", "run_id"), [("", "run7"), ("SLURM_JOB_ID=4711\n", "4711")])
 def test_what_a_person_says_of_the_run_beats_the_files_name_and_not_the_log(
-    store, tmp_path, text, run_id
+    store, read, text, run_id
 ):
-    options = ReadOptions(zone=BERLIN.zone, run_id="run7")
-
-    ingest(store, "job-log", [write(tmp_path, text + TEN, "slurm-99.out")], options)
+    read(text + TEN, "slurm-99.out", zone=BERLIN.zone, run_id="run7")
 
     assert store.read("select distinct run_id from raw.job_events").item() == run_id
 
 
-def test_the_job_that_the_text_names_after_the_first_event_is_not_the_runs(store, tmp_path):
+def test_the_job_that_the_text_names_after_the_first_event_is_not_the_runs(store, read):
     """A log that is followed has rows by then, under the name that it had."""
     cancelled = "slurmstepd: error: *** JOB 14 ON n1 CANCELLED AT 2026-08-20T15:00:00 ***\n"
 
-    ingest(store, "job-log", [write(tmp_path, TEN + cancelled)], BERLIN)
+    read(TEN + cancelled)
 
     assert store.read("select distinct run_id from raw.job_events").item() == "train"
 
@@ -113,61 +108,39 @@ COLLECTED = (
 @pytest.mark.parametrize(
     ("text", "options", "at"),
     [
-        (TEN, BERLIN, "11.500000"),
-        (COLLECTED, ReadOptions(), "10.250000"),
-        (LOGGED, BERLIN, "10.500000"),
+        (TEN, {}, "11.500000"),
+        (COLLECTED, NO_ZONE, "10.250000"),
+        (LOGGED, {}, "10.500000"),
     ],
     ids=["by the configured zone", "by a collector's stamp, without a zone", "by its logger"],
 )
-def test_the_time_of_a_line_is_in_utc(store, tmp_path, text, options, at):
-    read(store, tmp_path, text, options)
+def test_the_time_of_a_line_is_in_utc(store, read, text, options, at):
+    read(text, **options)
 
     assert str(events(store, "ts")[0][0]) == f"2026-08-20 12:03:{at}"
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "why"),
-    [
-        (TEN, ReadOptions(), "--timezone"),
-        (LOGGED, ReadOptions(), "Name their time zone with --timezone"),
-        (
-            "***** Running training *****\n" + "{'loss': 1.9321, 'epoch': 0.12}\n" * 3,
-            BERLIN,
-            r"events \(4 lines\) but no times",
-        ),
-    ],
-    ids=["local times without a zone", "a logger's without a zone", "nothing has a moment"],
-)
-def test_a_log_whose_times_are_not_known_is_refused(store, tmp_path, text, options, why):
-    with pytest.raises(IngestError, match=why):
-        read(store, tmp_path, text, options)
-
-    assert events(store) == []
 
 
 @pytest.mark.parametrize(
     ("clock", "what"),
     [("2026-10-25 02:30:00.5", "comes twice"), ("2026-03-29 02:30:00.5", "does not exist")],
 )
-def test_a_local_time_that_a_change_of_clocks_makes_unsure_is_rejected(
-    store, tmp_path, clock, what
-):
+def test_a_local_time_that_a_change_of_clocks_makes_unsure_is_rejected(store, read, clock, what):
     unsure = ITERATION.format(second=10, step=11, ms=1000.0).replace(
         "2026-08-20 14:03:10.500000", clock
     )
 
-    ingest(store, "job-log", [write(tmp_path, TEN + unsure)], BERLIN)
+    read(TEN + unsure)
 
     assert what in store.read("select reason from raw.rejects").item()
     assert store.read("select count(*) from raw.job_events").item() == 10
 
 
-def test_lines_without_a_moment_beside_others_are_counted_and_rejected(store, tmp_path):
+def test_lines_without_a_moment_beside_others_are_counted_and_rejected(store, read):
     text = "Epoch 3:  45%|####      | 450/1000 [02:15<02:45,  3.32it/s]\n" * 2 + (
         "slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT 2026-08-20T15:00:00 ***\n"
     )
 
-    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
+    read(text)
 
     assert store.read("select line, reason from raw.rejects").rows() == [
         (1, "the line has no timestamp"),
@@ -177,12 +150,12 @@ def test_lines_without_a_moment_beside_others_are_counted_and_rejected(store, tm
 
 
 def test_of_very_many_lines_without_a_moment_the_last_that_is_listed_says_so(
-    store, tmp_path, monkeypatch
+    store, read, monkeypatch
 ):
     monkeypatch.setattr(reader, "LISTED_MAX", 2)
     text = "{'loss': 1.9321, 'epoch': 0.12}\n" * 5 + TEN
 
-    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
+    read(text)
 
     assert store.read("select line, reason from raw.rejects order by line").rows() == [
         (1, "the line has no timestamp"),
@@ -231,8 +204,10 @@ STEPS = {
 
 
 @pytest.mark.parametrize(("text", "steps"), STEPS.values(), ids=STEPS)
-def test_the_steps_of_a_log(store, tmp_path, text, steps):
-    assert read(store, tmp_path, text) == [("step", step) for step in steps]
+def test_the_steps_of_a_log(store, read, text, steps):
+    read(text)
+
+    assert events(store) == [("step", step) for step in steps]
 
 
 # growth and damage
@@ -251,8 +226,8 @@ def test_the_steps_of_a_log(store, tmp_path, text, steps):
         "Save duration: 9.9.9s",
     ],
 )
-def test_a_line_beyond_all_reason_is_rejected_or_passed_over(store, tmp_path, line):
-    ingest(store, "job-log", [write(tmp_path, f"{TEN}{line}\n{TEN}")], BERLIN)
+def test_a_line_beyond_all_reason_is_rejected_or_passed_over(store, read, line):
+    read(f"{TEN}{line}\n{TEN}")
 
     steps = {step for event, step in events(store) if event == "step"}
     assert set(range(1, 11)) <= steps
@@ -264,7 +239,9 @@ def test_a_line_beyond_all_reason_is_rejected_or_passed_over(store, tmp_path, li
 def test_marks_behind_a_long_preamble_are_found(tmp_path):
     preamble = "+++ export PATH=/usr/bin\n" * 20_000
 
-    assert recognise(write(tmp_path, preamble + TEN)) is JobLog
+    (tmp_path / "train.log").write_text(preamble + TEN)
+
+    assert recognise(tmp_path / "train.log") is JobLog
 
 
 @pytest.mark.parametrize(
@@ -276,9 +253,8 @@ def test_marks_behind_a_long_preamble_are_found(tmp_path):
         ("lost 1.0 step 2\n", "no line has the log format"),
     ],
 )
-def test_other_text_is_no_job_log(store, tmp_path, text, reason):
-    path = write(tmp_path, text)
-
-    assert recognise(path) is not JobLog
+def test_other_text_is_no_job_log(read, tmp_path, text, reason):
     with pytest.raises(IngestError, match=reason):
-        ingest(store, "job-log", [path], BERLIN)
+        read(text)
+
+    assert recognise(tmp_path / "train.log") is not JobLog

@@ -1,6 +1,7 @@
 # ruff: noqa: D102, DTZ001 -- names say it; moments are stored naive, in UTC
 """The kernel log live: a journal that grows, reboots and forgets, and the kernel's own buffer."""
 
+import contextlib
 import json
 import os
 import sys
@@ -277,14 +278,11 @@ def test_a_probe_says_which_log_is_read(journal, kmsg):
 
 
 def test_this_machines_own_kernel_log_is_read_where_that_is_allowed():
-    source = KernelLogLive()
-    try:
-        findings = source.probe()
-        batches = list(source.poll({}, NOON))
-    except IngestError as error:
-        pytest.skip(str(error))
-    finally:
-        source.close()
+    with contextlib.closing(KernelLogLive()) as source:
+        try:
+            findings, batches = source.probe(), list(source.poll({}, NOON))
+        except IngestError as error:
+            pytest.skip(str(error))
 
     assert len(findings) == 1
     assert {batch.table for batch in batches} <= {"gpu_events"}

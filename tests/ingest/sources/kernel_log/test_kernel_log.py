@@ -5,53 +5,17 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from goodput_ingest.formats.pci import pci_bus_id
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
-from goodput_queries.errors import IngestError
 
 XID = "NVRM: Xid (PCI:0000:9b:00): 31, pid=7, name=python, MMU Fault"
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-def write(folder, *lines):
-    path = folder / "kernel.log"
-    path.write_text("".join(line + "\n" for line in lines))
-    return path
-
-
-def read(store, path, zone=None, observed_at=None, node="node7"):
-    options = ReadOptions(zone=zone, observed_at=observed_at, node=node)
-    return ingest(store, "kernel-log", [path], options)
-
-
-NO_ZONE = r"carries no offset from UTC.*--timezone"
-NO_NODE = r"do not name their node.*--node"
-SINCE_BOOT = r"count from boot.*dmesg -T.*journalctl"
-
-
-@pytest.mark.parametrize(
-    ("stamp", "options", "why"),
-    [
-        ("[Tue Nov 18 13:00:00 2025] ", {}, NO_ZONE),
-        ("2025-11-18 13:00:00 node7 kernel: ", {}, NO_ZONE),
-        ("[Tue Nov 18 13:00:00 2025] ", {"zone": BERLIN, "node": None}, NO_NODE),
-        ("2025-11-18T12:00:00+00:00 ", {"zone": BERLIN, "node": None}, NO_NODE),
-        (
-            "Nov 18 13:00:00 node7 kernel: ",
-            {"zone": BERLIN},
-            r"times carry no year.*--observed-at",
-        ),
-        ("[12345.678901] ", {"zone": BERLIN}, SINCE_BOOT),
-        ("[    5.678901] ", {"zone": BERLIN}, SINCE_BOOT),
-        ("<4>[ 1.000000] ", {"zone": BERLIN}, SINCE_BOOT),
-        ("4,1234,567890123,-;", {"zone": BERLIN}, SINCE_BOOT),
-    ],
-)
-def test_a_log_without_its_zone_node_or_year_is_refused_with_what_to_do(
-    store, tmp_path, stamp, options, why
-):
-    with pytest.raises(IngestError, match=why):
-        read(store, write(tmp_path, stamp + XID), **options)
+@pytest.fixture
+def read(read_text):
+    """Return what reads a log of these lines."""
+    return lambda *lines, node="node7", **options: read_text(
+        "kernel-log", "".join(line + "\n" for line in lines), node=node, **options
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,32 +28,28 @@ def test_a_log_without_its_zone_node_or_year_is_refused_with_what_to_do(
     ],
 )
 def test_a_time_without_a_year_is_the_last_before_the_collection(
-    store, tmp_path, stamp, collected, year
+    store, read, stamp, collected, year
 ):
-    read(store, write(tmp_path, f"{stamp} node7 kernel: {XID}"), BERLIN, collected)
+    read(f"{stamp} node7 kernel: {XID}", zone=BERLIN, observed_at=collected)
 
     assert store.read("select year(ts) from raw.gpu_events").rows() == [(year,)]
 
 
-def test_a_kernel_log_without_a_fault_has_no_rows_and_was_read(store, tmp_path):
-    path = write(
-        tmp_path, "[Tue Nov 18 13:00:00 2025] usb 1-1: new device", "[Tue Nov 18 13:00:01 2025] ok"
-    )
+def test_a_kernel_log_without_a_fault_has_no_rows_and_was_read(store, read_text):
+    text = "[Tue Nov 18 13:00:00 2025] usb 1-1: new device\n[Tue Nov 18 13:00:01 2025] ok\n"
 
-    summary = ingest(store, "auto", [path], ReadOptions())
+    summary = read_text("auto", text)
 
     assert (summary.files, summary.rows, summary.rejects) == (1, 0, 0)
     assert store.read("select rows from state.ingested").item() == 0
 
 
-def test_the_same_log_in_another_zone_is_read_again(store, tmp_path):
-    path = write(tmp_path, "[Tue Nov 18 13:00:00 2025] " + XID)
+def test_the_same_log_in_another_zone_is_read_again(read):
+    line = "[Tue Nov 18 13:00:00 2025] " + XID
 
-    first = read(store, path, BERLIN)
-    again = read(store, path, BERLIN)
-    other = read(store, path, ZoneInfo("UTC"))
+    found = [read(line, zone=zone) for zone in (BERLIN, BERLIN, ZoneInfo("UTC"))]
 
-    assert (first.rows_new, again.rows_new, other.rows_new) == (1, 0, 1)
+    assert [summary.rows_new for summary in found] == [1, 0, 1]
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+"""Logs of MLPerf submissions: runs, and power readings of their nodes."""
+
 import json
 from pathlib import Path
 
@@ -27,11 +29,12 @@ RUN = (
     + mllog("eval_stop", 1_085_000)
     + mllog("run_stop", 1_160_000, status="success")
 )
+LOG = "org/results/sys/bert/result_0.txt"
 SYSJSON = f":::SYSJSON {json.dumps(SYSTEM)}\n"
 
 
 def write(folder, text, name="result_0.txt"):
-    path = folder / "org" / "results" / "sys" / "bert" / name
+    path = (folder / LOG).parent / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
@@ -57,12 +60,12 @@ def test_its_gpus_exist_as_long_as_the_run_and_an_aborted_one_is_wasted(whole_st
     ]
 
 
-def test_a_run_without_a_stop_ends_with_its_last_line_until_its_log_has_grown(store, tmp_path):
+def test_a_run_without_a_stop_ends_with_its_last_line_until_its_log_has_grown(store, read_text):
     head = SYSJSON + RUN[: RUN.index(':::MLLOG {"namespace": "", "time_ms": 1700001160000')]
 
-    ingest(store, "auto", [write(tmp_path, head)], ReadOptions())
+    read_text("auto", head, LOG)
     cut_off = store.read("select state, epoch(end_at) from raw.job_runs").rows()
-    ingest(store, "auto", [write(tmp_path, SYSJSON + RUN)], ReadOptions())
+    read_text("auto", SYSJSON + RUN, LOG)
 
     ((state, end_s),) = cut_off
     assert state == "UNKNOWN"
@@ -91,15 +94,15 @@ def test_a_log_that_does_not_describe_its_system_has_it_beside_its_results(store
         ':::SYSJSON {"number_of_nodes": "\\u00b2", "accelerators_per_node": "8"}\n',
     ],
 )
-def test_without_a_believable_number_of_gpus_the_log_is_refused(store, tmp_path, described):
+def test_without_a_believable_number_of_gpus_the_log_is_refused(read_text, described):
     with pytest.raises(IngestError, match="the number of GPUs is unknown"):
-        ingest(store, "mlperf", [write(tmp_path, described + RUN)], ReadOptions())
+        read_text("mlperf", described + RUN, LOG)
 
 
-def test_a_second_run_in_one_log_is_a_run_of_its_own(store, tmp_path):
+def test_a_second_run_in_one_log_is_a_run_of_its_own(store, read_text):
     again = RUN.replace('"time_ms": 17000', '"time_ms": 17001')
 
-    ingest(store, "auto", [write(tmp_path, SYSJSON + RUN + again)], ReadOptions())
+    read_text("auto", SYSJSON + RUN + again, LOG)
 
     assert store.read("select job_id from raw.job_runs order by all").rows() == [
         ("org/sys/bert/result_0",),
@@ -148,3 +151,54 @@ def test_what_lies_beside_the_logs_of_a_submission_is_named_and_refuses_nothing(
     ]  # fmt: skip
     assert len(summary.refused) == 1
     assert "result_1.txt" in summary.refused[0]
+
+
+START_MS = 1_715_341_080_000
+NETWORK_MS = 1_652_749_794_206 - START_MS  # years away from the run
+
+
+def power_line(key, time_ms, value=None):
+    """Return a power_line; `time_ms` counts from START_MS."""
+    event = {"namespace": "", "time_ms": START_MS + time_ms, "key": key, "value": value}
+    return f":::MLLOG {json.dumps(event | {'metadata': ''})}\n"
+
+
+SERIES = (
+    power_line("power_measurement_start", 1_000)
+    + power_line("power_reading", 3_000, 2090)
+    + power_line("power_reading", 5_000, 0)
+    + power_line("power_measurement_stop", 5_000)
+)
+
+
+FOLDER = "ac/results/sys/bert/power/result_0"
+
+
+def readings(store):
+    return store.read(
+        "select node, epoch_ms(ts) - $1, power_w from raw.node_samples order by all", [START_MS]
+    ).rows()
+
+
+def test_readings_belong_to_the_run_whose_folder_they_lie_in(store, read_text):
+    """The start has no reading of its own; at the stop stands the last one, zero watts included."""
+    read_text("auto", SERIES, f"{FOLDER}/node_1.txt")
+
+    node = "ac/sys/bert/result_0/node_1"
+    assert readings(store) == [(node, 1_000, None), (node, 3_000, 2090.0), (node, 5_000, 0.0)]
+
+
+def test_the_networks_estimate_keeps_its_own_time_and_the_folders_name(store, read_text):
+    text = power_line("interconnect_power_est", NETWORK_MS, 59570)
+
+    read_text("auto", text, f"{FOLDER}/sw_0.txt")
+
+    assert readings(store) == [("ac/sys/bert/result_0/sw_0", NETWORK_MS, 59570.0)]
+
+
+def test_outside_a_submission_the_node_has_to_be_given(store, read_text):
+    with pytest.raises(IngestError, match="--node"):
+        read_text("node-power", SERIES)
+    read_text("node-power", SERIES, node="node001")
+
+    assert {node for node, _, _ in readings(store)} == {"node001"}

@@ -8,30 +8,20 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.ingest.golden_cases import GOLDEN
 
 from goodput_ingest.formats.json_text.json_layout import layout_of
 from goodput_ingest.sources.nccl import inspector_plain, inspector_records
 from goodput_ingest.sources.nccl.inspector_plain import PATHS, flat
 
-RECORD = {
-    "header": {"id": "0x9af1", "comm_name": "dp group", "rank": 2, "n_ranks": 4, "nnodes": 1},
-    "metadata": {
-        "inspector_output_format_version": "v4.0",
-        "git_rev": "v2.30.7-1",
-        "dump_timestamp_us": 1_795_175_064_709_880,
-        "hostname": "vm",
-        "pid": 20_896,
-    },
-}
+FILE = GOLDEN / "nccl_inspector/every_form_of_a_record/input.log"
+RECORDED = json.loads(FILE.read_text().partition("\n")[0])
+RECORD = {name: RECORDED[name] for name in ("header", "metadata")}
 FIELDS = {
-    "": "AllReduce",
-    "_sn": 0,
-    "_msg_size_bytes": 2**64 - 1_000_000,
-    "_exec_time_us": 450,
-    "_timing_source": "kernel_gpu",
-    "_algobw_gbs": 222.222222,
-    "_busbw_gbs": 0.1,
-}
+    name.removeprefix("coll"): value
+    for name, value in RECORDED["coll_perf"].items()
+    if not name.startswith("event")
+} | {"_msg_size_bytes": 2**64 - 1_000_000, "_algobw_gbs": 222.222222, "_busbw_gbs": 0.1}
 EVENTS = [{"kernel_start_ts": 1_795_175_064_708_979 - n, "kernel_stop_ts": 9 + n} for n in range(3)]
 PLACES = st.sampled_from(
     [

@@ -56,10 +56,8 @@ def test_what_is_read_live_lands_as_recorded_readings_do(store, live):
     )
     assert (sample["source"], sample["gpu_uuid"], sample["gpu_instance"]) == ("nvml", "GPU-a", "")
     assert (sample["power_w"], sample["sm_active_ratio"], sample["is_flagged"]) == (
-        690.5,
-        0.1,
-        False,
-    )
+        690.5, 0.1, False,
+    )  # fmt: skip
     facts = "cluster, node, slurm_index, driver_version, vbios_version"
     gpu = store.read(f"select {facts} from raw.gpus").row(0)
     assert gpu == ("lab", "node7", 4, "580.159.04", "96.00.CF.00.01")
@@ -169,7 +167,7 @@ def test_dropped_lines_are_reported(store, live, monkeypatch):
     source = live(FakeNvml(FakeGpu()))
     session = source._session()
     add = session.buffer.add
-    session.buffer.add = lambda line: (add(line), lines.add(json.loads(line)))[0]  # type: ignore[method-assign]
+    session.buffer.add = lambda line: (add(line), lines.add(json.loads(line)))[0]
     lines.until(kind("fast"), 5)
 
     load(store, source)

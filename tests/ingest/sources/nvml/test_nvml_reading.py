@@ -19,20 +19,10 @@ def test_a_reading_has_what_the_recording_format_names():
     (line,) = gpu.fast(1.0, 1.0)
 
     assert line == {
-        "kind": "fast",
-        "t": 1.0,
-        "gpu": 0,
-        "util_gpu_pct": 97,
-        "util_mem_pct": 30,
-        "mem_used": 500,
-        "power_mw": 690_500,
-        "energy_mj": 2_000,
-        "mem_temp_c": 60,
-        "sm_mhz": 1980,
-        "mem_mhz": 3201,
-        "event_reasons": 4,
-        "temp_c": 55,
-    }
+        "kind": "fast", "t": 1.0, "gpu": 0, "util_gpu_pct": 97, "util_mem_pct": 30, "mem_used": 500,
+        "power_mw": 690_500, "energy_mj": 2_000, "mem_temp_c": 60, "sm_mhz": 1980, "mem_mhz": 3201,
+        "event_reasons": 4, "temp_c": 55,
+    }  # fmt: skip
 
 
 def test_a_slow_reading_has_counters_links_and_processes():
@@ -79,7 +69,7 @@ def test_memory_is_asked_without_a_version_where_the_function_takes_none():
     def older(handle):
         return newer(handle)
 
-    module.nvmlDeviceGetMemoryInfo = older  # type: ignore[method-assign, assignment]
+    module.nvmlDeviceGetMemoryInfo = older
 
     assert Gpu(Nvml(module), 0).fast(1.0, 1.0)[0]["mem_used"] == 600
 
@@ -91,7 +81,7 @@ def test_a_mismatch_of_package_and_driver_leaves_the_call_for_the_versioned_one(
     def mismatch(_handle):
         raise fake_nvml.NVMLLibraryMismatchError
 
-    module.nvmlDeviceGetComputeRunningProcesses = mismatch  # type: ignore[method-assign]
+    module.nvmlDeviceGetComputeRunningProcesses = mismatch
 
     gpu = Gpu(Nvml(module), 0)
 

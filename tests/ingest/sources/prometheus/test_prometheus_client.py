@@ -8,6 +8,8 @@ import ssl
 from pathlib import Path
 
 import pytest
+from tests.ingest.http_pages import serving
+from tests.ingest.sources.prometheus.fake_server import FakeServer, Reply, matrix, series
 
 from goodput_ingest.prometheus_api import client as client_module
 from goodput_ingest.prometheus_api.client import Client, TooLargeError
@@ -39,17 +41,15 @@ def test_raw_samples_are_asked_for_as_a_range_that_ends_now(fake):
     (request,) = fake.asked
     assert request.path == "/api/v1/query"
     assert request.fields == {
-        "query": '{__name__=~"A|B"}[300124ms]',
-        "time": "1787234800.123",
-        "timeout": "58000ms",
-    }
+        "query": '{__name__=~"A|B"}[300124ms]', "time": "1787234800.123", "timeout": "58000ms",
+    }  # fmt: skip
 
 
-def test_a_compressed_answer_is_read(ask, reply_types):
-    matrix = reply_types.matrix(reply_types.series("m", [(1_787_234_539.4, 5)]))
-    packed = gzip.compress(json.dumps(matrix).encode())
+def test_a_compressed_answer_is_read(ask):
+    answer = matrix(series("m", [(1_787_234_539.4, 5)]))
+    packed = gzip.compress(json.dumps(answer).encode())
 
-    found = ask(reply_types.Reply(packed, headers={"Content-Encoding": "gzip"}))
+    found = ask(Reply(packed, headers={"Content-Encoding": "gzip"}))
 
     assert found.series[0].values.tolist() == [5.0]
 
@@ -65,12 +65,12 @@ def test_a_compressed_answer_is_read(ask, reply_types):
     ],
 )
 def test_a_query_that_is_too_much_is_distinguished_from_one_that_is_wrong(
-    ask, reply_types, status, error_type, error, is_too_much
+    ask, status, error_type, error, is_too_much
 ):
     said = {"status": "error", "errorType": error_type, "error": error}
 
     with pytest.raises(IngestError, match=f"status {status} .*said {error_type}: {error}") as got:
-        ask(reply_types.Reply(said, status))
+        ask(Reply(said, status))
 
     assert isinstance(got.value, TooLargeError) is is_too_much
 
@@ -99,9 +99,9 @@ NO_ANSWERS = {
 
 
 @pytest.mark.parametrize(("reply", "said"), NO_ANSWERS.values(), ids=NO_ANSWERS)
-def test_what_is_no_answer_is_one_sentence(ask, reply_types, reply, said):
+def test_what_is_no_answer_is_one_sentence(ask, reply, said):
     with pytest.raises(IngestError, match=said):
-        ask(reply_types.Reply(**reply))
+        ask(Reply(**reply))
 
 
 @pytest.mark.parametrize(
@@ -112,29 +112,27 @@ def test_what_is_no_answer_is_one_sentence(ask, reply_types, reply, said):
     ],
     ids=["one that came in part", "one over the size"],
 )
-def test_of_an_answer_that_is_too_large_less_is_asked(
-    ask, reply_types, monkeypatch, limit, reply, said
-):
+def test_of_an_answer_that_is_too_large_less_is_asked(ask, monkeypatch, limit, reply, said):
     monkeypatch.setattr(client_module, limit, 10)
 
     with pytest.raises(TooLargeError, match=said):
-        ask(reply_types.Reply(**reply), timeout_s=0.3 if "pause_s" in reply else 10.0)
+        ask(Reply(**reply), timeout_s=0.3 if "pause_s" in reply else 10.0)
 
 
-def test_a_password_comes_from_a_file_and_goes_as_basic(fake, ask, reply_types, tmp_path):
+def test_a_password_comes_from_a_file_and_goes_as_basic(fake, ask, tmp_path):
     file = tmp_path / "password"
     file.write_text("s3cret\n")
 
-    ask(reply_types.Reply(), username="reader", password_file=str(file))
+    ask(Reply(), username="reader", password_file=str(file))
 
     expected = base64.b64encode(b"reader:s3cret").decode()
     assert fake.asked[0].headers["authorization"] == f"Basic {expected}"
 
 
-def test_a_token_comes_from_the_environment_and_goes_as_bearer(fake, ask, reply_types, monkeypatch):
+def test_a_token_comes_from_the_environment_and_goes_as_bearer(fake, ask, monkeypatch):
     monkeypatch.setenv(VARIABLE, "abc")
 
-    ask(reply_types.Reply(), token_env=VARIABLE, tenant="team-a")
+    ask(Reply(), token_env=VARIABLE, tenant="team-a")
 
     assert fake.asked[0].headers["authorization"] == "Bearer abc"
     assert fake.asked[0].headers["x-scope-orgid"] == "team-a"
@@ -172,12 +170,12 @@ def test_a_password_in_the_url_is_refused_without_being_repeated():
 
 
 @pytest.fixture
-def over_tls(fake, certificate, fake_listener):
-    """Put the fake server behind its certificate."""
+def over_tls(certificate):
+    """Give a server behind its certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
-    fake_listener.socket = context.wrap_socket(fake_listener.socket, server_side=True)
-    return fake.url.replace("http:", "https:"), str(certificate[0])
+    with serving(FakeServer().reply, context) as address:
+        yield f"https://{address}", str(certificate[0])
 
 
 def test_a_certificate_is_trusted_by_its_file_only(over_tls):

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.ingest.sources.prometheus.fake_server import Reply, matrix, series, vector
 
 from goodput_ingest.live.config import collectors
 from goodput_ingest.live.scheduler import Clock, Collection
@@ -19,27 +20,24 @@ GPUS = {name: f"GPU-{name}" for name in MATCHERS}
 
 
 @pytest.fixture
-def shared(fake, reply_types):
+def shared(fake):
     """Let a server have a GPU of each of two clusters, on nodes of one name."""
 
     def answer(request):
         query = request.fields["query"]
         if query.startswith("group"):
-            reported = [{"metric": {"cluster": name}, "value": [NOON_S, "1"]} for name in MATCHERS]
-            body = {"resultType": "vector", "result": reported}
-            return reply_types.Reply({"status": "success", "data": body})
+            clusters = [{"metric": {"cluster": name}, "value": [NOON_S, "1"]} for name in MATCHERS]
+            return Reply(vector(*clusters))
         if query.startswith("vector"):
-            body = {"resultType": "vector", "result": []}
-            return reply_types.Reply({"status": "success", "data": body})
-        end_s = float(request.fields["time"])
-        start_s = end_s - int(query.rsplit("[", 1)[1].removesuffix("ms]")) / 1000
+            return Reply(vector())
+        _, start_s, end_s = request.of_range()
         times = [t for t in range(round(NOON_S), round(NOON_S) + 3600, 30) if start_s <= t <= end_s]
         found = [
-            reply_types.series(UTIL, [(t, 50) for t in times], UUID=GPUS[name], cluster=name)
+            series(UTIL, [(t, 50) for t in times], UUID=GPUS[name], cluster=name)
             for name, matchers in MATCHERS.items()
             if times and (matchers in query or "cluster=" not in query)
         ]
-        return reply_types.Reply(reply_types.matrix(*found))
+        return Reply(matrix(*found))
 
     fake.answer = answer
     return fake
@@ -77,7 +75,7 @@ def test_a_cluster_that_is_added_later_is_read_as_far_back_as_the_first_was(stor
 
 @pytest.mark.parametrize("kind", [Prometheus, Kubernetes])
 def test_doctor_says_that_a_server_reports_several_clusters(shared, kind):
-    shared.names["data"] = [UTIL, "kube_pod_owner"]
+    shared.names = [UTIL, "kube_pod_owner"]
 
     assert (
         f"{shared.url}: its series are of 2 clusters (cluster: east, west); take one with matchers "

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.ingest.sources.prometheus.fake_server import Reply, matrix, remembering, series, vector
 
 from goodput_ingest.sources.prometheus import Prometheus
 from goodput_queries.errors import IngestError
@@ -31,27 +32,9 @@ def samples(store):
     ).rows()
 
 
-class Scraped:
-    """A server's memory: samples of metrics, answered by the range that is asked for."""
-
-    def __init__(self, reply_types, points, limit=None):
-        self.types, self.points, self.limit = reply_types, points, limit
-
-    def __call__(self, request):
-        """Reply with what lies in the range, or that it is too much."""
-        query, at_s = request.fields["query"], float(request.fields["time"])
-        selector, length = query.rsplit("[", 1)
-        start_s = at_s - int(length.removesuffix("ms]")) / 1000
-        results = [
-            self.types.series(name, inside)
-            for name, all_points in self.points.items()
-            if name in selector and (inside := [p for p in all_points if start_s <= p[0] <= at_s])
-        ]
-        if self.limit and sum(len(r["values"]) for r in results) > self.limit:
-            error = "query processing would load too many samples into memory in query execution"
-            said = {"status": "error", "errorType": "execution", "error": error}
-            return self.types.Reply(said, 422)
-        return self.types.Reply(self.types.matrix(*results))
+def scraped(history, limit=None):
+    """Return the answers of a server that has these points of metrics."""
+    return remembering([series(name, points) for name, points in history.items()], limit)
 
 
 @pytest.fixture
@@ -65,9 +48,9 @@ def history():
     }
 
 
-def test_a_catch_up_loads_exactly_what_the_server_has(store, fake, reply_types, history):
+def test_a_catch_up_loads_exactly_what_the_server_has(store, fake, history):
     server = Prometheus(url=fake.url, backfill_s=600, settle_s=0)
-    fake.answer = Scraped(reply_types, history)
+    fake.answer = scraped(history)
     poll(store, server, NOW - timedelta(minutes=15))
     reached = max(row[0] for row in samples(store))
 
@@ -78,9 +61,9 @@ def test_a_catch_up_loads_exactly_what_the_server_has(store, fake, reply_types, 
     assert [row[1] for row in found] == [v / 100 for _, v in history[UTIL]]
 
 
-def test_a_poll_that_repeats_changes_nothing(store, fake, reply_types, history):
+def test_a_poll_that_repeats_changes_nothing(store, fake, history):
     server = Prometheus(url=fake.url, settle_s=0, backfill_s=HISTORY_S)
-    fake.answer = Scraped(reply_types, history)
+    fake.answer = scraped(history)
     poll(store, server)
     before = samples(store)
 
@@ -89,22 +72,22 @@ def test_a_poll_that_repeats_changes_nothing(store, fake, reply_types, history):
     assert samples(store) == before
 
 
-def test_samples_that_come_late_are_found_in_the_overlap(store, fake, reply_types, history):
+def test_samples_that_come_late_are_found_in_the_overlap(store, fake, history):
     server = Prometheus(url=fake.url, settle_s=0, backfill_s=HISTORY_S)
     late = {name: points[-8:-4] for name, points in history.items()}
     early = {name: points[:-8] + points[-4:] for name, points in history.items()}
-    fake.answer = Scraped(reply_types, early)
+    fake.answer = scraped(early)
     poll(store, server)
-    fake.answer = Scraped(reply_types, history)
+    fake.answer = scraped(history)
 
     new = poll(store, server, NOW + timedelta(seconds=30), samples(store)[-1][0])
 
     assert new == len(late[UTIL])
 
 
-def test_no_answer_spans_more_than_the_overlap(store, fake, reply_types, history):
+def test_no_answer_spans_more_than_the_overlap(store, fake, history):
     """Killed between two tables of an answer, the next poll begins before that answer."""
-    fake.answer = Scraped(reply_types, history)
+    fake.answer = scraped(history)
 
     poll(store, Prometheus(url=fake.url, backfill_s=HISTORY_S, overlap_s=300, settle_s=0))
 
@@ -113,8 +96,8 @@ def test_no_answer_spans_more_than_the_overlap(store, fake, reply_types, history
     assert len(lengths) == 5
 
 
-def test_too_many_samples_are_asked_for_in_halves(store, fake, reply_types, history):
-    fake.answer = Scraped(reply_types, history, limit=3)
+def test_too_many_samples_are_asked_for_in_halves(store, fake, history):
+    fake.answer = scraped(history, limit=3)
 
     poll(store, Prometheus(url=fake.url, settle_s=0, backfill_s=HISTORY_S))
 
@@ -122,44 +105,42 @@ def test_too_many_samples_are_asked_for_in_halves(store, fake, reply_types, hist
     assert all(row[1] is not None and row[2] is not None for row in samples(store))
 
 
-def test_a_server_that_refuses_the_least_is_given_up(store, fake, reply_types, history):
-    fake.answer = Scraped(reply_types, history, limit=-1)
+def test_a_server_that_refuses_the_least_is_given_up(store, fake, history):
+    fake.answer = scraped(history, limit=-1)
 
     with pytest.raises(IngestError, match="too many samples"):
         poll(store, Prometheus(url=fake.url, backfill_s=60, settle_s=0))
 
 
 @pytest.mark.parametrize("trouble", [{"is_reset": True}, {"cut": 40}, {"status": 500}])
-def test_what_came_before_a_failure_is_kept_and_the_rest_comes_later(
-    store, fake, reply_types, history, trouble
-):
+def test_what_came_before_a_failure_is_kept_and_the_rest_comes_later(store, fake, history, trouble):
     server = Prometheus(url=fake.url, backfill_s=HISTORY_S, settle_s=0)
-    scraped = Scraped(reply_types, history)
+    whole = scraped(history)
 
     def broken(request):
-        return reply_types.Reply(**trouble) if len(fake.queries()) > 2 else scraped(request)
+        return Reply(**trouble) if len(fake.queries()) > 2 else whole(request)
 
     fake.answer = broken
     with pytest.raises(IngestError):
         poll(store, server)
     kept = samples(store)
-    fake.answer = scraped
+    fake.answer = whole
     poll(store, server, reached=kept[-1][0])
 
     assert 0 < len(kept) < 40
     assert [epoch_s(row[0]) for row in samples(store)] == [t for t, _ in history[UTIL]]
 
 
-def test_a_server_without_gpu_metrics_is_asked_for_no_samples(store, fake, monkeypatch):
-    monkeypatch.setitem(fake.names, "data", ["up", "go_goroutines", 'evil"}[1d] or vector(1)#'])
+def test_a_server_without_gpu_metrics_is_asked_for_no_samples(store, fake):
+    fake.names = ["up", "go_goroutines", 'evil"}[1d] or vector(1)#']
 
     assert poll(store, Prometheus(url=fake.url, backfill_s=600)) == 0
     assert fake.queries() == []
 
 
-def test_a_clock_that_ran_ahead_does_not_stop_the_reading(store, fake, reply_types, history):
+def test_a_clock_that_ran_ahead_does_not_stop_the_reading(store, fake, history):
     """A reading of tomorrow was loaded once: from now on as if it had been of now."""
-    fake.answer = Scraped(reply_types, history)
+    fake.answer = scraped(history)
 
     poll(
         store,
@@ -176,39 +157,20 @@ def test_scrapes_get_time_to_show(fake, store):
     assert float(fake.queries()[-1].fields["time"]) == epoch_s(NOW) - 7
 
 
-def test_a_warning_beside_an_empty_answer_is_kept_too(store, fake, reply_types):
-    fake.answer = lambda _: reply_types.Reply(reply_types.matrix(warnings=["no store answered"]))
+def test_a_warning_beside_an_empty_answer_is_kept_too(store, fake):
+    fake.answer = lambda _: Reply(matrix(warnings=["no store answered"]))
 
     poll(store, Prometheus(url=fake.url, backfill_s=60))
 
     assert store.read("select reason from raw.rejects").item().endswith("no store answered")
 
 
-@pytest.fixture
-def with_targets(fake, reply_types, monkeypatch):
-    """Give what lets the server have these targets, and one point as the answer to a query."""
-    answer = fake.reply_to
-
-    def reported(targets, point):
-        def reply(request):
-            if request.path == "/api/v1/targets":
-                return reply_types.Reply({"status": "success", "data": {"activeTargets": targets}})
-            return answer(request)
-
-        monkeypatch.setattr(fake, "reply_to", reply)
-        data = {"resultType": "vector", "result": [point]}
-        fake.answer = lambda _: reply_types.Reply({"status": "success", "data": data})
-        return fake.url
-
-    return reported
-
-
-def test_doctor_hears_nothing_of_targets_that_never_gave_metrics_of_gpus(with_targets):
+def test_doctor_hears_nothing_of_targets_that_never_gave_metrics_of_gpus(fake):
     down = {"scrapePool": "web", "scrapeUrl": "http://shop:8080/metrics", "health": "down"}
     ours = {"scrapePool": "nodes", "scrapeUrl": "http://a01:8080/metrics", "health": "down",
             "labels": {"job": "nodes", "instance": "a01:8080"}}  # fmt: skip
     one = {"metric": {"job": "nodes", "instance": "a01:8080"}, "value": [1_000_000_000, "1"]}
-    url = with_targets([down, ours], one)
+    fake.targets, fake.answer, url = [down, ours], lambda _: Reply(vector(one)), fake.url
 
     reported = [text for text in Prometheus(url=url).probe() if "is down" in text]
 
@@ -217,13 +179,14 @@ def test_doctor_hears_nothing_of_targets_that_never_gave_metrics_of_gpus(with_ta
     ]
 
 
-def test_doctor_hears_of_targets_that_are_down_and_of_clocks(with_targets):
+def test_doctor_hears_of_targets_that_are_down_and_of_clocks(fake):
     target = {
         "scrapePool": "dcgm", "scrapeUrl": "http://gpu-a01:9400/metrics", "health": "down",
         "lastError": "connection refused",
     }  # fmt: skip
     late = {"metric": {}, "value": [1_000_000_000, "1000000000"]}
-    url = with_targets([target, target | {"health": "up"}, "odd"], late)
+    fake.targets = [target, target | {"health": "up"}, "odd"]
+    fake.answer, url = lambda _: Reply(vector(late)), fake.url
 
     down, clock = Prometheus(url=url).probe()
 
@@ -240,11 +203,8 @@ def test_doctor_says_that_nothing_is_there():
     assert str(refused.value) == ("http://127.0.0.1:1: no connection (Connection refused).")
 
 
-def test_doctor_misses_gpu_metrics(fake, reply_types, monkeypatch):
-    monkeypatch.setitem(fake.names, "data", ["up"])
-    fake.answer = lambda _: reply_types.Reply(
-        {"status": "success", "data": {"resultType": "vector", "result": []}}
-    )
+def test_doctor_misses_gpu_metrics(fake):
+    fake.names, fake.answer = ["up"], lambda _: Reply(vector())
 
     (finding,) = Prometheus(url=fake.url).probe()
 

@@ -1,11 +1,22 @@
-"""A real Prometheus that scrapes a fake exporter: what it has is what the store has."""
+"""A real Prometheus that scrapes exporters, and one that writes to us: what it has is stored."""
 
+import platform
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import pairwise
 
 import pytest
+from tests.app.receiving import receiving
 from tests.ingest.fake_live import reached
+from tests.ingest.received.writers import POWER, UTIL
 
+from goodput_app.settings import settings
+from goodput_ingest.live.config import Collector
+from goodput_ingest.prometheus_api.answer import NAME
+from goodput_ingest.received.remote_write import RemoteWrite
+from goodput_ingest.received.spool import Spool
+from goodput_ingest.sources.kubernetes import Kubernetes
 from goodput_ingest.sources.prometheus import Prometheus
 
 pytestmark = pytest.mark.machine
@@ -13,22 +24,20 @@ LABELS = (
     '{gpu="0",UUID="GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50",pci_bus_id="00000000:19:00.0",'
     'device="nvidia0",modelName="NVIDIA H100 80GB HBM3",Hostname="gpu-a01"}'
 )
-UTIL, POWER = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE"
 SELECTOR = f'{{__name__=~"{UTIL}|{POWER}"}}[1h]'
+
+
+def let_scrape(prometheus, exporter, times):
+    """Let the exporter be scraped so many times more, each time with another value."""
+    for _ in range(times):
+        before = exporter.scrapes
+        exporter.text = f"{UTIL}{LABELS} {before % 101}\n{POWER}{LABELS} {70 + before}.5\n"
+        prometheus.until(lambda before=before: exporter.scrapes > before, "it scrapes again")
 
 
 @pytest.fixture
 def scraped(prometheus, exporter):
-    """Let the exporter be scraped so many times more, each time with another value."""
-    exporter.text = f"{UTIL}{LABELS} 0\n{POWER}{LABELS} 70.5\n"
-
-    def more(times):
-        for _ in range(times):
-            before = exporter.scrapes
-            exporter.text = f"{UTIL}{LABELS} {before % 101}\n{POWER}{LABELS} {70 + before}.5\n"
-            prometheus.until(lambda before=before: exporter.scrapes > before, "it scrapes again")
-
-    return more
+    return partial(let_scrape, prometheus, exporter)
 
 
 def poll(store, server):
@@ -93,3 +102,129 @@ def test_while_the_exporter_is_down_nothing_is_made_up(store, prometheus, export
     assert all(time_s < since_s for _, time_s, _ in stored(store))
     (finding,) = server.probe()
     assert f"target http://{exporter.url}/metrics of job dcgm is down: " in finding
+
+
+POD = 'namespace="nlp",pod="train-0",uid="u"'
+ASKED = 'node="gpu-a01",resource="nvidia_com_gpu",unit="integer"'
+ENGINE = 'engine="0",model_name="m"'
+START = "when the pod was bound"
+PAGE = f"""\
+kube_node_status_capacity{{{ASKED}}} 4
+kube_pod_created{{{POD}}} {START}
+kube_pod_status_scheduled_time{{{POD}}} {START}
+kube_pod_owner{{{POD},owner_kind="Job",owner_name="train"}} 1
+kube_pod_container_resource_requests{{{POD},container="main",{ASKED}}} 2
+kube_pod_status_phase{{{POD},phase="Running"}} 1
+vllm:num_requests_running{{{ENGINE}}} 3
+vllm:time_to_first_token_seconds_bucket{{{ENGINE},le="+Inf"}} 5
+vllm:time_to_first_token_seconds_count{{{ENGINE}}} 5
+vllm:time_to_first_token_seconds_sum{{{ENGINE}}} 2
+"""
+PODS = "select distinct job_id, state, gpus from raw.job_runs"
+SERVED = """select distinct endpoint, value, observations from raw.serving_samples
+    inner join raw.serving_histograms using (endpoint)
+    where serving_samples.metric = 'requests_running' and isinf(le_s)"""
+
+
+def test_pods_and_engines_are_those_of_the_page_that_the_server_scrapes(
+    store, prometheus, exporter
+):
+    exporter.text = PAGE.replace(START, str(round(time.time()) - 1))
+    failed = exporter.scrapes
+    prometheus.until(lambda: exporter.scrapes >= failed + 15, "it scrapes for three seconds")
+    poll(store, Kubernetes(url=prometheus.url, cluster="lab", settle_s=0, lookback_s=60))
+    poll(store, Prometheus(
+        url=prometheus.url, cluster="lab", settle_s=0, overlap_s=10, backfill_s=10,
+        serving_interval_s=1, serving_histogram_interval_s=1,
+    ))  # fmt: skip
+
+    assert store.read(PODS).rows() == [("nlp/train", "RUNNING", 2)]
+    assert store.read(SERVED).rows() == [(exporter.url, 3.0, 5)]
+    assert store.read("from raw.rejects").is_empty()
+
+
+def cpu_counters(store):
+    return store.read(
+        "select cpu_busy_s, cpu_total_s from raw.node_samples "
+        "where cpu_total_s is not null order by ts"
+    ).rows()
+
+
+def test_a_real_server_gives_the_host_that_a_real_exporter_reports(
+    store, prometheus_of, node_exporter
+):
+    """Cores are added up by the server; the row has the host's own name, not its address."""
+    server = prometheus_of("node", node_exporter, interval="1s")
+    source = Prometheus(
+        url=server.url, cluster="lab", settle_s=0, host_interval_s=1, overlap_s=10, backfill_s=10
+    )
+    server.until(lambda: len(server.samples("node_load1[1m]")) >= 4, "four scrapes")
+    poll(store, source)
+
+    hosts = store.read(
+        "select distinct cluster, node, memory_total_bytes > memory_available_bytes "
+        "from raw.node_samples"
+    )
+    assert hosts.rows() == [("lab", platform.node(), True)]
+    counters = cpu_counters(store)
+    assert len(counters) >= 3
+    assert all(  # the kernel takes back a little of what it counted as waiting for disks
+        -0.1 <= later[0] - before[0] <= later[1] - before[1] + 0.1
+        for before, later in pairwise(counters)
+    )
+    assert store.read("select count(*) from raw.rejects").item() == 0
+
+
+WRITES = """remote_write:
+  - url: {url}/api/v1/write
+    authorization: {{credentials: s3cret}}
+    queue_config: {{max_samples_per_send: 1, min_shards: 4}}  # each scrape in several requests
+"""
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    """Give the source behind the route, whose senders have a token."""
+    (tmp_path / "goodput.toml").write_text('[receive]\ntoken_env = "SENDERS"\n')
+    monkeypatch.setenv("SENDERS", "s3cret")
+    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
+    settings.cache_clear()
+    yield RemoteWrite(Spool(tmp_path / "received"), cluster="lab")
+    settings.cache_clear()
+
+
+def arrived(source):
+    """Return name, time and value of all samples that wait."""
+    found = [source.spool.read(path) for path, _ in source.spool.waiting()]
+    return sorted(
+        (one.labels[NAME], at / 1000, value)
+        for request in found
+        for one in request.series
+        for at, value in one.points
+    )
+
+
+def test_the_store_has_exactly_what_the_server_wrote(store, source, prometheus_of, exporter):
+    """Written while scrapes go on, then while we refuse, then what was kept meanwhile."""
+    with receiving([Collector(source, source.name)]) as url:
+        prometheus = prometheus_of("dcgm", exporter.url, more=WRITES.format(url=url))
+
+        scraped = partial(let_scrape, prometheus, exporter)
+        scraped(5)
+        prometheus.until(lambda: arrived(source), "samples arrive")
+        source.spool.max_bytes = 0
+        scraped(10)
+        source.spool.max_bytes = 1 << 26
+        exporter.is_failing = True
+        prometheus.until(
+            lambda: arrived(source) == served(prometheus) != [], "all samples have arrived"
+        )
+        expected = served(prometheus)
+        prometheus.stop()  # while somebody takes what it writes at the end
+
+    later = datetime.now(UTC).replace(tzinfo=None) + timedelta(minutes=1)
+    for batch in source.poll({}, later):
+        store.load(batch)
+    assert stored(store) == expected
+    assert len(expected) >= 30
+    assert store.read("select * from raw.rejects").is_empty()

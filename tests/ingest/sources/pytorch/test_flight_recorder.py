@@ -94,14 +94,11 @@ def test_a_pickle_that_would_run_code_is_refused_and_runs_none(store, tmp_path):
 @pytest.mark.parametrize(
     "tail",
     [
-        b"cos\nsystem\n.",
-        b"\x8c\x02os\x8c\x06system\x93.",
-        b"Pid\n.",
-        b"\x82\x01.",
+        b"cos\nsystem\n.", b"\x8c\x02os\x8c\x06system\x93.", b"Pid\n.", b"\x82\x01.",
         b"r\xff\xff\xff\x7f.",
     ],
     ids=["global", "stack_global", "persistent id", "extension", "memo far away"],
-)
+)  # fmt: skip
 def test_every_way_of_a_pickle_out_of_built_in_values_is_closed(store, tmp_path, tail):
     path = tmp_path / "trace_rank_1"
     path.write_bytes(b"\x80\x04(X\x09\x00\x00\x00pg_configX\x09\x00\x00\x00pg_status" + tail)

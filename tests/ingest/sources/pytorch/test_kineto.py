@@ -2,9 +2,6 @@ import json
 
 import pytest
 
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.pytorch.kineto import Kineto
 from goodput_queries.errors import IngestError
 
 
@@ -28,14 +25,10 @@ def trace(*names):
     ],
     ids=["of a CPU alone", "of one GPU"],
 )
-def test_a_trace_without_collectives_says_what_it_lacks(store, tmp_path, kernels, lack):
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps(trace(*kernels)))
+def test_a_trace_without_collectives_says_what_it_lacks(read_text, tmp_path, kernels, lack):
+    (gap,) = read_text("auto", json.dumps(trace(*kernels)), "trace.json").gaps
 
-    summary = ingest(store, "auto", [path], ReadOptions())
-
-    (gap,) = summary.gaps
-    assert gap.startswith(f"{path}: kineto: no row was read: {lack}")
+    assert gap.startswith(f"{tmp_path / 'trace.json'}: kineto: no row was read: {lack}")
 
 
 @pytest.mark.parametrize(
@@ -47,9 +40,6 @@ def test_a_trace_without_collectives_says_what_it_lacks(store, tmp_path, kernels
     ],
     ids=["cut", "no events", "deep"],
 )
-def test_a_document_that_is_no_trace_is_refused(tmp_path, text):
-    path = tmp_path / "trace.json"
-    path.write_text(text)
-
+def test_a_document_that_is_no_trace_is_refused(read_text, text):
     with pytest.raises(IngestError, match="trace"):
-        list(Kineto(path, ReadOptions()).extract())
+        read_text("kineto", text, "trace.json")

@@ -1,8 +1,11 @@
-"""Logs of requests: what was written is what is read, as CSV and as JSON lines."""
+"""Logs of requests as CSV and JSON lines; series of engines one by one."""
 
 import polars as pl
 import pytest
 
+from goodput_ingest.formats.prometheus_text import exposition
+from goodput_ingest.formats.prometheus_text.series import KnownSeries
+from goodput_ingest.serving_metrics import ALL_LABELS, Identity, serving_rows
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
 from goodput_ingest.sources.serving.requests import ServingRequests
@@ -14,6 +17,7 @@ from goodput_ingest.synthetic_serving import (
     request_log_lines,
     serve,
 )
+from goodput_queries.catalog import models
 
 BEGIN_MS = 1_795_176_000_000
 
@@ -69,3 +73,32 @@ def test_a_request_without_an_id_is_the_same_when_it_is_read_again(tmp_path):
 
     assert read(path)["request_id"].to_list() == read(path)["request_id"].to_list()
     assert read(path)["request_id"].null_count() == 0
+
+
+def parsed(text, target="http://gpu-a01:8000/metrics", **given):
+    lines = f"# scraped_at 2026-11-24T12:00:00Z {target}\n{text}"
+    found = exposition.parse(lines.encode(), KnownSeries(ALL_LABELS))
+    return serving_rows(found.points, found.series, found.label_sets, given=Identity(**given))
+
+
+def test_the_reference_table_is_whole():
+    rows = pl.read_csv(models.reference_files()["serving_metrics"])
+
+    assert rows.filter(pl.col("source").is_null() | (pl.col("source") == "")).is_empty()
+    assert rows.select("product", "name", "canonical").is_unique().all()
+    assert rows.select("canonical", "kind").n_unique() == rows["canonical"].n_unique()
+
+
+def test_what_a_person_says_of_an_engine_holds_where_no_label_does():
+    text = 'vllm:num_requests_running{instance="10.0.0.7:8000"} 1\n'
+
+    found = parsed(text, node="gpu-a03", gpus=("0", "1"), role="decode")[0].rows
+
+    assert found.select("node", "gpu_labels", "role").rows() == [("gpu-a03", ["0", "1"], "decode")]
+
+
+def test_series_of_no_endpoint_are_rejected():
+    [found] = parsed("vllm:num_requests_running 1\n", target="")
+
+    assert found.rows.is_empty()
+    assert "which endpoint" in found.rejects[0].reason

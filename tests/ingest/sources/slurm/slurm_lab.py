@@ -165,11 +165,8 @@ class Lab:
     def is_all_idle(self):
         """Say whether both nodes wait for jobs."""
         return self.run("sinfo", "-N", "-h", "-o", "%N %t").split() == [
-            "gpu1",
-            "idle",
-            "gpu2",
-            "idle",
-        ]
+            "gpu1", "idle", "gpu2", "idle",
+        ]  # fmt: skip
 
     def submit(self, script, *arguments):
         """Submit a job and return its id."""

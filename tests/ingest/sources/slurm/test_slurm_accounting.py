@@ -1,34 +1,23 @@
-"""`sacct` rows: the value of each field, and which rows are rejected."""
+"""`sacct` rows: the value of each field, which rows are rejected, the nodes of lists."""
 
 from zoneinfo import ZoneInfo
 
+import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.ingest.golden_cases import GOLDEN
 
-from goodput_ingest.run.ingest import ingest
+from goodput_ingest.formats import delimited, hostlist
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.slurm import node_lists
 from goodput_ingest.sources.slurm.texts import Slurm
 from goodput_queries.errors import IngestError
 
 SEPARATOR = "\x1f"
-RECORD = {
-    "Cluster": "lab",
-    "JobID": "7",
-    "JobIDRaw": "7",
-    "DBIndex": "2798573628995141632",
-    "JobName": "train",
-    "User": "alice",
-    "State": "COMPLETED",
-    "Submit": "1795175139",
-    "Eligible": "1795175139",
-    "Start": "1795175140",
-    "End": "1795175200",
-    "NodeList": "node[001-002]",
-    "AllocTRES": "billing=2,cpu=2,gres/gpu:h100=16,gres/gpu=16,mem=1000M,node=2",
-    "ReqTRES": "billing=2,cpu=2,gres/gpu=16,mem=1000M,node=2",
-}
+FILE = GOLDEN / "slurm/every_field_of_sacct_and_what_rejects_it/input.txt"
+NAMES, VALUES = (line.split(SEPARATOR) for line in FILE.read_text().splitlines()[:2])
+RECORD = dict(zip(NAMES, VALUES, strict=True)) | {"JobID": "7", "JobIDRaw": "7"}
 
 
 def sacct(*records, separator=SEPARATOR, end=""):
@@ -45,7 +34,7 @@ def read(folder, text, **options):
     return {batch.table: batch for batch in Slurm(file, ReadOptions(**options)).extract()}
 
 
-def run(folder, record, **options):
+def run_of(folder, record, **options):
     """Return the one job run that a record becomes."""
     batch = read(folder, sacct(record), **options)["job_runs"]
     assert not batch.rejects
@@ -68,7 +57,7 @@ def test_the_header_says_the_delimiter(tmp_path, separator, end):
 def test_fields_come_in_any_order_and_optional_ones_may_be_missing(tmp_path):
     names = ["End", "State", "JobIDRaw", "Start", "Cluster", "Submit"]
 
-    found = run(tmp_path, {name: RECORD[name] for name in names})
+    found = run_of(tmp_path, {name: RECORD[name] for name in names})
 
     assert found["job_id"] == "7"
     assert found["gpus"] is None
@@ -83,17 +72,10 @@ def test_a_header_without_a_needed_field_is_refused(tmp_path, name):
         read(tmp_path, sacct(record))
 
 
-def test_a_cluster_that_nobody_names_is_asked_for(tmp_path):
+def test_a_cluster_that_is_not_in_the_text_is_that_of_the_options(tmp_path):
     record = {key: value for key, value in RECORD.items() if key != "Cluster"}
 
-    with pytest.raises(IngestError, match="--cluster"):
-        read(tmp_path, sacct(record))
-    assert run(tmp_path, record, cluster="lab")["cluster"] == "lab"
-
-
-def test_a_local_time_without_a_zone_refuses_the_file(tmp_path):
-    with pytest.raises(IngestError, match=r"carries no offset.*--timezone.*SLURM_TIME_FORMAT=%s"):
-        read(tmp_path, sacct(RECORD | {"Submit": "2026-11-20T11:45:39"}))
+    assert run_of(tmp_path, record, cluster="lab")["cluster"] == "lab"
 
 
 def test_lines_may_end_as_on_windows(tmp_path):
@@ -105,11 +87,9 @@ def test_lines_may_end_as_on_windows(tmp_path):
     assert batch.rows["comment"].to_list() == ["x"]
 
 
-def test_a_later_listing_ends_a_run_that_was_running(tmp_path, store):
-    for number, record in enumerate((RECORD | {"State": "RUNNING", "End": "Unknown"}, RECORD)):
-        file = tmp_path / f"{number}.txt"
-        file.write_text(sacct(record))
-        ingest(store, "slurm", [file], ReadOptions())
+def test_a_later_listing_ends_a_run_that_was_running(read_text, store):
+    for record in (RECORD | {"State": "RUNNING", "End": "Unknown"}, RECORD):
+        read_text("slurm", sacct(record))
 
     assert store.read("select state from raw.job_runs")["state"].to_list() == ["COMPLETED"]
 
@@ -125,26 +105,6 @@ def test_the_zone_is_part_of_what_was_read(tmp_path):
     assert len(digests) == 2
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    fields=st.dictionaries(
-        st.sampled_from([*RECORD, "Suspended", "Timelimit", "Comment", "Restarts"]),
-        st.text(max_size=30).map(lambda t: t.replace("\n", " ").replace("\r", " ")),
-    )
-)
-def test_any_text_in_any_field_is_kept_or_rejected(fields, tmp_path_factory):
-    text = sacct(RECORD | fields).replace("\ud800", "")
-    folder = tmp_path_factory.mktemp("fields")
-
-    try:
-        batches = read(folder, text, cluster="lab", zone=ZoneInfo("UTC"))
-    except IngestError as error:
-        assert "not a text of Slurm" in str(error)  # noqa: PT017 -- the only file-wide fault left
-        return
-
-    assert sum(b.rows.height + len(b.rejects) for b in batches.values()) == 1
-
-
 def test_short_texts_that_stand_for_many_nodes_fill_no_memory(tmp_path, monkeypatch):
     """The first text in order that goes beyond what a part may name is rejected, for all rows."""
     monkeypatch.setattr(node_lists, "HOSTS_PER_PART_MAX", 100)
@@ -156,3 +116,86 @@ def test_short_texts_that_stand_for_many_nodes_fill_no_memory(tmp_path, monkeypa
     assert found.rows["nodes"].list.len().to_list() == [40, 30, 30, 1]
     assert [reject.line for reject in found.rejects] == [3, 4]
     assert all("too many hosts" in reject.reason for reject in found.rejects)
+
+
+def accounting(*clusters):
+    """Return `sacct -P` of a job in each of these clusters."""
+    rows = [f"{name}|{n}|COMPLETED|10{n}|11{n}|12{n}\n" for n, name in enumerate(clusters, 1)]
+    return "Cluster|JobIDRaw|State|Submit|Start|End\n" + "".join(rows)
+
+
+def test_row_groups_of_accounting_are_written_two_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "LINES_PER_BLOCK", 2)
+    file = tmp_path / "file"
+    file.write_text(accounting(*["lab"] * 7))
+    before = list(Slurm(file, ReadOptions()).extract())
+    file.write_text(accounting(*["lab"] * 8))
+    after = list(Slurm(file, ReadOptions()).extract())
+
+    assert [batch.rows["job_id_raw"].to_list() for batch in before] == [list("1234"), list("567")]
+    assert [batch.rows["job_id_raw"].to_list() for batch in after] == [list("1234"), list("5678")]
+    assert after[0].digest == before[0].digest
+    assert after[1].digest != before[1].digest
+
+
+def test_accounting_before_what_is_refused_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "LINES_PER_BLOCK", 2)
+    file = tmp_path / "file"
+    file.write_text(accounting("lab", "lab", "lab", ""))
+    batches = Slurm(file, ReadOptions()).extract()
+
+    assert next(batches).rows["job_id_raw"].to_list() == ["1", "2"]
+    with pytest.raises(IngestError, match="do not name their cluster"):
+        next(batches)
+
+
+PREFIXES = st.sampled_from(["n", "gpu-a", "7", "rack1.node", "-", ""])
+NUMBERS = st.integers(0, 130)
+
+
+@st.composite
+def node_texts(draw):
+    """Return one node, a range or several; widths differ and some ranges run backwards."""
+    low, high, width = draw(NUMBERS), draw(NUMBERS), draw(st.integers(1, 4))
+    written = f"{low:0{width}d}-{high:0{draw(st.integers(1, 4))}d}"
+    more = draw(st.sampled_from(["", ",150", ",150-151"]))
+    end = draw(st.sampled_from(["", "-ib", ",other", "]"]))
+    return f"{draw(PREFIXES)}[{written}{more}]{end}"
+
+
+def expanded(text):
+    try:
+        return hostlist.expand(text)
+    except hostlist.HostlistError:
+        return None
+
+
+@given(st.lists(node_texts() | st.sampled_from(["node7", "", "None assigned", "a,b"]) | st.none()))
+@example(["n[08-11]", "n[8-11]", "n[1-1]", "n[2-1]"])
+@example(["n[0-999999999]"])
+def test_rows_have_the_nodes_that_their_lists_stand_for(lists):
+    rows = pl.DataFrame({"NodeList": lists}, schema={"NodeList": pl.String})
+
+    found, problem = node_lists.with_nodes(rows)
+
+    expected = [None if text is None else expanded(text) for text in lists]
+    assert found["nodes"].to_list() == expected
+    is_wrong = [
+        text is not None and nodes is None for text, nodes in zip(lists, expected, strict=True)
+    ]
+    assert found.select(problem.is_not_null()).to_series().to_list() == is_wrong
+
+
+START, END = "2026-11-20T11:42:54", "2026-11-20T11:45:09"
+LISTED = (
+    f"Cluster|Name|TRES|TimeStart|TimeEnd|UnusedWall\nlab|w|cpu=16|{START}|{END}|0.0\n",
+    f"ReservationName=w StartTime={START} EndTime={END} Nodes=node001 Flags=MAINT\n",
+)
+
+
+@pytest.mark.parametrize("texts", [LISTED, LISTED[::-1]], ids=["the last", "the first"])
+def test_the_listing_that_says_the_nodes_wins(read_text, store, texts):
+    for text in texts:
+        read_text("slurm", text, cluster="lab", zone=ZoneInfo("UTC"))
+
+    assert store.read("select nodes from raw.reservations").rows() == [(["node001"],)]

@@ -84,10 +84,8 @@ def test_the_first_poll_asks_far_back_and_later_ones_overlap(tmp_path):
 
     asked = [c for c in calls(folder, "sacct") if " -S " in c]
     assert [c.split(" -S ")[1].split()[0] for c in asked] == [
-        "2026-11-20T11:00:00",
-        "2026-11-20T10:59:00",
-        "2026-11-20T11:00:00",
-    ]
+        "2026-11-20T11:00:00", "2026-11-20T10:59:00", "2026-11-20T11:00:00",
+    ]  # fmt: skip
 
 
 def test_a_record_that_the_controller_does_not_know_is_rejected(tmp_path):

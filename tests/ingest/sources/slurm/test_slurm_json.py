@@ -46,11 +46,9 @@ def test_a_listing_of_errors_alone_is_refused(tmp_path):
 def test_a_time_without_jobs_is_no_error(tmp_path):
     """`sacct --json` of 22.05 prints this for an idle cluster."""
     said = {
-        "description": "Nothing found",
-        "error_number": 9003,
-        "error": "Nothing found with query",
+        "description": "Nothing found", "error_number": 9003, "error": "Nothing found with query",
         "source": "slurmdb_jobs_get",
-    }
+    }  # fmt: skip
     document = {"meta": {"plugin": {"type": "openapi/dbv0.0.38"}}, "errors": [said], "jobs": []}
 
     found = read(tmp_path, document)["job_runs"]

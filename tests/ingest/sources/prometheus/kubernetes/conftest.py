@@ -70,7 +70,7 @@ class Cluster:
         phase = phase or ("Running" if bound_s is not None else "Pending")
 
         def add(metric, value=1, **labels):
-            self.add(metric, value, **seen, **own, **labels)  # type: ignore[arg-type]
+            self.add(metric, value, **seen, **own, **labels)
 
         add("kube_pod_created", START_S + created_s)
         add("kube_pod_info", **where, created_by_kind=owner[0], created_by_name=owner[1])

@@ -4,6 +4,7 @@ import contextlib
 from datetime import datetime, timedelta
 
 import pytest
+from tests.ingest.sources.prometheus.fake_server import Reply, remembering
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -20,23 +21,11 @@ STATES = "select node, state, start_at, end_at from raw.node_states order by all
 
 
 @pytest.fixture
-def served(fake, reply_types):
+def served(fake):
     """Let the fake server have a cluster's series."""
 
     def serve(cluster):
-        def answer(request):
-            query, at_s = request.fields["query"], float(request.fields["time"])
-            selector, length = query.rsplit("[", 1)
-            start_s = at_s - int(length.removesuffix("ms]")) / 1000
-            results = [
-                one | {"values": inside}
-                for one in cluster.series
-                if one["metric"]["__name__"] in selector
-                and (inside := [v for v in one["values"] if start_s <= v[0] <= at_s])
-            ]
-            return reply_types.Reply(reply_types.matrix(*results))
-
-        fake.answer = answer
+        fake.answer = remembering(cluster.series)
         return fake.url
 
     return serve
@@ -84,13 +73,13 @@ def rows(store):
 
 
 def test_polls_over_outages_and_a_restart_give_the_rows_of_one_look(
-    store, busy, served, fake, reply_types, whole
+    store, busy, served, fake, whole
 ):
     """A pod that has gone counts for its gang; outages leave no hole, a restart no double."""
     polled = source(served(busy))
     poll(store, polled, 5)
     poll(store, polled, 20, 5)
-    good, fake.answer = fake.answer, lambda _: reply_types.Reply(b"", 503, "text/plain")
+    good, fake.answer = fake.answer, lambda _: Reply(b"", 503, "text/plain")
     with pytest.raises(IngestError, match="status 503"):
         poll(store, polled, 40, 20)
     fake.answer = good
@@ -119,10 +108,8 @@ def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(new_cluster, store
     assert rows(store) == whole(cluster)
 
 
-def test_doctor_says_which_series_are_missing(fake, monkeypatch):
-    monkeypatch.setitem(
-        fake.names, "data", ["kube_pod_container_resource_requests", "kube_pod_owner"]
-    )
+def test_doctor_says_which_series_are_missing(fake):
+    fake.names = ["kube_pod_container_resource_requests", "kube_pod_owner"]
 
     findings = Kubernetes(url=fake.url).probe()
 
@@ -132,8 +119,8 @@ def test_doctor_says_which_series_are_missing(fake, monkeypatch):
     assert not any("kube_pod_owner" in finding for finding in findings)
 
 
-def test_doctor_says_that_claims_of_gpus_are_not_read(fake, monkeypatch):
-    monkeypatch.setitem(fake.names, "data", [*NEEDED, "kube_pod_resourceclaim_info"])
+def test_doctor_says_that_claims_of_gpus_are_not_read(fake):
+    fake.names = [*NEEDED, "kube_pod_resourceclaim_info"]
 
     (finding,) = Kubernetes(url=fake.url).probe()
 

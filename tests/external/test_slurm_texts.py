@@ -1,4 +1,4 @@
-"""The JSON of two Slurm releases says what their text says."""
+"""Real output of Slurm 22.05 and 24.11: texts in every form, and JSON that says what they say."""
 
 import csv
 from zoneinfo import ZoneInfo
@@ -14,6 +14,54 @@ from goodput_ingest.sources.slurm.texts import Slurm
 pytestmark = reading(EXTERNAL)
 SLURM = EXTERNAL / "slurm"
 RELEASES = ("22.05.8", "24.11.5")
+READ_HERE = (
+    *("sacct_core_", "sacct_all_fields_", "sacctmgr_event_", "sacctmgr_reservation"),
+    *("scontrol_job_d_", "scontrol_node_", "scontrol_reservation_", "sinfo_"),
+)
+SAME_ROWS = (
+    "sacct_core_X_D_epoch.psv", "sacct_core_X_D_iso_offset.psv", "sacct_core_X_D_noconvert.psv",
+    "sacct_core_X_D_trailing_pipe.psv", "sacct_core_X_D_tz_new_york.psv",
+    "sacct_core_X_D_tz_new_york_offset.psv",
+)  # fmt: skip
+
+
+def zone_of(file, release):
+    """Return the zone the file was printed in: 22.05 ignores %z, so its offsets are not there."""
+    is_local = "tz_new_york" in file and not (release == "24.11.5" and "offset" in file)
+    return ZoneInfo("America/New_York" if is_local else "UTC")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("file", SAME_ROWS)
+def test_a_row_means_the_same_however_it_was_printed(release, file):
+    folder = SLURM / release / "final"
+    reported = [
+        next(Slurm(folder / name, ReadOptions(zone=zone_of(name, release))).extract())
+        for name in ("sacct_core_X_D_unit_separator.txt", file)
+    ]
+
+    without_job_19 = reported[0].rows.filter(reported[0].rows["job_id"] != "19")
+    ignored = ["alloc_tres", "req_tres"]
+    assert reported[1].rows.drop(ignored).equals(without_job_19.drop(ignored))
+    assert [reject.reason for reject in reported[1].rejects] == [
+        f"slurm: line {reported[1].rejects[0].line} has {31 + ('trailing' in file)} fields, "
+        f"expected {29 + ('trailing' in file)}: a name holds a |? "
+        "`--delimiter=$'\\x1f'` of sacct keeps fields apart."
+    ]
+
+
+@pytest.mark.slow
+def test_nothing_else_in_the_folder_is_claimed_and_nothing_crashes(store):
+    options = ReadOptions(cluster="lab", zone=ZoneInfo("UTC"))
+    for file in sorted(p for r in RELEASES for p in (SLURM / r).rglob("*") if p.is_file()):
+        if "sinfo_reasons" in file.name:  # states alone, and not when
+            continue
+        summary = ingest(store, "auto", [file], options)
+        is_ours = file.name.startswith(READ_HERE) or ".json" in file.name
+        is_ours &= file.name != "sacct_json_list.txt"
+        assert bool(summary.unrecognised) == (not is_ours), file
+
+
 HELD_GPU_S = {"22.05.8": 5_089, "24.11.5": 4_330}
 SAME = (
     *("cluster", "job_id", "job_id_raw", "submit_at", "eligible_at", "start_at", "end_at", "state"),
@@ -22,7 +70,7 @@ SAME = (
 )
 
 
-def read(file):
+def batches_of(file):
     options = ReadOptions(cluster="lab", zone=ZoneInfo("UTC"))
     return {batch.table: batch for batch in Slurm(SLURM / file, options).extract()}
 
@@ -30,8 +78,8 @@ def read(file):
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_record_is_as_in_the_text(release):
     """Names differ where -P made a back-tick of a quote; the hour of waiting jobs, in 22.05."""
-    text = read(f"{release}/final/sacct_core_X_D_unit_separator.txt")["job_runs"].rows
-    found = read(f"{release}/final/sacct_D.json.gz")["job_runs"].rows
+    text = batches_of(f"{release}/final/sacct_core_X_D_unit_separator.txt")["job_runs"].rows
+    found = batches_of(f"{release}/final/sacct_D.json.gz")["job_runs"].rows
 
     order = ["job_id_raw", "submit_at", "end_at"]
     differing = {
@@ -69,8 +117,8 @@ def test_records_that_the_text_reports_too_hold_once(is_text_first, store):
 @pytest.mark.parametrize("version", ["40", "41", "42"])
 def test_three_versions_of_the_parser_say_the_same(version):
     """Only v0.0.42 has the number of restarts."""
-    reported = read(f"24.11.5/final/sacct_few_D_v0.0.{version}.json.gz")
-    newest = read("24.11.5/final/sacct_few_D_v0.0.42.json.gz")
+    reported = batches_of(f"24.11.5/final/sacct_few_D_v0.0.{version}.json.gz")
+    newest = batches_of("24.11.5/final/sacct_few_D_v0.0.42.json.gz")
 
     for table in ("job_runs", "job_steps"):
         rows = [batch[table].rows.drop("restarts", strict=False) for batch in (reported, newest)]
@@ -79,8 +127,8 @@ def test_three_versions_of_the_parser_say_the_same(version):
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_running_jobs_name_the_gpus_that_scontrol_names(release):
-    text = read(f"{release}/running/scontrol_job_d_running.txt")["holds"].rows
-    found = read(f"{release}/running/squeue_running.json.gz")["holds"].rows
+    text = batches_of(f"{release}/running/scontrol_job_d_running.txt")["holds"].rows
+    found = batches_of(f"{release}/running/squeue_running.json.gz")["holds"].rows
 
     keys = ["job_id_raw", "submit_at", "node", "slurm_index", "gpu_type", "gpus"]
     named = text.filter(pl.col("slurm_index").is_not_null())
@@ -96,7 +144,10 @@ def test_running_jobs_name_the_gpus_that_scontrol_names(release):
     ],
 )
 def test_nodes_are_as_scontrol_prints_them(release, file):
-    text, found = read(f"{release}/midrun/scontrol_node_o.txt"), read(f"{release}/{file}")
+    text, found = (
+        batches_of(f"{release}/midrun/scontrol_node_o.txt"),
+        batches_of(f"{release}/{file}"),
+    )
 
     for table in ("nodes", "gpus", "gpu_instances"):
         ignored = ["observed_at", "source", "gpus_used", "used_indices"]  # the text has no GresUsed
@@ -109,7 +160,7 @@ def test_nodes_are_as_scontrol_prints_them(release, file):
 
 def test_records_without_an_exit_code_that_can_be_true_have_none():
     """22.05 says SUCCESS of jobs that failed with 3; its JSON has no better word for them."""
-    reported = read("22.05.8/final/sacct_D.json.gz")["job_runs"].rows
+    reported = batches_of("22.05.8/final/sacct_D.json.gz")["job_runs"].rows
     with (SLURM / "expected_gpu_seconds_22.05.8.csv").open() as lines:
         failed = [r["jobid"] for r in csv.DictReader(lines) if r["state"] == "FAILED"]
 
