@@ -283,6 +283,9 @@ def pick(
     for name in opening:
         of = laid_out[name]
         laid_out[name] = name_links.column(name, of["label"], key, frame, of["width"], of["help"])
+    chosen = st.query_params.get(key)
+    if opens is None:
+        _select(f"pick_{key}", [known.index(chosen)] if chosen in known else [])
     st.dataframe(
         shown.with_columns(name_links.plain(shown[name]) for name in opening),
         key=f"pick_{key}",
@@ -297,8 +300,14 @@ def pick(
     with st.container(horizontal=True, vertical_alignment="center"):
         downloads.parquet(shown, key)
         st.caption(f"{BY_KEYBOARD}; {name_links.HINT}" if opening else BY_KEYBOARD)
-    chosen = st.query_params.get(key)
     return frame.row(known.index(chosen), named=True) if chosen in known else None
+
+
+def _select(key: str, rows: list[int]) -> None:
+    """Select those rows of a table where others are: a link, a chart or Back chose them."""
+    state = st.session_state.get(key)
+    if (state["selection"]["rows"] if state else []) != rows:
+        st.session_state[key] = {"selection": {"rows": rows}}
 
 
 def height(rows: int, most: int) -> int | Literal["auto"]:

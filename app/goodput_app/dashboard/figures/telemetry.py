@@ -74,6 +74,7 @@ class Lanes:
     holders: also `name` and `hover`; categories: `label`, `colour` and, where there is more to
      say, `hover`; gaps, reasons: nothing more
     events: `lane`, `at`, `hover`; `severity` of those that are findings
+    chosen_at: when the event began that is chosen in the list of events
     """
 
     names: Sequence[str]
@@ -82,6 +83,7 @@ class Lanes:
     reasons: pl.DataFrame | None = None
     gaps: pl.DataFrame | None = None
     events: pl.DataFrame | None = None
+    chosen_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,9 @@ def on_one_axis(
     figure.update_layout(barmode="overlay", bargap=0.2, hovermode="closest")
     if lanes.events is not None:
         _mark(figure, lanes.events)
+    if lanes.chosen_at is not None:
+        look = {"width": 3, "color": theme.CHOSEN_COLOUR}
+        figure.add_vline(x=lanes.chosen_at, line=look, row="all", col=1)
     figure.update_layout(uniformtext={"minsize": 12, "mode": "hide"})
     return with_legend(finished(figure, height=total), total)
 

@@ -57,6 +57,8 @@ def draw(view: View) -> None:
         figure, rows, "run-axis", "What the run did when, and the telemetry of its GPUs"
     )
     st.caption(_said(timeline, telemetry, gpus, read))
+    if events.height:
+        parts.events_table(events, "event")
     if not details:
         return
     folded = st.expander(
@@ -137,6 +139,7 @@ def _lanes(timeline: pl.DataFrame, waits: pl.DataFrame, events: pl.DataFrame) ->
         ],
         categories=pl.concat([attempts.select(bars), queue.select(bars)], how="vertical_relaxed"),
         events=marks,
+        chosen_at=parts.chosen_at(events, "event"),
     )
 
 

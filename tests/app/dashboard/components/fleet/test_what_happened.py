@@ -4,9 +4,11 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
+from tests.app.page_elements import sent
 from tests.queries.conftest import Evidence
 
-from goodput_app.dashboard.components.fleet import what_happened
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components.fleet import node_axis, what_happened
 from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.data import health
 
@@ -25,7 +27,8 @@ OUTAGES = pl.DataFrame(
 )  # fmt: skip
 EVENTS = pl.DataFrame(
     [PLACE | {"gpu_uuid": "g", "event_at": after(17), "kind": "xid", "code": 79,
-              "source": "kernel-log", "meaning": "fell off the bus", "message": ""}]
+              "source": "kernel-log", "meaning": "fell off the bus", "message": "",
+              "ts_precision": "exact"}]
 )  # fmt: skip
 LINKS = pl.DataFrame(
     [PLACE | {"kind": "ethernet", "device": "eth0", "port": "", "start_at": after(30),
@@ -67,6 +70,35 @@ def test_findings_that_are_not_yet_known_are_left_out():
     )
 
     assert found["what"].to_list() == ["Node down"]
+
+
+def test_the_time_axis_marks_events_and_findings():
+    found = what_happened.merged(OUTAGES, EVENTS, LINKS, ALLOCATIONS, TESTS, FINDINGS)
+
+    marks = node_axis.marks(found)
+
+    assert marks.select("at", "severity").rows() == [
+        (after(30), None), (after(19), "page"), (after(17), None),
+    ]  # fmt: skip
+    assert "Page: A node is down<br>no reading" in marks["hover"].to_list()
+
+
+def test_a_time_in_the_list_marks_its_event_on_the_axis_and_selects_its_row(store, visit):
+    made = Evidence(store)
+    made.node("a", 1)
+    made.samples("a#0", made.every(0, 600, 30), lambda _second: True)
+    made.state("a", "drained", 300, None)
+    store.build()
+    page = visit(store, "nodes_and_one", node="a")
+    (button,) = (b for b in page.button if (b.key or "").startswith("happened_at_"))
+
+    app = button.click().run()
+
+    (listed,) = (f for f in app.dataframe if "what" in f.value)
+    assert app.query_params["happened"] == f"{Evidence.at(300)}.000000|Node drained"
+    assert app.session_state["pick_happened"]["selection"]["rows"] == [0]
+    assert listed.value["what"].to_list() == ["Node drained"]
+    assert theme.CHOSEN_COLOUR in sent(app)
 
 
 def test_beside_the_lanes_begins_of_runs_leave_room_for_what_went_wrong(monkeypatch):
