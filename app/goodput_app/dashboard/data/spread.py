@@ -50,7 +50,8 @@ def over_gpus(
         f"""with held as ({held}),
         of_gpus as (
             select
-                {of_held}gpu_uuid, gpu_instance, source, {moment} // {read.bin_ms} * {read.bin_ms} as bin_ms,
+                {of_held}gpu_uuid, gpu_instance, source,
+                {moment} // {read.bin_ms} * {read.bin_ms} as bin_ms,
                 {samples} as samples, {means}
             from {source}
             inner join held using (gpu_uuid)

@@ -1,7 +1,9 @@
 """Report: what a week came to, what moved it, and what to do; two pages in print."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import streamlit as st
 
@@ -9,6 +11,7 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.overview import moved
+from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, health, ledger_groups, marts, statements
 from goodput_app.dashboard.figures import bars
@@ -31,6 +34,13 @@ sunday = monday + timedelta(days=6)
 def _go(start: datetime) -> None:
     times = (at.astimezone(UTC).replace(tzinfo=None) for at in (start, start + WEEK))
     scope_bar.go(dict(zip(("from", "to"), map(time_zone.iso, times), strict=True)))
+
+
+def _linked(text: str, row: Mapping[str, Any]) -> str:
+    """Return the name of a run or node as a link to its page in this week."""
+    found = name_links.target("run_name", row) or name_links.target("node", row)
+    times = {"from": time_zone.iso(view.start), "to": time_zone.iso(view.end)}
+    return f"[{text}]({name_links.address(found[0], found[1] | times)})" if found else text
 
 
 is_whole = monday + WEEK <= time_zone.local(view.as_of)
@@ -64,7 +74,7 @@ if of_week is not None:
     with panel("Teams by waste", "marts.waste_by_team"):
         st.markdown(words.teams(of_week))
 with panel("Largest losses", "marts.loss_causes"):
-    st.markdown(words.losses(marts.losses(scope)))
+    st.markdown(words.losses(marts.losses(scope), _linked))
 with panel("Objectives and budgets", "marts.goodput_objectives"):
     lines = [*words.objectives(findings.objectives(scope))]
     how = statements.chosen(None)

@@ -1,8 +1,9 @@
 """The Cost page: closed days, the files of a day, what was delivered."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import polars as pl
 import pytest
 from tests.app.billing.conftest import past_statement
 from tests.app.cost_page import DAY, HOSTILE
@@ -83,3 +84,26 @@ def test_a_month_is_one_click_and_its_file_the_next(priced, cost):
     assert "2026-11-19 to 2026-11-20" in plain(app)
     names = [button.proto.label for button in app.get("download_button")]
     assert {"CSV", "Parquet"} <= set(names)
+
+
+def test_of_a_month_every_line_is_in_one_file(priced):
+    use_store(priced)
+    how = data_cost.chosen(None)
+    days = [day_of(DAY + timedelta(days=n), how.settings) for n in (0, 1)]
+    alone = [data_cost.statement_file(day, "csv", how).splitlines() for day in days]
+
+    (header, *lines) = data_cost.lines_file(days, "csv", how).splitlines()
+    table = pl.read_parquet(data_cost.lines_file(days, "parquet", how))
+
+    assert header == alone[0][0]
+    assert lines == alone[0][1:] + alone[1][1:]
+    assert table.height == len(lines)
+    assert table["day"].unique().sort().to_list() == [day.date for day in days]
+
+
+def test_the_files_of_all_days_shown_are_offered_with_their_days(priced, cost):
+    app = cost(priced)
+    app.selectbox(key="statement_day").select(f"{DAY} to {DAY + timedelta(days=1)}").run()
+
+    labels = [b.proto.label for b in app.get("download_button") if "download_" in b.proto.id]
+    assert labels == ["CSV", "Parquet", "FOCUS 1.2"]

@@ -58,6 +58,28 @@ def test_a_node_like_the_others_says_how_many_were_compared(fleet, visit):
     assert "No setting differs or is known to cost time; 1 node of 3 compared." in texts(app)
 
 
+@pytest.mark.parametrize(
+    ("ends_s", "value", "is_later"), [(3000, "10", True), (3700, "10", False), (7200, "60", False)]
+)
+def test_a_node_shows_its_last_snapshot_in_the_range_else_the_first_one_after_it(
+    store, visit, ends_s, value, is_later
+):
+    evidence = Evidence(store)
+    evidence.node("a", 1)
+    evidence.watched(7200)
+    for taken_s, of_it in ((3600, "10"), (5400, "60")):
+        row = {"setting": "vm.swappiness", "value": of_it, "belongs_to": "node"}
+        evidence.add("node_settings", row, node="a", ts=taken_s, run_id="")
+    store.build()
+    times = {name: f"{Evidence.at(s)}Z" for name, s in (("from", 0), ("to", ends_s))}
+
+    app = visit(store, "nodes_and_one", node="a", **times)
+
+    assert table(app, "unknown_because") == [("vm.swappiness", value, 1)]
+    said = f"before the end of this time range; this is of {Evidence.at(3600)} UTC."
+    assert (said in texts(app)) == is_later
+
+
 def test_without_a_snapshot_there_is_no_table(store, visit):
     evidence = Evidence(store)
     evidence.node("a", 1)
