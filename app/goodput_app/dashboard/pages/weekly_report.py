@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -11,7 +12,6 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.overview import moved
-from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, health, ledger_groups, marts, statements
 from goodput_app.dashboard.figures import bars
@@ -37,10 +37,12 @@ def _go(start: datetime) -> None:
 
 
 def _linked(text: str, row: Mapping[str, Any]) -> str:
-    """Return the name of a run or node as a link to its page in this week."""
-    found = name_links.target("run_name", row) or name_links.target("node", row)
-    times = {"from": time_zone.iso(view.start), "to": time_zone.iso(view.end)}
-    return f"[{text}]({name_links.address(found[0], found[1] | times)})" if found else text
+    """Return the name of a run as a link to its page in this week, else one to the loss."""
+    params = scope_bar.carried(cluster=row["cluster"], run=row["run_key"])
+    if not row["run_key"]:
+        params |= {"category": row["category"], "blame": row["blame"]}
+    params |= {"from": time_zone.iso(view.start), "to": time_zone.iso(view.end)}
+    return f"[{text}]({'run' if row['run_key'] else 'waste'}?{urlencode(params)})"
 
 
 is_whole = monday + WEEK <= time_zone.local(view.as_of)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 import polars as pl
 import streamlit as st
@@ -13,7 +12,6 @@ from goodput_app.dashboard.components import scope_bar
 NODE_PAGE = "pages/nodes_and_one.py"
 RUN_PAGE = "pages/one_run.py"
 GPU_PAGE = "pages/one_gpu.py"
-ADDRESSES = {NODE_PAGE: "nodes", RUN_PAGE: "run", GPU_PAGE: "gpu"}
 GOING = "going_to"  # of the session: the page that a click asked for, and its parameters
 OF_NODE, OF_RUN, OF_GPU = ("node",), ("run_key",), ("gpu_uuid",)
 # columns with names, and the columns that say what they are of, the first that has a value
@@ -53,11 +51,6 @@ def target(column: str, row: Mapping[str, Any]) -> Target | None:
                 return node(value, row.get("cluster"))
             return gpu(value) if of == "gpu_uuid" else run(value)
     return None
-
-
-def address(page: str, params: Mapping[str, str]) -> str:
-    """Return the address of `target`, from any page of the dashboard."""
-    return f"{ADDRESSES[page]}?{urlencode(params)}"
 
 
 def columns(frame: pl.DataFrame) -> list[str]:

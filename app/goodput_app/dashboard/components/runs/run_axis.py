@@ -160,7 +160,8 @@ def ranks(view: View) -> None:
             "run waited for each other (job events with `comm_s` or waits, NCCL profiler, traces)."
         )
     else:
-        scope_bar.choice("ranks", "Colour", {ACTIVE: "How active its GPU was"}, none="How late")
+        with st.columns([1, 3])[0]:
+            scope_bar.choice("ranks", "Colour", {ACTIVE: "How active its GPU was"}, none="How late")
     if late.is_empty() or st.query_params.get("ranks") == ACTIVE:
         _activity(view)
         return
