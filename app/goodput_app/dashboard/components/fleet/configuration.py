@@ -21,8 +21,9 @@ def draw(settings: pl.DataFrame) -> None:
     if settings.is_empty():
         return
     with panel("Configuration", "marts.node_settings", help=HELP):
-        if settings["taken_at"].min() >= scope_bar.required_view().end:
-            at = time_zone.moment(settings["taken_at"].min())
+        end = scope_bar.required_view().end
+        if settings.filter(pl.col("taken_at") < end).is_empty():
+            at = time_zone.moment(settings["taken_at"].item(0))
             st.caption(f"No snapshot was taken before the end of this time range; this is of {at}.")
         nodes, compared = settings["node"].n_unique(), settings.get_column("nodes").max()
         shown = settings.filter(pl.col("is_different") | pl.col("problem").is_not_null())

@@ -153,13 +153,15 @@ def _lost_since(row: Mapping[str, Any], outages: pl.DataFrame) -> datetime:
         & (pl.col("node") == (row["node"] or ""))
         & (pl.col("out_at") > row["since_at"])
     )
-    return row["since_at"] if of_it.is_empty() else of_it["out_at"].item(0)
+    since: datetime = row["since_at"]
+    return since if of_it.is_empty() else of_it["out_at"].item(0)
 
 
 def length(row: Mapping[str, Any], ends: Mapping[str, datetime]) -> float:
     """Return for how long a finding is known to be, in seconds. ends: of the data of clusters."""
     end = ends.get(row["cluster"], max(ends.values()))
-    return max(0.0, (end - row["since_at"]).total_seconds())
+    seconds: float = (end - row["since_at"]).total_seconds()
+    return max(0.0, seconds)
 
 
 def _detail(row: Mapping[str, Any], outages: pl.DataFrame, ends: Mapping[str, datetime]) -> str:
