@@ -73,8 +73,7 @@ class Lanes:
     names: the lanes from top to bottom
     holders: also `name` and `hover`; categories: `label`, `colour` and, where there is more to
      say, `hover`; gaps, reasons: nothing more
-    events: `lane`, `at`, `hover`; `severity` of those that are findings
-    chosen_at: when the event began that is chosen in the list of events
+    events: `lane`, `at`, `hover`; `severity` of findings; chosen_at: when the chosen one began
     """
 
     names: Sequence[str]
@@ -122,10 +121,7 @@ def panels(limits: dict[str, Any]) -> list[Panel]:
             1e-9,
         ),
         Panel(
-            "PCIe",
-            {"pcie_tx_bytes_per_s": "sent", "pcie_rx_bytes_per_s": "received"},
-            "GB/s",
-            1e-9,
+            "PCIe", {"pcie_tx_bytes_per_s": "sent", "pcie_rx_bytes_per_s": "received"}, "GB/s", 1e-9
         ),
     ]
 
@@ -204,8 +200,7 @@ def on_one_axis(
     if lanes.events is not None:
         _mark(figure, lanes.events)
     if lanes.chosen_at is not None:
-        look = {"width": 3, "color": theme.CHOSEN_COLOUR}
-        figure.add_vline(x=lanes.chosen_at, line=look, row="all", col=1)
+        figure.add_vline(x=lanes.chosen_at, line=theme.CHOSEN_LINE, row="all", col=1)
     figure.update_layout(uniformtext={"minsize": 12, "mode": "hide"})
     return with_legend(finished(figure, height=total), total)
 

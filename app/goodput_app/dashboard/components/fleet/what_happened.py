@@ -56,7 +56,7 @@ SCHEMA: dict[str, Any] = {
     "start_at": pl.Datetime("us"), "what": pl.String, "run_name": pl.String, "source": pl.String,
     "length_s": pl.Float64, "cost": pl.Float64, "reason": pl.String, "cluster": pl.String,
     "node": pl.String, "gpu_uuid": pl.String, "run_key": pl.String, "finding_key": pl.String,
-    "severity": pl.String, "is_mark": pl.Boolean,
+    "severity": pl.String, "is_mark": pl.Boolean,  # on the time axis; others are bars of its lanes
 }  # fmt: skip
 LENGTH = (pl.col("end_at") - pl.col("start_at")).dt.total_milliseconds() / 1000
 
@@ -74,20 +74,15 @@ def merged(
     Rows of marts.node_outages, gpu_events, gpu_allocations, node_tests and findings, of one node;
     links: `network.link_events`. Results of one test at one time are one row.
     A finding begins with its first evidence, an outage with the first state that reports it.
-    is_mark: of an event or a finding, which the time axis marks; others are bars of its lanes
     """
-    names = pl.Series("what", [
-        parts.event_name(row) + parts.PRECISION.get(row["ts_precision"], "")
-        for row in events.iter_rows(named=True)
-    ])  # fmt: skip
     found = [
         outages.select(
             "start_at", "cluster", "node", "reason", length_s=LENGTH,
             what=pl.format("Node {}", "state"), source="sources",
         ),
-        events.with_columns(names.cast(pl.String)).select(
-            "what", "cluster", "node", "gpu_uuid", "source", start_at="event_at", reason="meaning",
-            is_mark=True,
+        events.with_columns(_event_names(events)).select(
+            "what", "cluster", "node", "gpu_uuid", "source", start_at="event_at",
+            reason="meaning", is_mark=True,
         ),
         host_parts.named(links).select(
             "start_at", "cluster", "node", "run_key", "length_s", run_name="runs", source="kind",
@@ -126,6 +121,14 @@ def merged(
     empty = pl.DataFrame(schema=SCHEMA)
     every = pl.concat([empty, *rows], how="diagonal").sort("start_at", "what", descending=True)
     return every.with_columns(places.ids(every, ID))
+
+
+def _event_names(events: pl.DataFrame) -> pl.Series:
+    names = [
+        parts.event_name(row) + parts.PRECISION.get(row["ts_precision"], "")
+        for row in events.iter_rows(named=True)
+    ]
+    return pl.Series("what", names, dtype=pl.String)
 
 
 def brief(rows: pl.DataFrame) -> None:

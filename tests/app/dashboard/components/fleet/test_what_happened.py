@@ -98,7 +98,7 @@ def test_a_time_in_the_list_marks_its_event_on_the_axis_and_selects_its_row(stor
     assert app.query_params["happened"] == f"{Evidence.at(300)}.000000|Node drained"
     assert app.session_state["pick_happened"]["selection"]["rows"] == [0]
     assert listed.value["what"].to_list() == ["Node drained"]
-    assert theme.CHOSEN_COLOUR in sent(app)
+    assert theme.CHOSEN_LINE["color"] in sent(app)
 
 
 def test_beside_the_lanes_begins_of_runs_leave_room_for_what_went_wrong(monkeypatch):
