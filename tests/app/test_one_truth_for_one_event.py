@@ -170,18 +170,42 @@ def test_the_page_of_findings_shows_them_with_these_times(world, visit):
     assert len(shown) >= min(len(rows), 10)
 
 
+# where else pages show what findings of a rule are about: view, columns of its subject and start
+EVENTS = {
+    "node_down": ("node_outages", "node", "start_at"),
+    "node_drained": ("node_outages", "node", "start_at"),
+    "gpu_error": ("gpu_incidents", "gpu_uuid", "start_at"),
+    "link_down": ("link_events", "node", "start_at"),
+    "hang": ("hangs", "run_key", "since_at"),
+    "steps_slower": ("step_changes", "run_key", "since_at"),
+}
+
+
+def test_findings_begin_when_other_pages_say_that_it_began(world):
+    """A finding may be of several events that lie close together: it begins with the first."""
+    store, clusters = world
+    seen = set()
+    for scope in (window(store, cluster) for cluster in clusters):
+        for rule, (view, subject, start) in EVENTS.items():
+            found = findings_of(store, scope).filter(pl.col("rule") == rule)
+            starts = rows_of(store, scope, (subject, start), f"marts.{view}")
+            assert set(found.select(subject, "since_at").rows()) <= set(starts), rule
+            seen |= set(found["rule"])
+    assert {"node_drained", "node_down"} <= seen
+
+
 def test_outages_and_their_findings_have_the_same_times(world):
-    """A node that is drained while it runs a job is out of use when that has ended."""
+    """A node that is drained while it runs a job to its end is drained at once, lost later."""
     store, (cluster, _) = world
     scope = window(store, cluster)
-    outages = rows_of(store, scope, ("node", "out_at", "end_at", "start_at"), "marts.node_outages")
+    outages = rows_of(store, scope, ("node", "start_at", "end_at", "out_at"), "marts.node_outages")
     of_outages = pl.col("rule").is_in(["node_down", "node_drained"])
     findings = findings_of(store, scope).filter(of_outages).select("node", "since_at", "until_at")
 
-    assert sorted(findings.rows()) == [outage[:3] for outage in outages if outage[1]]
+    assert sorted(findings.rows()) == [outage[:3] for outage in outages if outage[3]]
     if cluster == "site":
         expected = [("a", *DRAINED), ("b", *DOWN)]
-        assert [(node, start, end) for node, _, end, start in outages] == [
+        assert [(node, start, end) for node, start, end, _ in outages] == [
             (node, Evidence.at(begin), Evidence.at(end)) for node, begin, end in expected
         ]
 

@@ -43,7 +43,7 @@ _BADGE = (  # the page's filter for HTML takes SVG away
 
 def badge(severity: str) -> None:
     """Draw a severity on a card or beside a title."""
-    st.html(badge_html(severity))
+    st.html(badge_html(severity), width="content")
 
 
 def badge_html(severity: str) -> str:

@@ -48,6 +48,7 @@ SERIES_COLOURS = (
 )
 PEERS_COLOUR = "rgba(138, 148, 163, 0.30)"
 LIMIT_COLOUR = "#c2302f"
+CHOSEN_LINE = {"width": 3, "color": "#2563eb"}  # through the event that is chosen in a list
 FLAGGED_COLOUR, OTHERS_COLOUR = "#c2302f", "#7fa8d1"  # of lines: what a finding names, the rest
 HOLDER_COLOURS = ("#47607f", "#5f7590")  # allocations that follow each other
 

@@ -4,9 +4,10 @@ One sentence a question: how good, what was wasted, what moved most, the worst i
 done. Rows are those of marts; text from the data passes through `literal`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import polars as pl
 
@@ -20,6 +21,7 @@ FAULTS = ("health", "failures", "hangs", "network", "numerics", "hosts", "thrott
 LOSSES_SHOWN = 5
 TEAMS_SHOWN = 10
 NO_TEAM = "(no team)"
+Linked = Callable[[str, Mapping[str, Any]], str]  # text that is shown, its row
 NO_IDLE = pl.DataFrame(schema={"team": pl.String, "idle_ms": pl.Int64})
 
 
@@ -82,9 +84,12 @@ class Writer:
         else:
             row = worst.row(0, named=True)
             said = self.literal(sentence(row["title"], row["subject"] or ""))
-            until = self.moment(row["until_at"]) if row["until_at"] else "the end of the data"
+            when = self.moment(row["since_at"])
+            if row["until_at"] != row["since_at"]:
+                until = self.moment(row["until_at"]) if row["until_at"] else "the end of the data"
+                when += f" to {until}"
             yield (
-                f"The worst incident: **{said}**, {self.moment(row['since_at'])} to {until}, "
+                f"The worst incident: **{said}**, {when}, "
                 f"{units.gpu_time(row['gpu_ms'])}, {self.literal(units.cost(row['cost']))}."
             )
         acted = repairs.drop_nulls("acted_at")
@@ -129,13 +134,16 @@ class Writer:
         headers = ("Team", "Wasted:", "Change:", "What moved most")
         return _table(headers if week.compared is not None else headers[:2], rows)
 
-    def losses(self, losses: pl.DataFrame) -> str:
-        """Return the largest losses with what to do. losses: `ranked.LOSSES`."""
+    def losses(self, losses: pl.DataFrame, linked: Linked = lambda text, _: text) -> str:
+        """Return the largest losses with what to do.
+
+        losses: `ranked.LOSSES`; linked: returns the name of a row as a link to its page
+        """
         losses = losses.head(LOSSES_SHOWN)
         rows = [
             (
                 row["label"],
-                self.literal(row.get("run_name") or row["run_id"] or row["node"] or row["cluster"]),
+                linked(self.literal(_place(row)), row),
                 self._team(row["team"]),
                 self.literal(units.cost(row["cost"], beside=losses["cost"])),
                 units.gpu_time(row["gpu_ms"]),
@@ -182,6 +190,10 @@ class Writer:
 
     def _signed(self, amount: float, week: Week) -> str:
         return self.literal(units.signed(amount, is_priced=week.is_priced))
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    return str(row.get("run_name") or row["run_id"] or row["node"] or row["cluster"])
 
 
 def wasted_change(compared: Compared | None) -> str:

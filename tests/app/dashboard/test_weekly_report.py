@@ -47,8 +47,8 @@ def test_the_week_in_a_paragraph(page):
         "**Goodput (% of capacity): 25.0 %**, \N{MINUS SIGN}75.0 points against the same hours of "
         "the week before, like for like (direction certain). **$960.00 of $1,344.00** was wasted "
         "(480.0 GPU-h, 71.4 % of the capacity). What moved most is **Unallocated**: +$624.00. The "
-        "worst incident: **3: attempts of the job failed**, 2027-01-25 00:00:00 UTC to 2027-01-28 "
-        "12:00:00 UTC, 168.0 GPU-h, $336.00. Acted on: 1 node repair, 1 back in service."
+        "worst incident: **3: attempts of the job failed**, 2027-01-28 12:00:00 UTC, "
+        "168.0 GPU-h, $336.00. Acted on: 1 node repair, 1 back in service."
     )
 
 
@@ -57,7 +57,9 @@ def test_tables_have_teams_with_their_change_and_losses_with_what_to_do(page):
 
     assert "| (no team) | $624.00 | +$624.00 | Unallocated |" in shown
     assert "| nlp | $336.00 | +$336.00 | Failures |" in shown
-    assert "| Failed without progress | 3 | nlp | $336.00 | 168.0 GPU-h | Save a check" in shown
+    assert "waste?cluster=c&category=drained&blame=" in shown
+    address = "run?cluster=c&run=c%2F3&from=2027-01-25T00%3A00%3A00.000Z"
+    assert f"| Failed without progress | [3]({address}&to=" in shown
     assert "Budget of nlp: $1,344.00 of $900.00 spent, month to date (149.3 %)" in shown
     assert "gp-steps" in sent(page), "the waterfall"
 

@@ -115,6 +115,12 @@ def fact(name: str, value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
+def ids(frame: pl.DataFrame, of: Sequence[str]) -> pl.Series:
+    """Return what identifies each row in a link: its values in some columns."""
+    texts = [pl.col(name).cast(pl.String) for name in of]
+    return frame.select(id=pl.concat_str(texts, separator="|", ignore_nulls=True)).to_series()
+
+
 def pick(
     frame: pl.DataFrame,
     names: Mapping[str, str],
@@ -131,12 +137,9 @@ def pick(
     of: the columns that identify a row.
     hidden: columns that the picked row alone shows, and the table's menu
     """
-    ids = frame.select(
-        pl.concat_str(
-            [pl.col(name).cast(pl.String) for name in of], separator="|", ignore_nulls=True
-        )
-    ).to_series()
-    picked = tables.pick(frame, names, key, ids, rows=rows, wide=wide, widths=widths, hidden=hidden)
+    picked = tables.pick(
+        frame, names, key, ids(frame, of), rows=rows, wide=wide, widths=widths, hidden=hidden
+    )
     if picked is None:
         st.caption("Select a row for links to its GPU, node and run.")
     else:

@@ -16,11 +16,31 @@ from goodput_queries.errors import NotPermittedError
 from goodput_queries.scope import Scope
 
 log = logging.getLogger(__name__)
+FIRST_STEPS = (  # title, command, what it does, what appears
+    (
+        "Look at the demo",
+        "goodput demo",
+        "A recorded session on real GPUs and a synthetic fleet, in a dashboard of its own.",
+        "Overview with five weeks of a fleet: its losses, and what to do first.",
+    ),
+    (
+        "Import your files",
+        "goodput ingest auto PATH --db FILE",
+        "Accounting, telemetry, job events, job logs; the format is detected.",
+        "your runs and where their GPU-hours went. Data says what each missing source would add.",
+    ),
+    (
+        "Connect your sources",
+        "goodput doctor --db FILE",
+        "Says what is reachable from here, and the lines of goodput.toml that connect it.",
+        "what is wrong now, within minutes; findings and their notifications.",
+    ),
+)
 WITHHELD = "Not shown: it contains rows of other teams."
 
 
 def first_run() -> None:
-    """Show three ways to the first data, and what is missing in what was loaded."""
+    """Show three steps to one's own data, and what is missing in what was loaded."""
     st.title("Where did the GPU-hours go?", anchor=False)
     if marts.has_rows() and marts.is_built():
         st.info(
@@ -35,21 +55,19 @@ def first_run() -> None:
             icon=":material/construction:",
         )
     else:
-        st.markdown("This database is empty. Three ways to fill it:")
-    cards = st.columns(3)
-    with cards[0].container(border=True, height="stretch"):
-        st.subheader("Try the demo", divider="gray")
-        st.markdown("A recorded session on real GPUs and a synthetic fleet; no set-up.")
-        st.code("goodput demo", language="bash")
-    with cards[1].container(border=True, height="stretch"):
-        st.subheader("Import files", divider="gray")
-        st.markdown("Recordings, accounting, job events, job logs; the format is detected.")
-        st.code("goodput ingest auto PATH --db FILE", language="bash")
-    with cards[2].container(border=True, height="stretch"):
-        st.subheader("Connect your sources", divider="gray")
-        st.markdown("Shows what is reachable, what is missing, and the setting that adds it.")
-        st.code("goodput doctor --db FILE", language="bash")
-    st.caption("This page refreshes when the first data arrives.")
+        st.markdown("This database is empty. Three steps fill it:")
+    for number, (column, (title, command, what, appears)) in enumerate(
+        zip(st.columns(3), FIRST_STEPS, strict=True), start=1
+    ):
+        with column.container(border=True, height="stretch"):
+            st.subheader(f"{number}. {title}", divider="gray")
+            st.markdown(what)
+            st.code(command, language="bash")
+            st.markdown(f"**What appears:** {appears}")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("This page refreshes when the first data arrives.", width="content")
+        st.page_link("pages/documentation.py", label="Help: words, sources, set-up",
+                     icon=":material/help:")  # fmt: skip
     _await_data(marts.state())
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import flag_parts, scope_bar, wall
-from goodput_app.dashboard.components.rows import downloads, name_links
+from goodput_app.dashboard.components.rows import cards, downloads, name_links
 from goodput_app.text import glossary, units
 from goodput_billing.statement.amounts.currency import PRICE_DECIMALS
 
@@ -190,7 +190,7 @@ def show(
         column_config=_laid_out(config, names, widths or {}),
         column_order=_order(shown, names, hidden),
         placeholder=MISSING,
-        **heights(shown, rows, _widths(shown, names, widths)),
+        **heights(shown, rows, _widths(shown, names, widths, hidden)),
     )
     downloads.parquet(shown, key)
 
@@ -217,13 +217,16 @@ def _order(
 
 
 def _widths(
-    shown: pl.DataFrame, names: Mapping[str, str], widths: Mapping[str, int] | None
+    shown: pl.DataFrame,
+    names: Mapping[str, str],
+    widths: Mapping[str, int] | None,
+    hidden: Collection[str],
 ) -> dict[str, int] | None:
-    """Return the widths by the columns that are shown; None: rows are not wrapped."""
+    """Return the widths by the columns that are seen at first; None: rows are not wrapped."""
     if widths is None:
         return None
     pairs = zip(shown.columns, names, strict=True)
-    return {column: widths[name] for column, name in pairs if name in widths}
+    return {column: widths[name] for column, name in pairs if name in widths and name not in hidden}
 
 
 def heights(shown: pl.DataFrame, most: int, widths: dict[str, int] | None) -> dict[str, Any]:
@@ -272,7 +275,7 @@ def pick(
         if row is not None and opens is not None:
             scope_bar.go(dict(opens[row]))
         else:
-            scope_bar.go({key: None if row is None else known[row]})
+            cards.choose(key, None if row is None else known[row], "table")
 
     shown, config = shaped(flagged, names, wide)
     laid_out: dict[str, Any] = _laid_out(config, names, widths or {})
@@ -280,6 +283,9 @@ def pick(
     for name in opening:
         of = laid_out[name]
         laid_out[name] = name_links.column(name, of["label"], key, frame, of["width"], of["help"])
+    chosen = st.query_params.get(key)
+    if opens is None:
+        _select(f"pick_{key}", [known.index(chosen)] if chosen in known else [])
     st.dataframe(
         shown.with_columns(name_links.plain(shown[name]) for name in opening),
         key=f"pick_{key}",
@@ -289,13 +295,19 @@ def pick(
         placeholder=MISSING,
         on_select=picked,
         selection_mode="single-row",
-        **heights(shown, rows, _widths(shown, names, widths)),
+        **heights(shown, rows, _widths(shown, names, widths, hidden)),
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         downloads.parquet(shown, key)
         st.caption(f"{BY_KEYBOARD}; {name_links.HINT}" if opening else BY_KEYBOARD)
-    chosen = st.query_params.get(key)
     return frame.row(known.index(chosen), named=True) if chosen in known else None
+
+
+def _select(key: str, rows: list[int]) -> None:
+    """Select those rows of a table where others are: a link, a chart or Back chose them."""
+    state = st.session_state.get(key)
+    if (state["selection"]["rows"] if state else []) != rows:
+        st.session_state[key] = {"selection": {"rows": rows}}
 
 
 def height(rows: int, most: int) -> int | Literal["auto"]:

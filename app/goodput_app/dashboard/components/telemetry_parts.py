@@ -1,6 +1,7 @@
 """Parts of the GPU and Node pages: lanes, lines and tables from the data of a scope."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -26,6 +27,7 @@ REASONS = {
 PRECISION = {"approximate": " (time approximate)", "at_or_before": " (at this time or before)"}
 THROTTLED = headers("telemetry.throttled")
 EVENTS = headers("telemetry.events")
+EVENT_ID = ("gpu_uuid", "event_at", "code")
 EVENT_WIDTHS_PX = {"gpu_index": 50, "event": 70, "meaning": 300, "what_to_do": 360}
 EVENTS_HIDDEN = ("ts_precision", "message", "source")
 ALLOCATIONS = headers("telemetry.allocations")
@@ -72,7 +74,7 @@ def reasons(series: pl.DataFrame, bin_ms: int) -> pl.DataFrame:
 
 
 def marks(events: pl.DataFrame, lane: pl.Expr) -> pl.DataFrame:
-    """Return events as markers: `lane`, `at`, `name` and `hover`."""
+    """Return events as markers: `lane`, `at` and `hover`."""
     hovers = [
         f"{theme.plotly_text(event_name(row))}{PRECISION.get(row['ts_precision'], '')}"
         f"<br>{theme.plotly_text(row['meaning'] or '', 120)}"
@@ -80,6 +82,12 @@ def marks(events: pl.DataFrame, lane: pl.Expr) -> pl.DataFrame:
     ]
     hover = pl.Series("hover", hovers, dtype=pl.String)
     return events.select(lane.alias("lane"), hover, at="event_at")
+
+
+def chosen_at(events: pl.DataFrame, param: str) -> datetime | None:
+    """Return when the event was that is picked in `events_table`, whose key is `param`."""
+    found = events.filter(places.ids(events, EVENT_ID) == st.query_params.get(param, ""))
+    return None if found.is_empty() else found["event_at"].item(0)
 
 
 def event_name(row: Mapping[str, Any]) -> str:
@@ -122,7 +130,7 @@ def events_table(events: pl.DataFrame, key: str) -> None:
         return
     names = pl.Series("event", [event_name(row) for row in events.iter_rows(named=True)])
     shown = events.with_columns(names, pl.col("severity").str.replace_all("_", " "))
-    places.pick(shown, EVENTS, key, ("gpu_uuid", "event_at", "code"), rows=6,
+    places.pick(shown, EVENTS, key, EVENT_ID, rows=6,
                 widths=EVENT_WIDTHS_PX, hidden=EVENTS_HIDDEN)  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Health: errors of nodes by day, the nodes that cost most, incidents, time between failures."""
 
+from dataclasses import replace
+
 import polars as pl
 
 from goodput_app.access import rows
@@ -140,13 +142,17 @@ def node_tests(scope: Scope) -> pl.DataFrame:
 def settings(scope: Scope) -> pl.DataFrame:
     """Return settings of the scope's run on its nodes, else of its node; those that differ first.
 
+    Of a node without a snapshot before the end of the time range those of the first one after it.
     To who sees some teams alone, those of a run of theirs.
     """
-    return read(
-        "select * from marts.node_settings where (run_key is null) = (chosen_run() is null) "
-        "order by problem is null, not is_different, setting, node",
-        scope,
-    )
+    sql = """select * from marts.node_settings where (run_key is null) = (chosen_run() is null)
+        order by problem is null, not is_different, setting, node"""
+    found = read(sql, scope)
+    if found.is_empty() and scope.node and rows.sees_all(scope):
+        of = "select min(at_ms) from staging.stg_node_settings where node = $1 and at_ms >= $2"
+        if (after_ms := read(of, Scope(), scope.node, scope.to_ms).item()) is not None:
+            return read(sql, replace(scope, to_ms=after_ms + 1))
+    return found
 
 
 def drivers(scope: Scope) -> pl.DataFrame:

@@ -83,6 +83,33 @@ def telemetry(scope: Scope, read: metrics.Resolution) -> pl.DataFrame:
     )
 
 
+def activity(scope: Scope, gpus: int) -> tuple[pl.DataFrame, str]:
+    """Return how active each GPU of the run was, and the metric: the most telling one measured.
+
+    Columns: `rank` (null where it is not known, or not to be seen), `node`, `gpu_uuid`, `at` and
+    the metric, in at most HEATMAP_BINS bins, in the order of ranks; gpus: how many the run has.
+    """
+    names = ("sm_active_ratio", "engine_active_ratio", "gpu_busy_ratio")
+    ranks = """left join (
+            select run_key, attempt, gpu_uuid, rank
+            from intermediate.int_rank_gpus inner join intermediate.int_attempts using (attempt_key)
+        ) using (run_key, attempt, gpu_uuid)"""
+    sees_all = rows.sees_all(scope)
+    found = spread.over_gpus(
+        _of_the_run(scope),
+        metrics.resolution_of(scope, gpus, HEATMAP_BINS),
+        names,
+        f"""select distinct {"rank" if sees_all else "null::bigint as rank"}, node, gpu_uuid,
+            to_ms(start_at) as held_from_ms, to_ms(end_at) as held_to_ms
+        from marts.gpu_allocations {ranks if sees_all else ""}
+        where run_key = $1""",
+        scope.run,
+        ("rank", "node", "gpu_uuid"),
+    )
+    name = next((one for one in names if found[one].count()), names[0])
+    return found.select("rank", "node", "gpu_uuid", "at", name).drop_nulls(name), name
+
+
 def waits(scope: Scope) -> pl.DataFrame:
     """Return the time in which job runs of the run waited for GPUs: marts.run_queue."""
     return marts.read(

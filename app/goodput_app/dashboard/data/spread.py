@@ -12,15 +12,22 @@ SPREAD = (0.05, 0.95)
 
 
 def over_gpus(
-    scope: Scope, read: metrics.Resolution, names: Sequence[str], held: str, parameter: str | None
+    scope: Scope,
+    read: metrics.Resolution,
+    names: Sequence[str],
+    held: str,
+    parameter: str | None,
+    by: Sequence[str] = (),
 ) -> pl.DataFrame:
     """Return metrics of GPUs while somebody held them, a row a bin with a sample.
 
     Columns: at, gpus (with samples), and of each metric the mean of the GPUs' means, `<metric>`,
     and their 5th and 95th percentile, `<metric>_low` and `_high`.
     names: the metrics. held: a select of gpu_uuid, held_from_ms, held_to_ms, in which $1 is the
-    parameter.
+    parameter; by: columns of it, for a row a bin and value of these, in their order.
     """
+    keys = "".join(f"{name}, " for name in by)
+    of_held = "".join(f"held.{name}, " for name in by if name != "gpu_uuid")
     from_ms, to_ms = metrics.bounds(scope)
     # of some teams only what their runs' GPUs read; who sees all is spared that join
     sees_all = rows.sees_all(scope)
@@ -43,7 +50,8 @@ def over_gpus(
         f"""with held as ({held}),
         of_gpus as (
             select
-                gpu_uuid, gpu_instance, source, {moment} // {read.bin_ms} * {read.bin_ms} as bin_ms,
+                {of_held}gpu_uuid, gpu_instance, source,
+                {moment} // {read.bin_ms} * {read.bin_ms} as bin_ms,
                 {samples} as samples, {means}
             from {source}
             inner join held using (gpu_uuid)
@@ -53,12 +61,12 @@ def over_gpus(
         chosen as (
             from of_gpus
             qualify row_number() over (
-                partition by gpu_uuid, gpu_instance, bin_ms order by samples desc, source) = 1
+                partition by {keys}gpu_uuid, gpu_instance, bin_ms order by samples desc, source) = 1
         )
-        select from_ms(bin_ms) as at, count(distinct gpu_uuid) as gpus, {spreads}
+        select {keys}from_ms(bin_ms) as at, count(distinct gpu_uuid) as gpus, {spreads}
         from chosen
-        group by bin_ms
-        order by bin_ms""",
+        group by {keys}bin_ms
+        order by {keys}bin_ms""",
         scope,
         *(parameter, from_ms, to_ms),
     )

@@ -7,6 +7,7 @@ The bill is computed of the whole site, since idle cost is shared by all: a read
 given the rows of their accounts (an account is a team), as billed, and nothing else.
 """
 
+import io
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -156,6 +157,23 @@ def statement_file(
             made = one_account.of_account(store, made, account)
         (path,) = files.write(made, Path(folder), [form])
         return path.read_bytes()
+
+
+def lines_file(
+    wanted: Sequence[Day], form: str, how: Chosen, account: str | None = None, seen: Teams = None
+) -> bytes:
+    """Return every line of the statements of these days as one file; otherwise `statement_file`.
+
+    form: csv, parquet or focus
+    """
+    made = [statement_file(day, form, how, account, seen) for day in wanted]
+    if len(made) > 1 and form == "parquet":
+        stream = io.BytesIO()
+        lines = pl.concat([pl.read_parquet(file) for file in made], how="vertical_relaxed")
+        lines.write_parquet(stream)
+        return stream.getvalue()
+    first, *others = made
+    return b"".join([first, *(file.partition(b"\n")[2] for file in others)])  # one header
 
 
 def past_statements() -> list[PastStatement]:

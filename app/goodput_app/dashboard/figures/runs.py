@@ -132,29 +132,56 @@ def lateness(frame: pl.DataFrame, window: tuple[datetime, datetime]) -> go.Figur
 
     Of two attempts in one bucket the cell has the greater lateness.
     """
-    rows = frame.group_by("rank", "bucket_at").agg(late_percent=100 * pl.col("late_ratio").max())
-    times = rows["bucket_at"].unique().sort()
-    ranks = rows["rank"].unique().sort()
-    cells = np.full((ranks.len(), times.len()), np.nan)
-    places = (ranks.search_sorted(rows["rank"]), times.search_sorted(rows["bucket_at"]))
-    cells[places[0].to_numpy(), places[1].to_numpy()] = rows["late_percent"].to_numpy()
+    rows = frame.group_by("rank", "bucket_at").agg(percent=100 * pl.col("late_ratio").max())
+    named = rows.sort("rank").select(
+        "percent", at="bucket_at", name=pl.format("rank {}", pl.col("rank"))
+    )
+    said = "%{z:.1f} % later than the median"
+    return _by_rank(named, window, "late (%)", said, zmax=None)
+
+
+def activity(
+    frame: pl.DataFrame, metric: str, title: str, window: tuple[datetime, datetime]
+) -> go.Figure:
+    """Return a heatmap of how active the GPU of each rank was; frame: `run_axis.activity`."""
+    of_gpu = pl.format("{} {}", "node", pl.col("gpu_uuid").str.head(12))
+    named = frame.select(
+        "at", percent=100 * pl.col(metric), name=pl.coalesce(pl.format("rank {}", "rank"), of_gpu)
+    )
+    return _by_rank(named, window, f"{title} (%)", f"{title} %{{z:.1f}} %", zmax=100)
+
+
+def _by_rank(
+    rows: pl.DataFrame,
+    window: tuple[datetime, datetime],
+    title: str,
+    said: str,
+    zmax: float | None,
+) -> go.Figure:
+    """Return a heatmap; rows: `name`, `at` and `percent`, in the order of its rows from above."""
+    times = rows["at"].unique().sort()
+    names = rows["name"].unique(maintain_order=True).to_list()
+    places = {name: place for place, name in enumerate(names)}
+    cells = np.full((len(names), times.len()), np.nan)
+    of_rows = [places[name] for name in rows["name"].to_list()]
+    cells[of_rows, times.search_sorted(rows["at"]).to_numpy()] = rows["percent"].to_numpy()
     figure = go.Figure(
         go.Heatmap(
             x=times.dt.epoch("ms").to_numpy(),
-            y=[f"rank {rank}" for rank in ranks.to_list()],
+            y=[theme.plotly_text(name) for name in names],
             z=cells.astype(np.float32),
             colorscale=theme.HEATMAP_SCALE,
             zmin=0,
+            zmax=zmax,
             hoverongaps=False,
-            colorbar={"title": {"text": "late (%)", "side": "right"}, "thickness": 12},
-            hovertemplate="%{y}: %{z:.1f} % later than the median<br>%{x|%Y-%m-%d %H:%M:%S} UTC"
-            "<extra></extra>",
+            colorbar={"title": {"text": title, "side": "right"}, "thickness": 12},
+            hovertemplate=f"%{{y}}: {said}<br>%{{x|%Y-%m-%d %H:%M:%S}} UTC<extra></extra>",
         )
     )
     figure.update_xaxes(range=list(window), type="date", title_text="UTC")
-    every = -(-ranks.len() // RANK_TICKS_MAX)
+    every = -(-len(names) // RANK_TICKS_MAX)
     figure.update_yaxes(autorange="reversed", automargin=True, dtick=every, type="category")
-    return finished(figure, height=90 + min(RANKS_PX_MAX, RANK_PX * max(4, ranks.len())))
+    return finished(figure, height=90 + min(RANKS_PX_MAX, RANK_PX * max(4, len(names))))
 
 
 def collectives(frame: pl.DataFrame) -> go.Figure:

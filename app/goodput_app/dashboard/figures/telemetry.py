@@ -73,7 +73,7 @@ class Lanes:
     names: the lanes from top to bottom
     holders: also `name` and `hover`; categories: `label`, `colour` and, where there is more to
      say, `hover`; gaps, reasons: nothing more
-    events: `lane`, `at`, `hover`; `severity` of those that are findings
+    events: `lane`, `at`, `hover`; `severity` of findings; chosen_at: when the chosen one began
     """
 
     names: Sequence[str]
@@ -82,6 +82,7 @@ class Lanes:
     reasons: pl.DataFrame | None = None
     gaps: pl.DataFrame | None = None
     events: pl.DataFrame | None = None
+    chosen_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -120,10 +121,7 @@ def panels(limits: dict[str, Any]) -> list[Panel]:
             1e-9,
         ),
         Panel(
-            "PCIe",
-            {"pcie_tx_bytes_per_s": "sent", "pcie_rx_bytes_per_s": "received"},
-            "GB/s",
-            1e-9,
+            "PCIe", {"pcie_tx_bytes_per_s": "sent", "pcie_rx_bytes_per_s": "received"}, "GB/s", 1e-9
         ),
     ]
 
@@ -201,6 +199,8 @@ def on_one_axis(
     figure.update_layout(barmode="overlay", bargap=0.2, hovermode="closest")
     if lanes.events is not None:
         _mark(figure, lanes.events)
+    if lanes.chosen_at is not None:
+        figure.add_vline(x=lanes.chosen_at, line=theme.CHOSEN_LINE, row="all", col=1)
     figure.update_layout(uniformtext={"minsize": 12, "mode": "hide"})
     return with_legend(finished(figure, height=total), total)
 

@@ -6,7 +6,7 @@ from goodput_app.dashboard import flags, theme
 from goodput_app.dashboard.components import scope_bar, wall
 from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts, fleet_wall
 from goodput_app.dashboard.components.states import panel, require_all_teams
-from goodput_app.dashboard.data import findings, fleet, health, marts
+from goodput_app.dashboard.data import findings, fleet, marts
 from goodput_app.text import headline
 
 view = scope_bar.required_view()
@@ -40,8 +40,7 @@ with panel("GPUs by rack", "marts.gpu_states", help="At the end of the time rang
     coloured = fleet_parts.grouped(shown, ledger) if show is None else shown
     fleet_parts.grid(coloured, show, fleet_now.marks(found))
 with panel("What is wrong", "marts.findings", help="Open now, the worst first."):
-    ends = dict(marts.clusters().select("cluster", "as_of_at").iter_rows())
-    fleet_now.wrong(found, health.outages_seen(of_place), ends)
+    fleet_now.wrong(found)
 with panel(
     "Over time",
     "marts.node_category_bins",

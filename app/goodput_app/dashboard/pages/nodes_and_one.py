@@ -83,7 +83,7 @@ with (
         help="Known states come before missing readings. Drag to zoom.",
     ),
 ):
-    node_axis.draw(view, one)
+    node_axis.draw(view, one, happened)
 with (
     beside,
     st.container(border=True),

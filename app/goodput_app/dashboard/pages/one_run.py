@@ -101,7 +101,7 @@ with panel(
         speed_parts.epochs(speed.run_epochs(scope))
     speed_parts.feed(speed.run_input(scope))
     failure_parts.losses(scope)
-with panel("Lateness of ranks", "marts.rank_lateness", help="Own work above the median."):
+with panel("Ranks over time", "marts.rank_lateness", help="Own work above the median."):
     run_axis.ranks(view)
 with panel("Collectives", "marts.collective_timeline", help="When each rank was in which one."):
     run_axis.collectives(view)

@@ -14,6 +14,7 @@ scope = view.scope
 st.title("Findings", anchor=False)
 st.caption("What needs a person, and how much GPU time is recoverable?")
 found = None
+of_link = st.container()  # what a link leads to stands on top
 with panel(
     "What to do first",
     "marts.fixes",
@@ -21,6 +22,9 @@ with panel(
 ):
     found = findings.known(scope)
     parts.follow(scope, found)
+    if found is not None:
+        with of_link:
+            parts.linked(found.findings)
     if found is not None and found.fixes.is_empty():
         st.caption("Nothing to do in this time range.")
     elif found is not None:

@@ -1,7 +1,10 @@
 """Report: what a week came to, what moved it, and what to do; two pages in print."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -31,6 +34,15 @@ sunday = monday + timedelta(days=6)
 def _go(start: datetime) -> None:
     times = (at.astimezone(UTC).replace(tzinfo=None) for at in (start, start + WEEK))
     scope_bar.go(dict(zip(("from", "to"), map(time_zone.iso, times), strict=True)))
+
+
+def _linked(text: str, row: Mapping[str, Any]) -> str:
+    """Return the name of a run as a link to its page in this week, else one to the loss."""
+    params = scope_bar.carried(cluster=row["cluster"], run=row["run_key"])
+    if not row["run_key"]:
+        params |= {"category": row["category"], "blame": row["blame"]}
+    params |= {"from": time_zone.iso(view.start), "to": time_zone.iso(view.end)}
+    return f"[{text}]({'run' if row['run_key'] else 'waste'}?{urlencode(params)})"
 
 
 is_whole = monday + WEEK <= time_zone.local(view.as_of)
@@ -64,7 +76,7 @@ if of_week is not None:
     with panel("Teams by waste", "marts.waste_by_team"):
         st.markdown(words.teams(of_week))
 with panel("Largest losses", "marts.loss_causes"):
-    st.markdown(words.losses(marts.losses(scope)))
+    st.markdown(words.losses(marts.losses(scope), _linked))
 with panel("Objectives and budgets", "marts.goodput_objectives"):
     lines = [*words.objectives(findings.objectives(scope))]
     how = statements.chosen(None)

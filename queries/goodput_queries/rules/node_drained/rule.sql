@@ -12,7 +12,7 @@ with waited_for as (
 select
     outages.cluster,
     outages.node,
-    outages.out_at as start_at,
+    outages.start_at,
     outages.end_at,
     case
         when waited_for.node is not null then 'awaited'
@@ -23,7 +23,12 @@ select
     'Confirmed' as confidence,
     null as evidence,
     outage_text(outages.state, outages.sources, outages.reason)
-    || case when waited_for.node is not null then ', while jobs wait that could use it' else '' end as cause
+    || case when waited_for.node is not null then ', while jobs wait that could use it' else '' end
+    || case
+        when outages.out_at >= outages.start_at + interval 1 minute
+            then ', its jobs had all its GPUs for ' || counted(date_diff('minute', outages.start_at, outages.out_at), 'minute')
+        else ''
+    end as cause
 from marts.node_outages as outages
 inner join marts.clusters as clusters using (cluster)
 left join waited_for using (cluster, node)

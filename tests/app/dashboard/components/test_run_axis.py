@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
-from tests.app.opened_page import HOSTILE, table, texts
+from tests.app.opened_page import HOSTILE, sent, table, texts
 from tests.queries.conftest import steps
 from tests.recorded_session import CAPTURED, built, extent_ms
 
@@ -88,6 +88,38 @@ def test_the_slow_rank_of_the_recorded_session_is_the_latest_one(capture, scope)
     named = capture.read("from marts.stragglers where run_key = $1", [RUN])
     worst = late.group_by("rank").agg(pl.col("late_s").sum()).sort("late_s")["rank"][-1]
     assert worst == named.sort("imposed_wait_gpu_s")["rank"][-1]
+
+
+def test_the_gpu_of_each_rank_is_as_active_as_its_readings_say(capture, scope, visit):
+    found, metric = run_axis.activity(scope, 4)
+
+    mean = capture.read(
+        """select avg(samples.sm_active_ratio) from staging.stg_gpu_samples as samples
+        inner join intermediate.int_rank_gpus as ranks using (gpu_uuid)
+        inner join marts.gpu_allocations as held using (gpu_uuid)
+        where ranks.rank = 2 and held.run_key = $1 and ts >= start_at and ts < end_at""",
+        [RUN],
+    ).item()
+    assert metric == "sm_active_ratio"
+    assert found["rank"].unique().to_list() == [0, 1, 2, 3]
+    assert found.filter(pl.col("rank") == 2)[metric].mean() == pytest.approx(mean, rel=0.05)
+    assert "rank-activity" in sent(visit(capture, "one_run", run=RUN, ranks="active"))
+
+
+def test_gpus_without_a_rank_are_called_by_their_node():
+    cells = {
+        "rank": None,
+        "node": "<b>a",
+        "gpu_uuid": "GPU-0123456789",
+        "at": START,
+        "gpu_busy_ratio": 0.5,
+    }
+    frame = pl.DataFrame([cells], schema_overrides={"rank": pl.Int64})
+
+    drawn = runs.activity(frame, "gpu_busy_ratio", "GPU utilisation", (START, START)).data[0]
+
+    assert drawn.y == ("&lt;b&gt;a GPU-01234567",)
+    assert drawn.z.tolist() == [[50.0]]
 
 
 def rows(*cells):

@@ -1,6 +1,6 @@
 """The Cost page in-process: who pays what, its files, adjustments, prices, and what if."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from urllib.parse import parse_qsl
 
@@ -349,3 +349,26 @@ def test_every_question_is_there_with_what_is_known(priced, cost, ask):
 
     assert any("Input needed" in info.value for info in app.info)
     assert app.metric
+
+
+def test_of_a_month_every_line_is_in_one_file(priced):
+    use_store(priced)
+    how = data_cost.chosen(None)
+    days = [day_of(DAY + timedelta(days=n), how.settings) for n in (0, 1)]
+    alone = [data_cost.statement_file(day, "csv", how).splitlines() for day in days]
+
+    (header, *lines) = data_cost.lines_file(days, "csv", how).splitlines()
+    table = pl.read_parquet(data_cost.lines_file(days, "parquet", how))
+
+    assert header == alone[0][0]
+    assert lines == alone[0][1:] + alone[1][1:]
+    assert table.height == len(lines)
+    assert table["day"].unique().sort().to_list() == [day.date for day in days]
+
+
+def test_the_files_of_all_days_shown_are_offered_with_their_days(priced, cost):
+    app = cost(priced)
+    app.selectbox(key="statement_day").select(f"{DAY} to {DAY + timedelta(days=1)}").run()
+
+    labels = [b.proto.label for b in app.get("download_button") if "download_" in b.proto.id]
+    assert labels == ["CSV", "Parquet", "FOCUS 1.2"]

@@ -78,7 +78,7 @@ def test_filters_of_the_link_leave_what_they_name(capture, visit):
 
     assert table(app, "title")["title"].to_list() == ["Steps wait for input"]
     # for narrow screens it stands as a card, too, with the same way to open it
-    assert "What to do: Prefetch or cache the input; add loader workers" in plain(app)
+    assert "What to do: Prefetch or cache the input" in plain(app)
     assert app.button(key="card_finding_0").click().run().query_params["finding"]
     assert "#### Steps wait for input" in plain(app)
 

@@ -100,10 +100,11 @@ def test_a_drained_node_has_its_own_start_and_that_of_its_loss():
     }  # fmt: skip
     outages = pl.DataFrame([row], schema=health.NO_OUTAGES.schema)
 
-    found = said({"title": "A node is drained"}, outages=outages)
+    found = said({"title": "A node is drained", "since_at": start}, outages=outages)
 
     assert found.said == "n1 is drained"
     assert "Since 2026-11-20 08:00:00 UTC (4h), out of use since 10:00:00" in found.detail
+    assert "$4.00 an hour" in found.detail, "8.00 of the two hours without a job"
     (mark,) = status.marks(outages, VIEW)
     assert mark[:2] == (start, "\u25b3 n1 drained")
 

@@ -25,6 +25,7 @@ from goodput_queries.errors import GoodputError, NotPermittedError
 BUDGETS = headers("cost.budgets")
 UNIT_COSTS = headers("cost.unit_costs")
 PAST = headers("cost.past")
+OF_DAYS = ("csv", "parquet", "focus")  # a page or a PDF is of one day
 FILE_KINDS = {
     "html": ("Web page", "html", "text/html"),
     "pdf": ("PDF", "pdf", "application/pdf"),
@@ -128,25 +129,30 @@ def unit_costs(shown: Shown) -> None:
 
 
 def downloads(shown: Shown) -> None:
-    """Offer the files of one day's statement."""
-    days = {str(day.day.date): day.day for day in reversed(shown.days) if day.accounts.height}
+    """Offer the files of one day's statement, and of all days every line as one file."""
+    days = {str(one.day.date): [one.day] for one in reversed(shown.days) if one.accounts.height}
+    if len(days) > 1:
+        days |= {f"{min(days)} to {max(days)}": [of_it for (of_it,) in reversed(days.values())]}
     if not days:
         st.caption("No day with evidence.")
         return
     if not _may_download():
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        when = st.selectbox("Statement of", list(days), key="statement_day", width=180)
+        when = st.selectbox("Statement of", list(days), key="statement_day", width=240)
         seen, account = rows.teams(), None
         if seen is not None:  # of the accounts that have rows on some of these days
             own = [team for team in seen if team in set(shown.accounts["account"])]
             account = st.selectbox("Account", own, key="statement_account", width=180)
         for form, (label, suffix, mime) in FILE_KINDS.items():
-            name = f"{'focus' if form == 'focus' else 'statement'}-{when}.{suffix}"
+            if len(days[when]) > 1 and form not in OF_DAYS:
+                continue
+            of_what = "focus" if form == "focus" else "statement"
+            name = f"{of_what}-{when.replace(' ', '-')}.{suffix}"
 
             def made(form: str = form) -> bytes:
                 how = statements.chosen(None)
-                return statements.statement_file(days[when], form, how, account, seen)
+                return statements.lines_file(days[when], form, how, account, seen)
 
             st.download_button(
                 label,

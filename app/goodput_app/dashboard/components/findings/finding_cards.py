@@ -1,6 +1,6 @@
 """Findings and fixes as cards, for narrow screens."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import polars as pl
@@ -17,9 +17,11 @@ def fixes(frame: pl.DataFrame, ids: pl.Series) -> None:
     cards.draw(frame, "fix", ids, _fix)
 
 
-def findings(frame: pl.DataFrame, ids: pl.Series) -> None:
-    """Draw findings as cards. frame: marts.findings."""
-    cards.draw(frame, "finding", ids, _finding)
+def findings(
+    frame: pl.DataFrame, ids: pl.Series, opened: Callable[[Mapping[str, Any]], None]
+) -> None:
+    """Draw findings as cards. frame: marts.findings; opened: `cards.draw`."""
+    cards.draw(frame, "finding", ids, _finding, opened)
 
 
 def _fix(row: Mapping[str, Any]) -> None:

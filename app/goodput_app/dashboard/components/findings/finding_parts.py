@@ -61,6 +61,8 @@ FINDINGS = {
     "what_to_do": "What to do",
 }
 FINDINGS_HIDDEN = ("confidence", "gpu_ms")
+# beside the card of a finding, which says it
+FINDINGS_OF_CARD = (*FINDINGS_HIDDEN, "evidence", "cost", "what_to_do")
 FINDING_WIDTHS_PX = {  # with the other columns a window of 1,400 px
     "mark": 76,
     "title": 130,
@@ -207,16 +209,35 @@ def inbox(frame: pl.DataFrame) -> None:
         )
         linked = pl.col("id") == st.query_params.get("finding", "")
         shown = pl.concat([shown.head(INBOX_MAX), shown[INBOX_MAX:].filter(linked)])
-    with cards.table_of("finding"):
+    is_beside = cards.place("finding") == "table"
+    left, side = st.columns([1, 1], gap="medium") if is_beside else (st.container(), None)
+    with left, cards.table_of("finding"):
         picked = tables.pick(
-            shown, FINDINGS, "finding", shown["id"],
-            rows=10, widths=FINDING_WIDTHS_PX, hidden=FINDINGS_HIDDEN,
+            shown, FINDINGS, "finding", shown["id"], rows=10, widths=FINDING_WIDTHS_PX,
+            hidden=FINDINGS_OF_CARD if is_beside else FINDINGS_HIDDEN,
         )  # fmt: skip
-    finding_cards.findings(shown, shown["id"])
+    with left:
+        finding_cards.findings(shown, shown["id"], one)
     if picked is None:
         st.caption("Select a row for its evidence, where to look, and to acknowledge it.")
+    elif side is not None:
+        with side.container(key="finding_beside"):
+            one(picked)
+
+
+def linked(frame: pl.DataFrame) -> None:
+    """Draw the finding to which a link leads; one that was chosen in the list stands there.
+
+    frame: marts.findings
+    """
+    wanted = st.query_params.get("finding")
+    if wanted is None or cards.place("finding") is not None:
+        return
+    found = frame.filter(finding_ids(frame) == wanted)
+    if found.is_empty():
+        st.info("The finding of this link is not in this time range.", icon=":material/flag:")
     else:
-        one(picked)
+        one(found.row(0, named=True))
 
 
 def finding_ids(frame: pl.DataFrame) -> pl.Series:

@@ -3,7 +3,8 @@
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard.components import tables
+from goodput_app.dashboard import time_zone
+from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.table_columns import headers
 from goodput_app.text.units import count
@@ -20,6 +21,10 @@ def draw(settings: pl.DataFrame) -> None:
     if settings.is_empty():
         return
     with panel("Configuration", "marts.node_settings", help=HELP):
+        end = scope_bar.required_view().end
+        if settings.filter(pl.col("taken_at") < end).is_empty():
+            at = time_zone.moment(settings["taken_at"].item(0))
+            st.caption(f"No snapshot was taken before the end of this time range; this is of {at}.")
         nodes, compared = settings["node"].n_unique(), settings.get_column("nodes").max()
         shown = settings.filter(pl.col("is_different") | pl.col("problem").is_not_null())
         if shown.is_empty():

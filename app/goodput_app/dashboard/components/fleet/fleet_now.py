@@ -1,7 +1,6 @@
 """The fleet in a sentence, three numbers and what is wrong with it, at the end of the range."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -87,12 +86,10 @@ def numbers(found: list[tuple[str, str, str]]) -> None:
             tiles.tile(name, value, of)
 
 
-def wrong(
-    findings: pl.DataFrame | None, outages: pl.DataFrame, ends: Mapping[str, datetime]
-) -> None:
+def wrong(findings: pl.DataFrame | None) -> None:
     """Draw the open pages and tickets, the worst first, each with the way to it.
 
-    findings: marts.findings, None while they are evaluated; outages, ends: `status.lasting`
+    findings: marts.findings, None while they are evaluated
     """
     if findings is None:
         st.caption("Findings are being evaluated.")
@@ -112,7 +109,7 @@ def wrong(
             )
             facts = [
                 row["evidence"],
-                f"since {time_zone.moment(status.lasting(row, outages, ends)[0])}",
+                f"since {time_zone.moment(row['since_at'])}",
                 units.cost(row["cost"]) if row["cost"] else None,
                 row["owner"],
             ]

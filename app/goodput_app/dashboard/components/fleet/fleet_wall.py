@@ -9,7 +9,7 @@ from goodput_app.dashboard import flags, time_zone
 from goodput_app.dashboard.components import redraw
 from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts
 from goodput_app.dashboard.components.overview import status
-from goodput_app.dashboard.data import findings, fleet, health, marts
+from goodput_app.dashboard.data import findings, fleet, marts
 from goodput_app.dashboard.figures.fleet import wall
 from goodput_app.dashboard.scope import View
 from goodput_app.text import headline, units
@@ -46,7 +46,7 @@ def draw(view: View) -> None:
             numbers,
             cells,
             fleet_now.marks(of_findings),
-            [] if now is None else _listed(now.head(WRONG_SHOWN), view),
+            [] if now is None else _listed(now.head(WRONG_SHOWN)),
             _rest(now),
         )
     )
@@ -75,15 +75,13 @@ def band(now: pl.DataFrame | None, mode: str, at: datetime) -> wall.Wrong:
     return wall.Wrong("well", "No page and no ticket is open", "", when)
 
 
-def _listed(now: pl.DataFrame, view: View) -> list[wall.Wrong]:
+def _listed(now: pl.DataFrame) -> list[wall.Wrong]:
     """Return rows of `status.open_now`, each with how long it lasts."""
-    outages = health.outages_seen(view.scope)
     ends = dict(marts.clusters().select("cluster", "as_of_at").iter_rows())
     found = []
     for row in now.iter_rows(named=True):
-        began, end = status.lasting(row, outages, ends)
         said = sentence(row["title"], row["subject"] or "")
-        length = units.duration(max(0.0, (end - began).total_seconds()))
+        length = units.duration(status.length(row, ends))
         found.append(wall.Wrong(row["severity"], said, row["evidence"] or "", length))
     return found
 

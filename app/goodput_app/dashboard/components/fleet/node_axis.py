@@ -9,7 +9,7 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, places
 from goodput_app.dashboard.components import telemetry_parts as parts
-from goodput_app.dashboard.components.fleet import host_parts
+from goodput_app.dashboard.components.fleet.what_happened import PARAM
 from goodput_app.dashboard.data import ledger_groups, metrics, node_axis, spread
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
@@ -56,21 +56,26 @@ def flagged(node: Node) -> list[str]:
     return found or node.events["gpu_uuid"].drop_nulls().unique().sort().to_list()
 
 
-def draw(view: View, node: Node) -> None:
-    """Draw the node's lanes, its ledger in each bin, and activity, power and heat of its GPUs."""
-    marks = _marks(node)
+def draw(view: View, node: Node, happened: pl.DataFrame) -> None:
+    """Draw the node's lanes, its ledger in each bin, and activity, power and heat of its GPUs.
+
+    happened: `what_happened.merged`, whose chosen row is marked
+    """
+    marked = marks(happened)
+    chosen = happened.filter(pl.col("id") == st.query_params.get(PARAM, ""))
     held = jobs(node.allocations)
     outages = states(node.outages, view)
     reasons = parts.reasons(node.series, node.read.bin_ms)
     gaps = node.gaps.select(pl.lit(figures.NO_READINGS).alias("lane"), "start_at", "end_at")
     names = [
-        *([figures.EVENTS] if marks.height else []),
+        *([figures.EVENTS] if marked.height else []),
         *([STATE] if outages.height else []),
         *held["lane"].unique(maintain_order=True).to_list(),
         *reasons["lane"].unique(maintain_order=True).to_list(),
         *([figures.NO_READINGS] if gaps.height else []),
     ]
-    lanes = figures.Lanes(names, held, outages, reasons, gaps, marks)
+    chosen_at = None if chosen.is_empty() else chosen["start_at"].item(0)
+    lanes = figures.Lanes(names, held, outages, reasons, gaps, marked, chosen_at)
     lines = _lines(node)
     shown = [
         replace(panel, metrics={next(iter(panel.metrics)): ""})
@@ -93,19 +98,16 @@ def draw(view: View, node: Node) -> None:
     )
 
 
-def _marks(node: Node) -> pl.DataFrame:
+def marks(happened: pl.DataFrame) -> pl.DataFrame:
     """Return events of GPUs and links, and findings, as markers in one lane."""
-    found = [
-        parts.marks(node.events, pl.lit(figures.EVENTS)),
-        host_parts.marks(node.links),
+    rows = happened.filter("is_mark")
+    hovers = [
+        f"{theme.plotly_text(what, 80)}<br>{theme.plotly_text(reason or '', 120)}"
+        for what, reason in rows.select("what", "reason").iter_rows()
     ]
-    if node.findings is not None:
-        titles = [theme.plotly_text(title, 80) for title in node.findings["title"].to_list()]
-        of_them = node.findings.select("severity", pl.lit(figures.EVENTS).alias("lane"),
-                                       pl.Series("hover", titles, dtype=pl.String),
-                                       at="since_at")  # fmt: skip
-        found.append(of_them)
-    return pl.concat(found, how="diagonal_relaxed")
+    hover = pl.Series("hover", hovers, dtype=pl.String)
+    lane = pl.lit(figures.EVENTS).alias("lane")
+    return rows.select(lane, hover, "severity", at="start_at")
 
 
 def states(outages: pl.DataFrame, view: View) -> pl.DataFrame:

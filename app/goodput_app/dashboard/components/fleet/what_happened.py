@@ -28,6 +28,9 @@ LOOK = """<style>
   { white-space: normal; font-size: 0.87rem; line-height: 1.3; }
 .st-key-happened_brief [data-testid="stCaptionContainer"] { margin-bottom: 0.4rem; }
 .st-key-happened_brief [data-testid="stCaptionContainer"] p { margin: 0; }
+.st-key-happened_brief button { padding: 0; min-height: 0; border: 0; }
+.st-key-happened_brief button p { font-weight: 600; font-size: 0.87rem; }
+.st-key-happened_chosen { background: rgba(37, 99, 235, 0.16); border-radius: 4px; }
 </style>"""
 COLUMNS = {
     "start_at": "Time",
@@ -47,10 +50,13 @@ WIDTHS_PX = {
     "cost": 80,
     "reason": 320,
 }
+PARAM = "happened"
+ID = ("start_at", "what", "run_key", "gpu_uuid")
 SCHEMA: dict[str, Any] = {
     "start_at": pl.Datetime("us"), "what": pl.String, "run_name": pl.String, "source": pl.String,
     "length_s": pl.Float64, "cost": pl.Float64, "reason": pl.String, "cluster": pl.String,
     "node": pl.String, "gpu_uuid": pl.String, "run_key": pl.String, "finding_key": pl.String,
+    "severity": pl.String, "is_mark": pl.Boolean,  # on the time axis; others are bars of its lanes
 }  # fmt: skip
 LENGTH = (pl.col("end_at") - pl.col("start_at")).dt.total_milliseconds() / 1000
 
@@ -63,24 +69,24 @@ def merged(
     tests: pl.DataFrame,
     findings: pl.DataFrame | None,
 ) -> pl.DataFrame:
-    """Return what happened as rows of SCHEMA, the latest first.
+    """Return what happened as rows of SCHEMA with `id`, the latest first.
 
     Rows of marts.node_outages, gpu_events, gpu_allocations, node_tests and findings, of one node;
     links: `network.link_events`. Results of one test at one time are one row.
     A finding begins with its first evidence, an outage with the first state that reports it.
     """
-    names = pl.Series("what", [parts.event_name(row) for row in events.iter_rows(named=True)])
     found = [
         outages.select(
             "start_at", "cluster", "node", "reason", length_s=LENGTH,
             what=pl.format("Node {}", "state"), source="sources",
         ),
-        events.with_columns(names.cast(pl.String)).select(
-            "what", "cluster", "node", "gpu_uuid", "source", start_at="event_at", reason="meaning",
+        events.with_columns(_event_names(events)).select(
+            "what", "cluster", "node", "gpu_uuid", "source", start_at="event_at",
+            reason="meaning", is_mark=True,
         ),
         host_parts.named(links).select(
             "start_at", "cluster", "node", "run_key", "length_s", run_name="runs", source="kind",
-            reason="evidence", what=pl.format("Link down: {}", "link"),
+            is_mark=True, reason="evidence", what=pl.format("Link down: {}", "link"),
         ),
         allocations.group_by("cluster", "node", "job_run_key", "run_key", "attempt").agg(
             run_name=pl.coalesce("job_name", "run_id").first(),
@@ -106,14 +112,23 @@ def merged(
         found.append(
             findings.rename({"since_at": "start_at", "until_at": "end_at"}).select(
                 "start_at", "cluster", "node", "gpu_uuid", "run_key", "run_name", "cost",
-                "finding_key",
+                "finding_key", "severity", is_mark=True,
                 length_s=LENGTH, reason="evidence", source=pl.lit("finding"),
                 what=pl.format("{}: {}", pl.col("severity").str.to_titlecase(), "title"),
             )
         )  # fmt: skip
     rows = [frame.cast({c: t for c, t in SCHEMA.items() if c in frame.columns}) for frame in found]
     empty = pl.DataFrame(schema=SCHEMA)
-    return pl.concat([empty, *rows], how="diagonal").sort("start_at", "what", descending=True)
+    every = pl.concat([empty, *rows], how="diagonal").sort("start_at", "what", descending=True)
+    return every.with_columns(places.ids(every, ID))
+
+
+def _event_names(events: pl.DataFrame) -> pl.Series:
+    names = [
+        parts.event_name(row) + parts.PRECISION.get(row["ts_precision"], "")
+        for row in events.iter_rows(named=True)
+    ]
+    return pl.Series("what", names, dtype=pl.String)
 
 
 def brief(rows: pl.DataFrame) -> None:
@@ -132,15 +147,20 @@ def brief(rows: pl.DataFrame) -> None:
 
 
 def most_telling(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return at most BRIEF_SHOWN rows, the latest first: begins of runs where there is room."""
+    """Return at most BRIEF_SHOWN rows, the latest first: begins of runs where there is room.
+
+    The chosen one is among them.
+    """
     is_run = pl.col("what").str.starts_with(BEGAN)
-    kept = rows.sort(is_run, maintain_order=True).head(BRIEF_SHOWN)
+    is_other = pl.col("id") != st.query_params.get(PARAM, "")
+    kept = rows.sort(is_other, is_run, maintain_order=True).head(BRIEF_SHOWN)
     return kept.sort("start_at", "what", descending=True)
 
 
 def _entries(rows: pl.DataFrame) -> None:
     day = None
-    for row in rows.iter_rows(named=True):
+    chosen = st.query_params.get(PARAM)
+    for number, row in enumerate(rows.iter_rows(named=True)):
         at = time_zone.local(row["start_at"])
         if at.date() != day:
             day = at.date()
@@ -154,8 +174,15 @@ def _entries(rows: pl.DataFrame) -> None:
             units.duration(row["length_s"]) if row["length_s"] else None,
             units.cost(row["cost"]) if row["cost"] else None,
         ]
-        _entry(f"**{at:%H:%M:%S}** {theme.markdown_text(what)}", row)
-        st.caption(theme.markdown_text(" · ".join(fact for fact in facts if fact)))
+        is_chosen = row["id"] == chosen
+        with st.container(key=f"happened_{'chosen' if is_chosen else number}", gap=None):
+            with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+                st.button(
+                    f"{at:%H:%M:%S}", key=f"happened_at_{number}", type="tertiary",
+                    on_click=scope_bar.go, args=({PARAM: None if is_chosen else row["id"]},),
+                )  # fmt: skip
+                _entry(theme.markdown_text(what), row)
+            st.caption(theme.markdown_text(" · ".join(fact for fact in facts if fact)))
 
 
 def _entry(label: str, row: Mapping[str, Any]) -> None:
@@ -175,9 +202,8 @@ def _entry(label: str, row: Mapping[str, Any]) -> None:
 
 def draw(rows: pl.DataFrame) -> None:
     """Draw the whole list, in which a picked row has links. rows: `merged`."""
-    of = ("start_at", "what", "run_key", "gpu_uuid")
     shown = {name: header for name, header in COLUMNS.items() if rows[name].count()}
-    places.pick(rows, shown, "happened", of, rows=ROWS_SHOWN, widths=WIDTHS_PX)
+    places.pick(rows, shown, PARAM, ID, rows=ROWS_SHOWN, widths=WIDTHS_PX)
 
 
 def state(outages: pl.DataFrame, ends: Mapping[str, datetime]) -> None:

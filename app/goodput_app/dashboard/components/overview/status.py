@@ -142,32 +142,35 @@ def status(
     return Status("partial" if unchecked else "ok", said, evaluated)
 
 
-def lasting(
-    row: Mapping[str, Any], outages: pl.DataFrame, ends: Mapping[str, datetime]
-) -> tuple[datetime, datetime]:
-    """Return when what a finding is about began, and to when it is known: one start everywhere.
+def _lost_since(row: Mapping[str, Any], outages: pl.DataFrame) -> datetime:
+    """Return since when what a finding is about loses GPU time.
 
-    A node that is being drained runs its jobs to their end: the outage begins before its loss.
-    row: of marts.findings; outages: marts.node_outages; ends: of the data of each cluster
+    A node that is being drained runs its jobs to their end: its loss begins after its drain.
     """
-    end = ends.get(row["cluster"], max(ends.values()))
     of_it = outages.filter(
         pl.col("end_at").is_null()
         & (pl.col("cluster") == row["cluster"])
         & (pl.col("node") == (row["node"] or ""))
-        & (pl.col("out_at") == row["since_at"])
+        & (pl.col("out_at") > row["since_at"])
     )
-    return (row["since_at"] if of_it.is_empty() else of_it["start_at"].item(0)), end
+    since: datetime = row["since_at"]
+    return since if of_it.is_empty() else of_it["out_at"].item(0)
+
+
+def length(row: Mapping[str, Any], ends: Mapping[str, datetime]) -> float:
+    """Return for how long a finding is known to be, in seconds. ends: of the data of clusters."""
+    end = ends.get(row["cluster"], max(ends.values()))
+    seconds: float = (end - row["since_at"]).total_seconds()
+    return max(0.0, seconds)
 
 
 def _detail(row: Mapping[str, Any], outages: pl.DataFrame, ends: Mapping[str, datetime]) -> str:
     """Return since when, what is known, what it costs, and who has it, as HTML."""
-    began, end = lasting(row, outages, ends)
-    length_s = (end - row["since_at"]).total_seconds()
-    lasts_s = (end - began).total_seconds()
-    since = f"Since {time_zone.moment(began)} ({units.duration(max(0.0, lasts_s))})"
-    if began < row["since_at"]:
-        since += f", out of use since {time_zone.moment_of(row['since_at'], began)}"
+    lost_at = _lost_since(row, outages)
+    length_s = length({**row, "since_at": lost_at}, ends)
+    since = f"Since {time_zone.moment(row['since_at'])} ({units.duration(length(row, ends))})"
+    if lost_at > row["since_at"]:
+        since += f", out of use since {time_zone.moment_of(lost_at, row['since_at'])}"
     parts = [text_of(since)]
     if row["cost"] is not None and length_s >= MINUTE_S:
         parts.append(text_of(f"{units.cost(row['cost'] * 3600 / length_s)} an hour"))

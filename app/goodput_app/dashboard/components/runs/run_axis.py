@@ -17,6 +17,7 @@ from goodput_app.text import units
 from goodput_queries.scope import Scope
 
 QUEUE = "Queue"
+ACTIVE = "active"  # of the link: ranks are coloured by it
 FIRST = ("Step time", *figures.ACTIVITY, "Power")  # of panels; the others are folded
 STEPS = figures.Panel("Step time", {"step_s": "", "median_step_s": "median of the attempt"}, "s")
 
@@ -57,6 +58,8 @@ def draw(view: View) -> None:
         figure, rows, "run-axis", "What the run did when, and the telemetry of its GPUs"
     )
     st.caption(_said(timeline, telemetry, gpus, read))
+    if events.height:
+        parts.events_table(events, "event")
     if not details:
         return
     folded = st.expander(
@@ -137,6 +140,7 @@ def _lanes(timeline: pl.DataFrame, waits: pl.DataFrame, events: pl.DataFrame) ->
         ],
         categories=pl.concat([attempts.select(bars), queue.select(bars)], how="vertical_relaxed"),
         events=marks,
+        chosen_at=parts.chosen_at(events, "event"),
     )
 
 
@@ -145,18 +149,43 @@ def _with_holes(telemetry: pl.DataFrame) -> pl.DataFrame:
 
 
 def ranks(view: View) -> None:
-    """Draw how late each rank was over time."""
+    """Draw how late each rank was over time, or how active its GPU was.
+
+    The latter where it is chosen, and where nobody measures how late they were.
+    """
     late = run_axis.lateness(view.scope)
     if late.is_empty():
         st.caption(
             "How late each rank was is not known: no source measures how long the ranks of this "
             "run waited for each other (job events with `comm_s` or waits, NCCL profiler, traces)."
         )
+    else:
+        with st.columns([1, 3])[0]:
+            scope_bar.choice("ranks", "Colour", {ACTIVE: "How active its GPU was"}, none="How late")
+    if late.is_empty() or st.query_params.get("ranks") == ACTIVE:
+        _activity(view)
         return
     charts.draw(
         figures_runs.lateness(late, view.window), late, "rank-lateness", "How late each rank was"
     )
     st.caption("A rank's own work above the median of its attempt. Grey: no steps.")
+
+
+def _activity(view: View) -> None:
+    held = run_axis.allocated(view.scope)
+    if held.is_empty():
+        return
+    window = extent(view.window, held)
+    from_ms, to_ms = map(scope_bar.epoch_ms, window)
+    of_run = replace(view.scope, from_ms=from_ms, to_ms=to_ms)
+    found, metric = run_axis.activity(of_run, held["gpus"][0])
+    if found.is_empty():
+        st.caption("No source read how active its GPUs were in this time range.")
+        return
+    title = next(panel.title for panel in figures.panels({}) if metric in panel.metrics)
+    figure = figures_runs.activity(found, metric, title, window)
+    charts.draw(figure, found, "rank-activity", "How active the GPU of each rank was")
+    st.caption(f"{title} of each rank's GPU while the run had it. Grey: no readings.")
 
 
 def collectives(view: View) -> None:

@@ -8,7 +8,7 @@
 -- of_run_key: the run that lost it; null: none
 -- team: of the run; null where the finding names no run and no team
 -- case_key: the attempt; of a loss of no run, the node
--- first_ms, last_ms: first and last of it
+-- first_ms, last_ms: first and last of it; of work that the end of an attempt lost, this end
 -- gpu_ms: milliseconds of a whole GPU; cost: null where the rate card has no price
 -- is_sure: certainly recoverable: its cause is confirmed, or idleness was measured
 -- cause, what_to_do: of an ending, else null
@@ -111,6 +111,7 @@ taken_out as (
 endings as (
     select
         causes.attempt_key,
+        scope_end(attempts.end_ms) as end_ms,
         case
             when hung.attempt_key is not null then 'hang'
             when causes.blame = 'platform' and not causes.is_platform then 'preempted'
@@ -237,8 +238,9 @@ parts as (
         ledger.run_key,
         case when endings.rule <> 'infrastructure_failure' or endings.node is null then ledger.team end,
         endings.attempt_key,
-        ledger.first_ms,
-        ledger.last_ms,
+        -- work that a failure lost is older than the failure
+        case when ledger.category in ('lost_work', 'failed_without_progress') then endings.end_ms else ledger.first_ms end,
+        case when ledger.category in ('lost_work', 'failed_without_progress') then endings.end_ms else ledger.last_ms end,
         ledger.gpu_ms,
         ledger.cost,
         endings.is_sure,

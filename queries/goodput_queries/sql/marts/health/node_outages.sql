@@ -3,8 +3,8 @@
 -- grain: cluster, node, state, start_at
 -- state: down (a failure), drained (an operator or a health check took it out)
 -- start_at, end_at: of the whole outage, also outside the window; null: still so
--- out_at: since when a GPU of it was not allocated: its findings and its time in the ledger begin then, since a node that is
---  being drained runs its jobs to their end; null: not before the end
+-- out_at: since when a GPU of it was not allocated: its time in the ledger begins then, since a node that is being drained
+--  runs its jobs to their end; null: not before the end
 -- is_allocated: a job had a GPU of it as it began, or ended in trouble because of it
 -- is_over: another state of the node was reported since, by the end of the window
 -- outage_ms: the part inside the window

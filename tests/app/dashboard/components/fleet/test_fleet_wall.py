@@ -84,17 +84,10 @@ def test_overview_and_fleet_are_the_wall_for_who_sees_all(evidence, visit):
         assert app.button(key="wall").label == "Leave wall view"
 
 
-def test_a_drained_node_lasts_as_long_on_the_wall_as_on_overview():
-    """From the state that drained it, not from when its last job ended, to the end of its data."""
-    place = {"cluster": "c", "node": "n1"}
-    outage = place | {"start_at": AT - timedelta(hours=3), "out_at": AT - timedelta(hours=1),
-                      "end_at": None}  # fmt: skip
-    outages = pl.DataFrame([outage], schema_overrides={"end_at": pl.Datetime})
-    finding = place | {"since_at": AT - timedelta(hours=1)}
+def test_a_finding_on_the_wall_lasts_to_the_end_of_its_own_cluster_s_data():
+    finding = {"cluster": "c", "since_at": AT - timedelta(hours=3)}
 
-    began, end = status.lasting(finding, outages, {"c": AT, "later": AT + timedelta(hours=9)})
-
-    assert (began, end) == (AT - timedelta(hours=3), AT)
+    assert status.length(finding, {"c": AT, "later": AT + timedelta(hours=9)}) == 3 * 3600
 
 
 QUEUE = {"waiting": pl.Int64, "waiting_gpus": pl.Int64}

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
-from tests.app.opened_page import HOSTILE, texts
+from tests.app.opened_page import HOSTILE, sent, texts
+from tests.queries.conftest import Evidence
 
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.components.fleet import (
     node_axis,
     node_parts,
@@ -114,7 +116,8 @@ OUTAGES = pl.DataFrame(
 )  # fmt: skip
 EVENTS = pl.DataFrame(
     [PLACE | {"gpu_uuid": "g", "event_at": after(17), "kind": "xid", "code": 79,
-              "source": "kernel-log", "meaning": "fell off the bus", "message": ""}]
+              "source": "kernel-log", "meaning": "fell off the bus", "message": "",
+              "ts_precision": "exact"}]
 )  # fmt: skip
 LINKS = pl.DataFrame(
     [PLACE | {"kind": "ethernet", "device": "eth0", "port": "", "start_at": after(30),
@@ -260,3 +263,54 @@ def test_without_a_snapshot_there_is_no_table(evidence, visit):
     evidence.store.build()
 
     assert "Configuration" not in texts(visit(evidence.store, "nodes_and_one", node="a"))
+
+
+@pytest.mark.parametrize(
+    ("ends_s", "value", "is_later"), [(3000, "10", True), (3700, "10", False), (7200, "60", False)]
+)
+def test_a_node_shows_its_last_snapshot_in_the_range_else_the_first_one_after_it(
+    store, visit, ends_s, value, is_later
+):
+    evidence = Evidence(store)
+    evidence.node("a", 1)
+    evidence.watched(7200)
+    for taken_s, of_it in ((3600, "10"), (5400, "60")):
+        row = {"setting": "vm.swappiness", "value": of_it, "belongs_to": "node"}
+        evidence.add("node_settings", row, node="a", ts=taken_s, run_id="")
+    store.build()
+    times = {name: f"{Evidence.at(s)}Z" for name, s in (("from", 0), ("to", ends_s))}
+
+    app = visit(store, "nodes_and_one", node="a", **times)
+
+    assert table(app, "unknown_because") == [("vm.swappiness", value, 1)]
+    said = f"before the end of this time range; this is of {Evidence.at(3600)} UTC."
+    assert (said in texts(app)) == is_later
+
+
+def test_the_time_axis_marks_events_and_findings():
+    found = what_happened.merged(OUTAGES, EVENTS, LINKS, ALLOCATIONS, TESTS, FINDINGS)
+
+    marks = node_axis.marks(found)
+
+    assert marks.select("at", "severity").rows() == [
+        (after(30), None), (after(19), "page"), (after(17), None),
+    ]  # fmt: skip
+    assert "Page: A node is down<br>no reading" in marks["hover"].to_list()
+
+
+def test_a_time_in_the_list_marks_its_event_on_the_axis_and_selects_its_row(store, visit):
+    made = Evidence(store)
+    made.node("a", 1)
+    made.samples("a#0", made.every(0, 600, 30), lambda _second: True)
+    made.state("a", "drained", 300, None)
+    store.build()
+    page = visit(store, "nodes_and_one", node="a")
+    (button,) = (b for b in page.button if (b.key or "").startswith("happened_at_"))
+
+    app = button.click().run()
+
+    (listed,) = (f for f in app.dataframe if "what" in f.value)
+    assert app.query_params["happened"] == f"{Evidence.at(300)}.000000|Node drained"
+    assert app.session_state["pick_happened"]["selection"]["rows"] == [0]
+    assert listed.value["what"].to_list() == ["Node drained"]
+    assert theme.CHOSEN_LINE["color"] in sent(app)
