@@ -82,12 +82,6 @@ def test_a_key_that_comes_twice_in_a_batch_is_stored_once(store, table, rows, ro
     assert store.load(batch(table, *rows, digest="2")).rows_new == 0
 
 
-def test_the_same_digest_of_another_table_is_another_part(store):
-    store.load(batch("gpu_samples", sample(0)))
-
-    assert not store.load(batch("gpus", gpu())).is_repeat
-
-
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_row_that_the_table_says_to_keep_stays(store, order):
     """A GPU's row that knows its end beats one that does not, whichever comes first."""

@@ -121,12 +121,6 @@ def two_days(new_store, built_fleet):
     store.close()
 
 
-def test_a_job_over_midnight_is_charged_to_each_day_its_part(two_days):
-    held = [usage_of(made, "B")["gpu_ms"].sum() for made in two_days]
-
-    assert held == [6 * HOUR_S * 1000, 4 * HOUR_S * 1000]
-
-
 def test_a_closed_day_computed_again_is_proven_unchanged(closed, first, tmp_path):
     files.write(first, tmp_path / "first", files.FORMATS)
 

@@ -1,4 +1,4 @@
-"""The list of what to do first: what is put on a week, and that the largest loss has an advice."""
+"""The list of what to do first: what is put on a week."""
 
 import pytest
 from tests.queries.conftest import built_together
@@ -50,21 +50,3 @@ def test_what_happened_once_is_not_put_on_a_week(cluster, world, fix, is_of_a_we
     assert found["back_ms"] > 0
     week_ms = found["back_ms"] * WEEK_H // 8 if is_of_a_week else None
     assert (found["back_week_ms"], found["is_recurrent"]) == (week_ms, is_of_a_week)
-
-
-@built_together
-def test_the_largest_loss_has_an_advice(cluster):
-    given.load(cluster, given.cases("idle_without_demand", "fires")[0]["given"])
-    yield
-    largest = cluster.read("""
-        select category, sum(gpu_ms)::bigint as gpu_ms
-        from marts.ledger_blamed_by_node
-        inner join reference.gpu_second_categories using (category)
-        where kind in ('badput', 'unavailable')
-        group by category
-        order by gpu_ms desc
-        limit 1
-    """).row(0)
-    fix = max(rows_together(cluster, "marts.fixes"), key=lambda row: row["gpu_ms"])
-    assert largest == ("idle_no_demand", fix["gpu_ms"])
-    assert fix["what_to_do"].startswith("Raise the limits that hold jobs back")

@@ -1,4 +1,4 @@
-"""A database of a lake has the rows of a single one: sessions, large fleets, killed builds."""
+"""A database of a lake has the rows of a single one: sessions, late data, killed builds."""
 
 import multiprocessing
 import os
@@ -60,32 +60,6 @@ def test_a_recorded_session_has_the_same_rows(tmp_path, new_store, files):
 
     assert single.read("select sum(gpu_ms) from marts.ledger_hourly").item() > 0
     assert_same(stored_stages(built_of_lake), stored_stages(single))
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory, new_store):
-    """Return a lake with 512 GPUs and three days, and the stages of a single database."""
-    store = new_store(2)
-    evidence = made_up_evidence(tmp_path_factory.mktemp("large"), store, gpus=512, hours=72)
-    lake = Lake.create(str(tmp_path_factory.mktemp("lake")), buckets=8)
-    for name, rows in evidence.items():
-        for batch in batches(name, rows, "whole"):
-            lake.append(batch)
-    store.build()
-    found = stored_stages(store)
-    store.close()
-    return lake, found
-
-
-@pytest.mark.parametrize("workers", [1, 4])
-def test_a_fleet_of_three_days_has_the_same_rows(new_store, large, workers):
-    lake, expected = large
-    store = new_store(2)
-    attach(store, lake.url)
-    store.lake_binding.new_engine = engine(workers)
-    store.build()
-
-    assert_same(stored_stages(store), expected)
 
 
 def of_cluster(cluster, evidence):

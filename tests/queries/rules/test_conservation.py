@@ -178,21 +178,6 @@ def test_any_evidence_is_in_exactly_one_category_in_parts_and_windows(
     assert sum((spent(evidence, window) for window in windows), Counter()) == whole
 
 
-def test_shares_of_a_gpu_add_up_wherever_one_cuts(evidence):
-    """Three sevenths, one seventh and the rest: 1 ms windows lose and gain nothing."""
-    rows = evidence.store.read(
-        """select
-            sum(share_ms(a, a + 1, 0, 3, 7)) as three,
-            sum(share_ms(a, a + 1, 3, 4, 7)) as one,
-            sum(share_ms(a, a + 1, 4, 7, 7)) as rest,
-            sum(share_ms(a, a + 1, 0, 3, 7)) - (3 * 701) // 7 as off
-        from (select unnest(range(1800000000000, 1800000000701)) as a)"""
-    ).row(0, named=True)
-
-    assert rows["three"] + rows["one"] + rows["rest"] == 701
-    assert abs(rows["off"]) <= 1
-
-
 def test_the_number_of_threads_never_matters(new_evidence):
     """All other tests have one."""
     evidence = new_evidence(threads=2)

@@ -148,18 +148,6 @@ def test_a_gap_ends_at_the_window(session, windows):
     assert outside.item() == 0
 
 
-def test_gaps_hold_no_more_of_a_category_than_the_ledger_has(session, windows):
-    for window in windows:
-        more = session.read(
-            """select * from (
-                select category, sum(gpu_ms) as gap_ms from marts.idle_gap_parts group by 1
-            ) inner join marts.ledger_by_category using (category) where gap_ms > gpu_ms""",
-            scope=window,
-        )
-
-        assert more.is_empty()
-
-
 @built_together
 def test_a_part_of_a_gap_lies_within_its_category(cluster):
     """A node is drained in the middle of a gap: the drain does not begin with the gap."""

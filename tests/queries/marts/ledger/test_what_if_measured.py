@@ -64,17 +64,6 @@ def test_without_rates_tariffs_and_limits_they_are_not_known(cluster):
     assert not {"price_per_kwh", "power_limit_w", "cost_per_productive_gpu_h"} & known.keys()
 
 
-@built_together
-def test_without_energy_counters_power_is_not_known(cluster):
-    cluster.node("n", 4)
-    cluster.watched(10 * HOUR_S)
-    yield
-    known = of(cluster, "power-cap", "h100")
-
-    assert number(known["gpus"]) == 4
-    assert "held_power_w" not in known
-
-
 def test_use_has_the_bounds_of_what_is_not_settled(priced):
     known = measured(priced, "upgrade", EVERYTHING, "h100")
 

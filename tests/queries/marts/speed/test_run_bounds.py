@@ -1,7 +1,6 @@
 """What runs are bound by, and GPUs whose memory grows until it is full."""
 
 import math
-import random
 
 import pytest
 from tests.queries.conftest import built_together, steps
@@ -107,20 +106,6 @@ def job_that_uses(cluster, used, hours=8):
 def growth(cluster):
     """Return the rows of the job."""
     return cluster.read("select * from marts.memory_growth").rows(named=True)
-
-
-@built_together
-def test_memory_that_leaks_is_listed_with_the_time_until_it_is_full(cluster):
-    """2 GiB an hour with some noise: from 40 GiB to 56 of 80 in eight hours."""
-    chance = random.Random(1)  # noqa: S311 -- noise, no secret
-
-    job_that_uses(cluster, lambda t: (40 + 2 * t / HOUR_S + chance.uniform(-0.1, 0.1)) * 2**30)
-    yield
-    (found,) = growth(cluster)
-
-    assert found["growth_bytes_per_h"] == pytest.approx(2 * 2**30, rel=0.05)
-    assert found["time_to_full_s"] == pytest.approx(12 * HOUR_S, rel=0.1)
-    assert found["memory_bytes"] == MEMORY
 
 
 @pytest.mark.parametrize(

@@ -75,20 +75,6 @@ def test_of_24_series_changes_of_5_to_10_percent_are_found_and_nothing_else(clus
 
 
 @built_together
-def test_a_slow_window_that_recovers_is_one_episode_with_its_loss(cluster):
-    slow = [1.5 if 600 < k <= 900 else 1.0 for k in range(1, STEPS + 1)]
-    place(cluster, "a", run(cluster, "a", slow) + 1)
-    yield
-    (episode,) = changes(cluster)
-    assert episode["first_step"] == pytest.approx(601, abs=10)
-    assert episode["last_step"] == pytest.approx(900, abs=10)
-    assert episode["ratio"] == pytest.approx(1.5)
-    assert episode["lost_gpu_ms"] == pytest.approx(300 * 0.25 * 1000 * 2, rel=0.05)
-    assert episode["until_at"] is not None
-    assert episode["sentence"].startswith("Step time rose from 500 to 750 ms (+50.0 %) at step ")
-
-
-@built_together
 def test_steps_that_become_slower_twice_are_one_episode(cluster):
     factors = [1.0 if k < 500 else 1.2 if k < 1000 else 1.5 for k in range(STEPS)]
     place(cluster, "a", run(cluster, "a", factors) + 1)

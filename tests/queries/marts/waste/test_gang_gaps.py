@@ -135,16 +135,6 @@ def test_the_gaps_of_a_gang_have_no_more_time_than_those_of_its_gpus(cluster):
 
 
 @built_together
-def test_regular_gaps_have_a_phase_and_a_share_of_the_time(cluster):
-    gang(cluster, every(300, 40))
-    yield
-    (row,) = periodic(cluster).to_dicts()
-
-    assert row["share_ratio"] == pytest.approx(23 * (50 - 10) / LENGTH_S)  # less an interval
-    assert (row["phase_s"], row["jitter_s"]) == (0.0, 0.0)  # the first at 300 s, a period later
-
-
-@built_together
 def test_regular_gaps_are_tied_to_the_saves_that_they_come_with(cluster):
     saves = every(600, 40, first=600)
     gang(cluster, saves)

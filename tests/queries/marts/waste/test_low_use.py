@@ -1,7 +1,7 @@
 """Allocations that use little of their GPUs, and what would have been enough."""
 
 import pytest
-from tests.queries.conftest import built_together, steps
+from tests.queries.conftest import built_together
 from tests.queries.findings import given
 
 HOUR = 3_600
@@ -18,10 +18,6 @@ def found(cluster, columns):
 
 # what it shows: readings of the GPUs of a job of an hour, columns and rows of what is found
 USES = {
-    "GPUs that were never active beside busy ones": (
-        [{"readings": "a/0-1"}, {"readings": "a/2-3", "use": "idle"}],
-        "gpus, unused_gpus, needed_gpus, gpu_ms", [("unused_gpus", 4, 2, 2, 2 * HOUR * 1000)],
-    ),
     "fewer GPUs have room for the load of many": (
         [{"readings": "a/0-3", **LOW}], "needed_gpus, mig_profile, gpu_ms",
         [("low_use", 1, None, 3 * HOUR * 1000)],
@@ -49,14 +45,3 @@ def test_a_profile_of_one_slice_gives_the_other_slices_back(cluster):
     yield
     ((_, gpu_ms),) = found(cluster, "gpu_ms")
     assert gpu_ms == pytest.approx(HOUR * 1000 * 6 / 7, abs=2)
-
-
-@built_together
-def test_start_up_is_left_out(cluster):
-    """Half an hour of idle start-up, then half an hour of work."""
-    idle = {"readings": "a/0", "use": "idle", "to": 1740}
-    busy = {"readings": "a/0", "start": 1740}
-    given.load(cluster, [{"node": "a", "gpus": 1}, {"job": "1", "end": HOUR}, idle, busy])
-    cluster.events("1", [{"event": "job.start", "t": 1}, *steps(1, 29, 1800, 60)])
-    yield
-    assert found(cluster, "gpu_ms") == []

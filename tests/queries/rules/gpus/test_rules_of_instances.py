@@ -125,19 +125,6 @@ def test_instances_over_several_listings(cluster, listed, has_job, expected):
     assert by_instance(cluster) == pytest.approx(expected, abs=0.001)
 
 
-@built_together
-def test_a_collector_that_starts_while_the_layout_is_the_same_changes_nothing(cluster):
-    gpu(cluster, "nvml", GPU, 0)
-    parts = FOUR_THREE
-    cut(cluster, "nvml", GPU, parts, 0)
-    cut(cluster, "nvml", GPU, parts, 300)
-    cluster.job("1", 0, 700, ["m"], 2)
-    yield
-    assert cluster.gpu_s() == {"unknown": 700}
-    rows = units(cluster, "gpu_instance, start_ms")
-    assert rows.height == 2
-
-
 @pytest.mark.parametrize("place", [GPU, "m#0"])
 @pytest.mark.parametrize("source", ["inventory", "slurm"])
 @built_together

@@ -13,8 +13,7 @@ from tests.queries.rules.jobs.without_a_scheduler import (
 
 
 def inferred(cluster, columns):
-    sql = f"select {columns} from intermediate.int_job_runs where cluster = '{cluster.name}'"
-    return cluster.read(sql).rows()
+    return cluster.own(columns, "intermediate.int_job_runs")
 
 
 # what it shows: when the first and the second GPU of a node work, until when each is read, GPU-s
@@ -100,8 +99,7 @@ def test_a_process_that_its_node_describes(cluster, described, start, end):
     assert inferred(cluster, "job_name, user_name") == [
         ("train.py", "ann") if is_known else ("pid 4711 on n", "")
     ]
-    names = f"select run_name from marts.runs where cluster = '{cluster.name}'"
-    assert cluster.read(names).rows() == [(run,)]
+    assert cluster.own("run_name", "marts.runs") == [(run,)]
 
 
 @built_together
@@ -193,18 +191,16 @@ def test_a_process_that_dies_and_starts_again_is_two_attempts_of_a_run(cluster):
     readings(cluster, "n-0", [(100, 500), (560, 900)])
     yield
     assert holds(cluster) == [("n-0", "train", 100, 900, "job_event")]
-    attempts = cluster.read(
-        f"""select attempt, outcome from intermediate.int_attempts
-        where cluster = '{cluster.name}' order by attempt"""
-    )
-    assert attempts.rows() == [(0, "failed"), (1, "ok")]
+    assert cluster.own("attempt, outcome", "intermediate.int_attempts") == [
+        (0, "failed"), (1, "ok")
+    ]  # fmt: skip
 
 
 @built_together
 def test_a_run_that_is_started_again_an_hour_later_is_another_job_run(cluster):
     cluster.telemetry("n", 2)
-    job(cluster, "train", [{"local_rank": 0}], start=100, end=900)
-    job(cluster, "train", [{"local_rank": 0}], start=4000, end=4800)
+    for start, end in ((100, 900), (4000, 4800)):
+        job(cluster, "train", [{"local_rank": 0}], start=start, end=end)
     yield
     assert [row[2:4] for row in holds(cluster)] == [(100, 900), (4000, 4800)]
     assert cluster.read("from marts.runs").height == 1
@@ -213,11 +209,8 @@ def test_a_run_that_is_started_again_an_hour_later_is_another_job_run(cluster):
 @built_together
 def test_a_job_that_is_silent_for_long_keeps_its_gpus(cluster):
     cluster.telemetry("n", 2)
-    cluster.events(
-        "train",
-        [*steps(100, 200), {"t": 2900, "event": "step", "step": 11, "dur_s": 10.0}],
-        attempt=None, host="n", local_rank=0,
-    )  # fmt: skip
+    late = {"t": 2900, "event": "step", "step": 11, "dur_s": 10.0}
+    cluster.events("train", [*steps(100, 200), late], attempt=None, host="n", local_rank=0)
     yield
     assert [row[2:4] for row in holds(cluster)] == [(100, 2900)]
 
@@ -285,13 +278,6 @@ def test_beside_a_scheduler_a_host_that_nobody_knows_is_no_machine(cluster):
     assert sum(cluster.gpu_s().values()) == 100
 
 
-RENAMED = {
-    ("busy_unclassified", "owner_unknown"): 300,
-    ("idle_no_demand", "demand_unknown"): 2100,
-    ("step_unsplit", None): 1600,
-}
-
-
 @pytest.mark.parametrize("named", ["at once", "later", "never"])
 @built_together(builds=2)
 def test_an_inventory_file_that_names_the_host_otherwise_renames_it_and_no_more(cluster, named):
@@ -308,8 +294,10 @@ def test_an_inventory_file_that_names_the_host_otherwise_renames_it_and_no_more(
     if named != "never":
         cluster.add("gpus", *listed, source="inventory", node=node, valid_from_at=0)
     yield
-    assert phases(cluster) == RENAMED
-    nodes = cluster.read(
-        f"select distinct node from marts.ledger_pieces where cluster = '{cluster.name}'"
-    )
-    assert nodes.to_series().to_list() == [host if named == "never" else node]
+    assert phases(cluster) == {
+        ("busy_unclassified", "owner_unknown"): 300,
+        ("idle_no_demand", "demand_unknown"): 2100,
+        ("step_unsplit", None): 1600,
+    }
+    expected = host if named == "never" else node
+    assert cluster.own("distinct node", "marts.ledger_pieces") == [(expected,)]

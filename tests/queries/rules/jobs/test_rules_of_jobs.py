@@ -145,18 +145,6 @@ def test_ledger_of_a_run_of_several_job_runs(cluster, jobs, attempts, expected):
 
 
 @built_together
-def test_a_requeued_job_is_one_run_and_its_lost_steps_count_once(cluster):
-    cluster.job_on_a_node("7", 0, 100, 1, "PREEMPTED")
-    cluster.job("7", 150, 300, ["a"], 1, submit=100)
-    cluster.events("7", [*steps(1, 9, 10), durable(4, 50)], attempt=0)
-    cluster.events("7", steps(5, 18, 160), attempt=1)
-    yield
-    assert cluster.gpu_s()["lost_work"] == 50
-    runs = cluster.read("select run_id, attempts, job_runs, recompute_ms from marts.runs").rows()
-    assert runs == [("7", 2, 2, 50_000)]
-
-
-@built_together
 def test_unnumbered_attempts_of_a_requeued_job_belong_to_their_own_job_runs(cluster):
     cluster.node("a", 1)
     cluster.node("b", 1)

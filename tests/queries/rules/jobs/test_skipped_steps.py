@@ -3,12 +3,12 @@
 import pytest
 from tests.queries.conftest import built_together, durable, steps
 
-# what it shows: first step of the second attempt, lost steps of both, runs that data quality names
+# what it shows: first step of the second attempt, lost steps of both, what data quality names
 RESUMED = {
     "after the saved step": (5, [4, 0], []),
     "after the last step": (9, [0, 0], []),
     "where a log that prints every 8th step begins": (17, [0, 0], []),
-    "at a step that was not reached": (201, [None, 0], [(201, 8)]),
+    "at a step that was not reached": (201, [None, 0], [(1, "{}/r at step 201 after 8")]),
 }
 
 
@@ -22,8 +22,8 @@ def test_steps_that_a_run_rolled_back(cluster, first, lost, named):
     yield
     found = cluster.read("select lost_steps from marts.attempts order by attempt")
     assert found["lost_steps"].to_list() == lost
-    skipped = cluster.read(
-        f"""select resumed_step, reached_step from intermediate.int_skipped_steps
-        where run_key = '{cluster.name}/r'"""
+    found = cluster.read(
+        f"""select n, example from marts.data_quality
+        where kind = 'steps that were not reached' and starts_with(example, '{cluster.name}/')"""
     )
-    assert skipped.rows() == named
+    assert found.rows() == [(n, example.format(cluster.name)) for n, example in named]
