@@ -126,10 +126,19 @@ def test_a_full_build_after_readings_were_dropped_changes_no_counter(world):
     assert set(revisions(world.store)["gpu_ms"]) == {0}
 
 
-def test_teams_beyond_the_limit_are_counted_together_and_long_names_are_cut(world):
+def test_teams_beyond_the_limit_are_counted_together(world):
     hours = count(world, label_values=2)
 
-    assert by_team(world, 2)[OTHER] == (4 + 2) * HOUR_MS
+    assert set(by_team(world)) == {"", "large", "middle", OTHER}
+    assert by_team(world)[OTHER] == (4 + 2) * HOUR_MS
     assert sum(counters(world).values()) == 2 * hours * HOUR_MS
+    folded = {
+        row["label"]: row["folded"] for row in counted_hours.folded(world.store, 2).to_dicts()
+    }
+    assert folded == {"team": 2, "partition": 0, "gpu_model": 0}
+
+
+def test_long_names_are_cut(world):
     count(world)
-    assert max(map(len, by_team(world))) <= counted_hours.VALUE_MAX_CHARS
+
+    assert max(map(len, by_team(world))) == counted_hours.VALUE_MAX_CHARS

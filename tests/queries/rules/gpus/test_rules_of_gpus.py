@@ -44,13 +44,6 @@ LEDGERS = {
         ],
         {"down": 60, "unknown": 40},
     ),
-    "down comes before maintenance and drained": (
-        lambda c: [
-            c.node("a", 1), c.watched(100), c.state("a", "drained", 0, 60),
-            c.state("a", "maintenance", 20, 60), c.state("a", "down", 40, 60),
-        ],
-        {"drained": 20, "maintenance": 20, "down": 20, "idle_no_demand": 40},
-    ),
     "a reservation that nobody uses is its owner's": (
         lambda c: [
             c.node("a", 2), c.watched(100),
@@ -84,13 +77,6 @@ LEDGERS = {
             c.node("a", 1), c.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=140, suspended_s=10),
         ],
         {"unknown": 150},
-    ),
-    "parts of a MIG GPU count with their share and the rest is stranded": (
-        lambda c: [
-            c.node("m", 1), instances(c, ("3g.40gb", 3, 0, None, None)), c.watched(7000),
-            c.job("1", 0, 7000, ["m"], 1, gpu_type="3g.40gb"),
-        ],
-        {"unknown": 3000, "stranded": 4000},
     ),
     "a GPU repartitioned from 3g + 4g to 7g counts once": (
         lambda c: [

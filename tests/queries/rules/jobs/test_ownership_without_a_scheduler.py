@@ -140,21 +140,6 @@ def test_a_job_holds_the_gpus_that_its_ranks_name(cluster, ranks, held):
     assert {row[2:4] for row in holds(cluster) if row[1] == "train"} == {(100, 900)}
 
 
-@built_together
-def test_a_job_without_a_scheduler_has_steps_and_goodput(cluster):
-    cluster.telemetry("n", 2)
-    readings(cluster, "n-0", [(0, 2000)])
-    job(cluster, "train", [{"local_rank": 0}])
-    yield
-    assert phases(cluster) == {
-        ("busy_unclassified", "owner_unknown"): 1200,
-        ("free_unknown", None): 2000,
-        ("step_unsplit", None): 800,
-    }
-    (run,) = inferred(cluster, "job_id, is_inferred, ownership, outcome")
-    assert run == ("train", True, "job_event", "ok")
-
-
 @pytest.mark.parametrize(
     ("ranks", "held", "method"),
     [

@@ -84,11 +84,6 @@ ONE_JOB_RUN = {
         steps(1, 10, 0, data_s=0.010),
         {"data_stall": 0.1, "step_unsplit": 99.9},
     ),
-    # no other rank can have been late
-    "comm_s of a job on one GPU is communication": (
-        (0, 100, "COMPLETED"), steps(1, 10, 0, comm_s=2.0),
-        {"step_unsplit": 80, "exposed_comm": 20},
-    ),
     "waits for data are measured by the median step and not by their own": (
         (0, 2.05, "COMPLETED"),
         [*steps(1, 9, 0, 0.1), *steps(10, 10, 0.9, 0.15, data_s=0.006),
