@@ -53,13 +53,6 @@ def windows(session):
     return EVERYTHING, Scope(from_ms=last - 2 * third + 137, to_ms=last - third - 211)
 
 
-@pytest.fixture(scope="module")
-def windows_to_walk(session, windows):
-    """Give the windows whose every line is followed: of a fleet of many runs the cut one alone."""
-    runs = session.read("select count(*) from marts.runs").item()
-    return windows if runs < RUNS_MAX else windows[1:]
-
-
 def test_the_intervals_of_a_category_add_up_to_the_ledger(session, windows):
     for window in windows:
         ledger = session.read(
@@ -75,8 +68,10 @@ def test_the_intervals_of_a_category_add_up_to_the_ledger(session, windows):
         assert intervals.rows() == ledger.rows()
 
 
-def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows_to_walk):
-    for window in windows_to_walk:
+def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows):
+    """Of a fleet of many runs the cut window alone is followed."""
+    runs = session.read("select count(*) from marts.runs").item()
+    for window in windows if runs < RUNS_MAX else windows[1:]:
         losses = session.read("select * from marts.loss_causes", scope=window)
         assert losses.height > 5
         for (cluster, run), of_run in losses.group_by("cluster", "run_key"):

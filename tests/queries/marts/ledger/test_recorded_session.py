@@ -26,12 +26,6 @@ def session(recorded_demo, tmp_path_factory):
     store.close()
 
 
-@pytest.fixture(scope="module")
-def truth():
-    lines = (ROOT / "tests/truth/h200x4-a.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
 def test_the_ledger_of_main_is_the_reference_ledger(session):
     found = dict(ledger(session, scope=MAIN).select("category", "gpu_s").rows())
 
@@ -88,12 +82,10 @@ def test_no_idle_gap_is_seen_inside_undisturbed_steps(session):
     assert inside.height == 0
 
 
-def test_stragglers_are_named_where_they_were_injected(session, truth):
-    injected = {
-        (line["attempt"], line["step"]): line["rank"]
-        for line in truth
-        if line["kind"] == "slow_step"
-    }
+def test_stragglers_are_named_where_they_were_injected(session):
+    truth = map(json.loads, (ROOT / "tests/truth/h200x4-a.jsonl").read_text().splitlines())
+    slow = [line for line in truth if line["kind"] == "slow_step"]
+    injected = {(line["attempt"], line["step"]): line["rank"] for line in slow}
     steps = session.read(
         "select attempt, step, straggler_rank from marts.train_steps where run_key = 'lab/main'"
     )

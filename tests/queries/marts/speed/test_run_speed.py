@@ -140,7 +140,7 @@ SPEEDS = {
         {"best_reason": "fewer than ten windows of ten steps"},
     ),
     "peers are runs of the same name, model and size": (
-        four_runs, "run_peers", {"run_id": "1", "peers": 2, "peer_ratio": 0.5},
+        four_runs, "run_peers", {"right(run_key, 2)": "/1", "peers": 2, "peer_ratio": 0.5},
     ),
     "without price, tokens and energy there is a reason": (
         trained, "run_token_costs",
