@@ -1,4 +1,4 @@
-"""Rules stay quiet on a made-up fleet in which nothing goes wrong."""
+"""Rules of several kinds stay quiet on a healthy fleet, and their marts have common columns."""
 
 import polars as pl
 import pytest

@@ -1,4 +1,4 @@
-"""Which layer of the SQL files reads which."""
+"""Which layer of the SQL files reads which, and how a view is found by its name."""
 
 import re
 

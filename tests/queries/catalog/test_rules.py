@@ -1,4 +1,7 @@
-"""A rule folder with a fault is refused with one sentence that names the fault."""
+"""A rule folder with a fault is refused with one sentence that names the fault.
+
+Each effect and severity of a rule is shown by its cases.
+"""
 
 import re
 from dataclasses import replace

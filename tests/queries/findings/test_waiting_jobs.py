@@ -1,4 +1,4 @@
-"""Which jobs waited while GPUs that they could have used were free."""
+"""Which jobs waited while GPUs were free, and whose job an idle allocation is."""
 
 import pytest
 from tests.queries.conftest import built_together

@@ -1,4 +1,4 @@
-"""Lives, attempts and owners of changed runs equal a full build's."""
+"""Lives, attempts, owners and step splits of changed runs equal a full build's."""
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings

@@ -84,7 +84,8 @@ def contradictory_evidence(draw):
         quiet_from = draw(seconds())
         readings = [begin + k * every for k in range(int((end - begin) // every))]
         if readings:
-            calls.append(("samples", (gpu, readings, _works_until(quiet_from)), {}))
+            works = lambda second, until=quiet_from: second < until  # noqa: E731
+            calls.append(("samples", (gpu, readings, works), {}))
     for node in draw(st.sampled_from(["", "a", "ab"])):
         calls.extend(serving(draw, node))
     return calls
@@ -123,16 +124,6 @@ def serving(draw, node):
     return [*calls, ("load", ("serving_requests", requests), {})] if requests else calls
 
 
-def _works_until(quiet_from):
-    return lambda second: second < quiet_from
-
-
-def replay(evidence, calls):
-    """Load the evidence in the given order, after the nodes."""
-    for name, args, more in calls:
-        getattr(evidence, name)(*args, **more)
-
-
 def fleet(evidence):
     evidence.node("a", 4)
     evidence.node("b", 4)
@@ -164,7 +155,8 @@ def test_any_evidence_is_in_exactly_one_category_in_parts_and_windows(
     evidence = new_evidence()
     fleet(evidence)
     for some in (calls[:part], calls[part:]):
-        replay(evidence, some)
+        for name, args, more in some:
+            getattr(evidence, name)(*args, **more)
         evidence.build()
     in_parts = segments(evidence.store)
     evidence.store.build(is_full=True)

@@ -90,6 +90,15 @@ def test_a_log_under_another_name_whose_clock_is_off_is_named_with_its_offset(cl
 
 
 @built_together
+def test_a_running_job_that_later_listings_leave_out_is_named(cluster):
+    cluster.node("a", 2)
+    cluster.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=600, source="slurm")
+    cluster.job("2", 9_000, 9_100, ["a"], 1, source="slurm")
+    yield
+    assert named(cluster, "running jobs that vanished") == [(1, f"{cluster.name}/1@1800000000")]
+
+
+@built_together
 def test_losses_in_a_step_are_cut_at_its_end_and_reported(cluster):
     cluster.job_on_a_node("1", 0, 100, 1)
     cluster.events("1", steps(1, 10, 0, data_s=4.0, straggler_s=4.0, comm_s=4.0))

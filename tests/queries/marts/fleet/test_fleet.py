@@ -67,13 +67,13 @@ CASES = {
     ),
     "a rack has the power of its nodes, and nodes without one are a row": (
         "select rack, nodes, power_w, events from marts.racks order by rack nulls first",
-        [(None, 1, None, 0), ("r1", 2, 400.0, 1), ("r2", 2, None, 0)],
+        [(None, 1, None, 0), ("r1", 2, 400.0, 1), ("r2", 2, 500.0, 0)],
     ),
     "a rack has the feed of its nodes": (
         "select feed from marts.racks where rack = 'r2'", [("2A",)],
     ),
     "a GPU has its run and last readings at the end": (
-        "select run_id, runs, rack, power_w, engine_active_ratio, at from marts.gpu_states "
+        "select run_id, runs, rack, power_w, engine_active_ratio, \"at\" from marts.gpu_states "
         "where gpu_uuid = 'c/a#0'", [("7", 1, "r1", 300.0, 0.5, Evidence.at(3600))],
     ),
     "a GPU has its category and events": (

@@ -19,11 +19,6 @@ def load(evidence, gpu, rows, instance="", source="dcgm"):
     evidence.load("gpu_samples", readings, source)
 
 
-def place(evidence, gpu, index):
-    row = {"cluster": "c", "node": "n", "gpu_uuid": gpu, "gpu_index": index, "gpu_model": "h100"}
-    evidence.load("gpus", [{**row, "valid_from_at": START}])
-
-
 def buckets(evidence, gpu, **scope):
     found = evidence.store.read(
         "select * from marts.gpu_metrics order by gpu_instance, start_ms",
@@ -35,8 +30,8 @@ def buckets(evidence, gpu, **scope):
 @pytest.fixture(scope="module")
 def world(shared_evidence):
     made = shared_evidence
-    for index, gpu in enumerate(("GPU-a", "GPU-b", MIG)):
-        place(made, gpu, index)
+    listed = [{"gpu_uuid": gpu, "gpu_index": i} for i, gpu in enumerate(("GPU-a", "GPU-b", MIG))]
+    made.add("gpus", *listed, node="n", gpu_model="h100", valid_from_at=START)
     load(made, "GPU-a", [
         (0, {"power_w": 100.0, "energy_j": 5000.0, "clocks_event_reasons": 0}),
         (60, {"power_w": 400.0, "energy_j": 5600.0, "clocks_event_reasons": 4}),
@@ -91,7 +86,7 @@ ROWS = {
         f"select source, power_w.mean {METRICS.format('GPU-b')}", [("dcgm", 200.0)],
     ),
     "instances have their own rows": (
-        f"select gpu_instance, round(sm_active_ratio.mean, 6) {METRICS.format(MIG)}",
+        f"select gpu_instance, round(sm_active_ratio.mean::double, 6) {METRICS.format(MIG)}",
         [("1", 0.2), ("1", 0.2), ("2", 0.6), ("2", 0.6)],
     ),
     # 250 W and 200 W of whole GPUs, 500 W of the partitioned one; activity of two of them
@@ -100,7 +95,7 @@ ROWS = {
         [(950.0, 3, 1, 900.0), (500.0, 1, None, None), (300.0, 1, None, None)],
     ),
     "so does its activity": (
-        "select round(sm_active_ratio, 6) from marts.node_metrics order by start_ms limit 1",
+        "select round(sm_active_ratio::double, 6) from marts.node_metrics order by start_ms limit 1",
         [(0.45,)],
     ),
 }  # fmt: skip

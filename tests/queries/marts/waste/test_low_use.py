@@ -1,4 +1,4 @@
-"""Allocations that use little of their GPUs, and what would have been enough."""
+"""Allocations that use little of their GPUs, or have a program there that does nothing."""
 
 import pytest
 from tests.queries.conftest import built_together, phase, steps

@@ -1,4 +1,4 @@
-"""Free GPU time with demand: which waiting jobs could have used it."""
+"""Free GPU time with demand: which waiting jobs could have used it, and which instances."""
 
 import pytest
 from tests.queries.conftest import built_together

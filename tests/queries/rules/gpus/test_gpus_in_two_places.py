@@ -42,9 +42,9 @@ def test_a_gpu_that_is_listed_in_two_nodes_at_one_time(cluster, listings, is_cut
     cluster.watched(gpu_s)
     yield
     assert sum(cluster.gpu_s().values()) == gpu_s
-    assert {node for node, *_ in places(cluster)} == {f"{cluster.name}-a"}
     named = "select example from marts.data_quality where kind = 'GPUs in two places'"
-    assert cluster.read(named).height == 1
+    nodes = {node for node, *_ in places(cluster)}
+    assert (len(nodes), cluster.read(named).height) == (1, 1)
     assert cluster.violations() == 0
 
 

@@ -1,4 +1,7 @@
-"""Job events and exporters find their node by its short and its full name, else by its GPUs."""
+"""Job events and exporters find their node by its short and its full name, else by its GPUs.
+
+One GPU may be read by two sources, each by its own name for the node.
+"""
 
 import pytest
 from tests.queries.conftest import built_together, steps

@@ -1,4 +1,4 @@
-"""Shards, MPS and GPUs in use that Slurm lists: each part is on one GPU of its node."""
+"""Shards, MPS and GPUs in use that Slurm or its queue lists: each part is on one GPU of a node."""
 
 import pytest
 from tests.queries.conftest import built_together

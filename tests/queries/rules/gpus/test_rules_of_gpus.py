@@ -128,7 +128,7 @@ LEDGERS = {
             c.node("a", 2), c.watched(200), c.job("1", 0, 200, ["a"], 2), pods(c, 0, 50),
             c.events("1", [{"event": "job.start", "t": 0}, {"event": "job.end", "t": 200}]),
         ],
-        {"gang_wait": 50, "idle_no_demand": 50, "startup": 300},
+        {"gang_wait": 50, "idle_no_demand": 50, "unknown": 300},
     ),
 }  # fmt: skip
 

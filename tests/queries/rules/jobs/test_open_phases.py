@@ -32,7 +32,7 @@ OPEN_PHASES = {
     ),
     "an initialisation that ended, with a restore in it and an inactive GPU": (
         "RUNNING",
-        [event("job.start", 60), opened("init"), opened("restore", 100),
+        [event("job.start", 60), opened("init", 60), opened("restore", 100),
          event("phase.end", 150, phase="restore"), event("phase.end", 300, phase="init")],
         READ, lambda s: s <= 100, {"startup": 250, "restore": 50, "idle_held": 400},
     ),

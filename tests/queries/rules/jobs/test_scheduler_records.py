@@ -65,9 +65,6 @@ def test_a_running_record_that_later_listings_leave_out_holds_up_to_when_it_was_
     assert runs(cluster) == [("1", 600_000, "running"), ("2", 100_000, "ok")]
     first, second = f"{cluster.name}/1@1800000000", f"{cluster.name}/2@1800009000"
     assert held(cluster) == [(first, 600), (second, 100)]
-    vanished = f"""select n from marts.data_quality where kind = 'running jobs that vanished'
-        and example = '{first}'"""
-    assert cluster.read(vanished).rows() == [(1,)]
 
 
 @pytest.mark.parametrize(
