@@ -95,8 +95,8 @@ ROWS = {
         [(950.0, 3, 1, 900.0), (500.0, 1, None, None), (300.0, 1, None, None)],
     ),
     "so does its activity": (
-        "select round(sm_active_ratio::double, 6) from marts.node_metrics order by start_ms limit 1",
-        [(0.45,)],
+        "select round(sm_active_ratio::double, 6) from marts.node_metrics "
+        "order by start_ms limit 1", [(0.45,)],
     ),
 }  # fmt: skip
 
