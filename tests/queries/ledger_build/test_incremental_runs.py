@@ -93,12 +93,23 @@ EVENTS = st.builds(
 )  # fmt: skip
 
 
+HOLDS = st.builds(
+    lambda job, start, node, index: ("hold", job, start, node, index),
+    st.sampled_from("789"), st.sampled_from([0, 200, 600]), st.sampled_from("ab"),
+    st.integers(0, 2),
+)  # fmt: skip
+
+
 @pytest.mark.machine
 @settings(
     max_examples=examples(3), deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
-@given(reported=st.lists(st.lists(JOBS | EVENTS, min_size=1, max_size=3), min_size=2, max_size=4))
+@given(
+    reported=st.lists(
+        st.lists(JOBS | EVENTS | HOLDS, min_size=1, max_size=3), min_size=2, max_size=4
+    )
+)
 @example(  # two lives that begin together
     reported=[
         [("job", "7", 0, None, "b", "r"), ("events", "r", 0, 210, "b")],
@@ -116,6 +127,9 @@ def test_any_evidence_in_any_order(new_evidence, reported):
                 end = None if length is None else start + length
                 state = "RUNNING" if end is None else "COMPLETED"
                 evidence.job(job, start, end, [node], 1, state, job_name=name)
+            elif kind == "hold":
+                job, start, node, index = what
+                evidence.hold(job, node=node, submit=start, slurm_index=index)
             else:
                 run, attempt, start, host = what
                 evidence.events(run, steps(1, 8, start), attempt=attempt, host=host)

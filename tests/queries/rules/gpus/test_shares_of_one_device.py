@@ -95,25 +95,6 @@ def containers(cluster, *, by_labels, by_accounting):
         cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 1)
 
 
-def shards(cluster, *, by_labels, by_accounting):
-    """Load a GPU of four shards with two jobs of two."""
-    names = [label(job, 0, HOUR, kind="hpc_job") for job in "ab"]
-    loaded(cluster, names if by_labels else [])
-    node = f"{cluster.name}-a"
-    cluster.add("nodes", node=node, gres="gpu:1,shard:4")
-    for job in "ab" if by_accounting else "":
-        cluster.job(job, 0, HOUR, [node], 0, alloc_tres="gres/shard=2")
-
-
-def mps(cluster, *, by_labels, by_accounting):
-    """Load a GPU of which MPS gives a job half and another a quarter; labels know no parts."""
-    names = [label("a", 0, HOUR, kind="hpc_job"), label("b", 0, 1800, kind="hpc_job")]
-    loaded(cluster, names if by_labels else [])
-    if by_accounting:
-        cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 0, alloc_tres="gres/mps=50")
-        cluster.job("b", 0, 1800, [f"{cluster.name}-a"], 0, alloc_tres="gres/mps=25")
-
-
 def hami(cluster, *, by_labels, by_accounting):
     """Load a GPU of which HAMi lets pods have half and a quarter of the cores."""
     pods = [label("a", 0, HOUR), label("b", 0, 1800)]
@@ -135,9 +116,7 @@ WAYS = {
     sliced: ({"a": 2700, "b": 900}, {"a": 900, "b": 900}, {"a": 900, "b": 900}),
     virtual: ({"a": 2700, "b": 900}, {"a": 1800, "b": 360}, {"a": 1800, "b": 360}),
     containers: ({"a": 3600},) * 3,
-    shards: ({"a": 1800, "b": 1800},) * 3,
     hami: ({"a": 2700, "b": 900}, {"a": 1800, "b": 450}, {"a": 1800, "b": 450}),
-    mps: ({"a": 2700, "b": 900}, {"a": 1800, "b": 450}, {"a": 1800, "b": 450}),
 }
 BY = {"labels": (True, False), "accounting": (False, True), "both": (True, True)}
 
