@@ -113,9 +113,7 @@ def test_energy_of_a_counter(cluster, readings, energy_mj):
     cluster.job_on_a_node("1", 0, 7_200, 1)
     cluster.energy(cluster.gpu("a#0"), readings)
     yield
-    sql = f"""select sum(energy_mj) from marts.statement_energy_hourly
-        where cluster = '{cluster.name}'"""
-    assert cluster.read(sql).item() == energy_mj
+    assert cluster.own("sum(energy_mj)", "marts.statement_energy_hourly") == [(energy_mj,)]
 
 
 @built_together

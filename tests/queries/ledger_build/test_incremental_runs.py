@@ -15,10 +15,7 @@ def two_nodes(cluster):
 
 
 def runs(cluster):
-    return cluster.read(
-        f"""select run_id, attempt, job_id from intermediate.int_attempts
-        where cluster = '{cluster.name}' order by all"""
-    ).rows()
+    return cluster.own("run_id, attempt, job_id", "intermediate.int_attempts")
 
 
 @built_together(builds=2)

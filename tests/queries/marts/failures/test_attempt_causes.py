@@ -308,10 +308,7 @@ def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, or
     assert found[3].startswith("Drain the node and restart it")
     fixes = cluster.read("select distinct fix from marts.losses where cause = 'Xid 79'")
     assert [fix.startswith("Drain the node and restart it") for (fix,) in fixes.rows()] == [True]
-    models = cluster.read(
-        f"select distinct gpu_model from marts.ledger_pieces where cluster = '{cluster.name}'"
-    )
-    assert models.rows() == [("NVIDIA H100",)]
+    assert cluster.own("distinct gpu_model", "marts.ledger_pieces") == [("NVIDIA H100",)]
 
 
 @pytest.mark.parametrize("said", [None, "exception"])

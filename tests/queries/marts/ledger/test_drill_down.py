@@ -181,7 +181,7 @@ SUMMARY = "select wasted_ms, wasted_cost, held_ms, capacity_ms from marts.goodpu
 
 def one(session, sql, scope):
     """Return a row without nulls."""
-    return [value or 0 for value in session.read(sql, scope=scope).row(0)]
+    return [float(value or 0) for value in session.read(sql, scope=scope).row(0)]
 
 
 def of_clusters(session, window):

@@ -88,8 +88,7 @@ def test_the_gpu_with_the_jobs_id_on_its_series_is_the_one_of_its_part(cluster):
     yield
 
     assert held(cluster) == {"1": 1800}
-    named = f"select distinct gpu_uuid from intermediate.int_holds where cluster = '{cluster.name}'"
-    assert cluster.read(named).item() == gpu
+    assert cluster.own("distinct gpu_uuid", "intermediate.int_holds") == [(gpu,)]
 
 
 @built_together

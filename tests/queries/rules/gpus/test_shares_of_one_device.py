@@ -4,10 +4,6 @@ import pytest
 from tests.queries.conftest import built_together
 
 HOUR = 3600
-HELD = """select split_part(split_part(job_run_key, '/', -1), '@', 1) as owner,
-    sum(gpu_ms) / 1000 as gpu_s
-    from marts.ledger_pieces
-    where cluster = '{}' and job_run_key is not null group by all order by all"""
 
 
 def label(owner, start, end, *, kind="pod", container="", instance=""):
@@ -42,8 +38,8 @@ def slots(cluster, node, count):
 
 def held(cluster):
     """Return the GPU-seconds of each owner."""
-    rows = cluster.store.read(HELD.format(cluster.name)).rows()
-    return {name: float(gpu_s) for name, gpu_s in rows}
+    owner = "split_part(split_part(job_run_key, '/', -1), '@', 1), (sum(gpu_ms) / 1000)::double"
+    return dict(cluster.own(owner, "marts.ledger_pieces", "job_run_key is not null group by 1"))
 
 
 def mig(cluster, *, by_labels, by_accounting):
@@ -161,8 +157,7 @@ def test_a_node_without_labels_has_as_many_gpus_as_telemetry_lists(cluster, devi
 
     assert sum(cluster.gpu_s().values()) == devices * HOUR
     assert held(cluster) == {"a": HOUR * devices / count, "b": devices * HOUR / 2}
-    sliced = f"select node, replicas from staging.stg_time_sliced where cluster = '{cluster.name}'"
-    assert cluster.read(sliced).rows() == [(node, count // devices)]
+    assert cluster.own("node, replicas", "staging.stg_time_sliced") == [(node, count // devices)]
     assert cluster.violations() == 0
 
 
