@@ -35,6 +35,7 @@ def found(rows, key=KEY):
         ("a" * 20, [*range(1, 20), 0], False),  # it goes back to none that was
         ("a" * 20 + "b" * 20 + "a" * 20, [*range(20), *range(20), *range(20)], True),
         ("a" * 20 + "b" * 20 + "a" * 20, [*range(20), *range(20), *range(20, 40)], False),
+        ("a" * 20 + "b" * 20, [*range(20), *range(19), 3], True),
         ("ab" * 20, [n // 2 for n in range(40)], False),
         ("ab" * 20, [n // 4 for n in range(40)], True),
         ("a" * 20, [*range(18), None, None], True),

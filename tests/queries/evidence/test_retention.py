@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from tests.queries.conftest import Evidence
 
-from goodput_queries.errors import StoreError, UnbuiltError
+from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence import retention
 from goodput_queries.evidence.retention import Retention
 from goodput_queries.ledger import capacity_ms, ledger
@@ -162,6 +162,14 @@ def test_dropping_twice_drops_nothing_more(dropped):
 def test_ages_that_make_no_sense_are_refused(ages, message):
     with pytest.raises(StoreError, match=message):
         Retention(**ages)
+
+
+def test_more_than_a_tenth_goes_only_by_a_persons_word(two_days):
+    with pytest.raises(TooMuchDroppedError, match=r"\(83%\).*`goodput prune --yes`"):
+        drop_old(two_days.store, WEEK, is_confirmed=False)
+
+    assert two_days.store.read("from state.kept_from").is_empty()
+    assert two_days.store.read("select count(*) from raw.gpu_samples").item() == 289
 
 
 def test_the_day_that_has_come_of_age_since_the_last_time_goes_by_itself(two_days):

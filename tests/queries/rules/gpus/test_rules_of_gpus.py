@@ -37,6 +37,13 @@ LEDGERS = {
         lambda c: [c.node("a", 1), c.job("1", 0, 10, ["a"], 1), c.job("2", 20, 30, ["a"], 1)],
         {"unknown": 20, "free_unknown": 10},
     ),
+    "of a GPU that nobody lists one of the node is held": (
+        lambda c: [
+            c.node("a", 1), c.watched(100), c.job("1", 0, 100, ["a"], 1),
+            c.hold("1", "b#0", method="pod"),
+        ],
+        {"unknown": 100},
+    ),
     "a held GPU is never down": (
         lambda c: [
             c.node("a", 1), c.watched(100), c.state("a", "down", 0, 100),
