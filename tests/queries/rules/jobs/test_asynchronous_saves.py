@@ -26,12 +26,13 @@ def text_of(form, step, saves):
 
 def megatron(*saves):
     said = {
+        "set": (0, "async_save ............. True"),
         "from": (100, "saving checkpoint at iteration      10 to /ckpt in torch_dist format"),
         "until": (105, "scheduled an async checkpoint save at iteration      10 to /ckpt"),
         "saved": (160, "successfully saved checkpoint from iteration      10 to /ckpt"),
     }
     return text_of(
-        lambda at, line: f" [{at:%Y-%m-%d %H:%M:%S}] {line}\n",
+        lambda at, line: f"  {line}\n" if "..." in line else f" [{at:%Y-%m-%d %H:%M:%S}] {line}\n",
         lambda step: f"iteration {step:8}/ 500 | elapsed time per iteration (ms): 10000.0 |",
         [said[name] for name in saves],
     )
@@ -45,12 +46,35 @@ def maxtext(*saves):
     )
 
 
+def composer(*saves):
+    """Return a log whose rounds a collector dated."""
+    said = "{at:%Y-%m-%d %H:%M:%S},000: rank0[7][MainThread]: DEBUG: composer.{line}\n"
+    return text_of(
+        lambda at, text: "".join(
+            (said if line.startswith("callbacks") else "{at:%Y-%m-%dT%H:%M:%SZ} {line}\n").format(
+                at=at, line=line
+            )
+            for line in text.splitlines()
+        ),
+        lambda step: f"[batch={step}/500]:\n\t Train time/batch: {step - 1}",
+        [
+            (at, f"callbacks.checkpoint_saver: {line} bucket/ep0-ba10-rank0.pt")
+            for at, line in saves
+        ],
+    )
+
+
 TOOK = "Time taken: 60.000000s. directory=/ckpt/9"
 SYNC = "[process=0] [sync] Finished"
 # what it shows, beside what golden cases of logs show: the log, the ledger of its 200 s
 LOGS = {
+    "Megatron-LM": (megatron("set", "from", "until", "saved"), BLOCKED),
     "Megatron-LM without its setting": (megatron("from", "until", "saved"), BLOCKED),
     "Megatron-LM without the scheduled line": (megatron("from", "saved"), UNBLOCKED),
+    "Composer with the end alone has neither lengths nor the save": (
+        composer((105, "Checkpoint locally saved to"), (105, "Uploading checkpoint to")),
+        {"startup": 10, "step_unsplit": 185, "teardown": 5},
+    ),
     "MaxText and Orbax before 2025": (
         maxtext(
             (105, "Finished blocking save in 5.00 seconds. Continuing to write to /ckpt/9."),
