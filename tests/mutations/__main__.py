@@ -57,19 +57,14 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
     f"{QUERIES}/ledger_build/differences.py": (
         "tests/queries/ledger_build/test_changed_hours.py",
         "tests/queries/ledger_build/test_incremental_runs.py",
-        "tests/queries/ledger_build/test_same_ledger.py",
     ),
     f"{QUERIES}/ledger_build/dirty.py": (
         "tests/queries/ledger_build/test_dirty.py",
-        "tests/queries/ledger_build/test_late_collectives.py",
         "tests/queries/ledger_build/test_incremental_runs.py",
-        "tests/queries/ledger_build/test_same_ledger.py",
     ),
     f"{QUERIES}/ledger_build/dirty_runs.py": (
         "tests/queries/ledger_build/test_dirty.py",
-        "tests/queries/ledger_build/test_late_collectives.py",
         "tests/queries/ledger_build/test_incremental_runs.py",
-        "tests/queries/ledger_build/test_same_ledger.py",
     ),
     f"{QUERIES}/ledger_build/placement/dirty_nodes.py": (
         "tests/queries/ledger_build/test_dirty_nodes.py",

@@ -11,6 +11,11 @@ def steady(until, watts, every=60):
 class Loaders:
     """What `Evidence` loads with its `add`, `node` and `job`; times are seconds from the start."""
 
+    def own(self, columns, table, where="true"):
+        """Return the rows that tables of all clusters have of this one, in order."""
+        sql = f"select {columns} from {table} where cluster = $1 and {where} order by all"
+        return self.store.read(sql, [self.name]).rows()
+
     def job_on_a_node(self, job_id, start, end, gpus, state="COMPLETED", **more):
         """Add node a and a job run on all of its GPUs."""
         self.node("a", gpus)

@@ -1,5 +1,6 @@
-"""Rules stay quiet on a made-up fleet in which nothing goes wrong."""
+"""Rules of several kinds stay quiet on a healthy fleet, and their marts have common columns."""
 
+import polars as pl
 import pytest
 from tests.queries import made_up_fleet
 
@@ -27,3 +28,18 @@ def test_a_healthy_fleet_works_for_a_third_of_the_time(healthy):
 @pytest.mark.parametrize("mart", rules.families())
 def test_nothing_is_found_in_a_healthy_fleet(healthy, mart):
     assert healthy.read(f"select rule, evidence from marts.{mart}").rows() == []
+
+
+KINDS = {
+    "varchar": pl.String, "timestamp": pl.Datetime("us"), "bigint": pl.Int64, "double": pl.Float64
+}  # fmt: skip
+COLUMNS = {"rule": "varchar", **rules.REQUIRED, **rules.SUBJECT}
+
+
+@pytest.mark.parametrize("mart", rules.families())
+def test_each_has_rule_subject_time_cost_and_evidence(evidence, mart):
+    found = evidence.store.read(f"select * from marts.{mart}").schema
+
+    assert {name: found.get(name) for name in COLUMNS} == {
+        name: KINDS[kind] for name, kind in COLUMNS.items()
+    }

@@ -60,11 +60,6 @@ def built_fleet(new_store):
     return evidence.built()
 
 
-@pytest.fixture
-def fleet(new_evidence, built_fleet):
-    return new_evidence(copy_of=built_fleet)
-
-
 @pytest.fixture(scope="module")
 def store(new_store, built_fleet):
     """Return the same fleet for tests that close no day."""
@@ -127,9 +122,8 @@ def test_no_amount_of_others_or_of_all_is_in_any_file_of_the_own_statement(state
         assert len(searched) > 3
 
         for name, text in own_files[idle].items():
-            found = [
-                cost for cost in searched if re.search(rf"(?<![\d.,]){cost}(?!\d)", bare(text))
-            ]
+            bare = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)  # without separators of thousands
+            found = [cost for cost in searched if re.search(rf"(?<![\d.,]){cost}(?!\d)", bare)]
             assert found == [], (idle, name)
 
 
@@ -137,11 +131,6 @@ def amounts(rows):
     """Return the amounts in rows that are large enough to differ from other numbers."""
     found = {abs(row[name]) for row in rows for name in row if name.endswith("_cost") and row[name]}
     return {cost for cost in found if cost > 10}
-
-
-def bare(text):
-    """Return a text without the separators of thousands."""
-    return re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
 
 
 def test_what_a_cluster_came_to_is_left_out(statements):
@@ -179,7 +168,8 @@ def test_its_rows_are_those_of_the_whole_statement_and_all_accounts_make_it_up(s
         assert [set(p.losses["account"]) for p in parts] == [{"ours"}, {"rivals"}]
 
 
-def test_its_corrections_are_its_own(fleet, tmp_path):
+def test_its_corrections_are_its_own(new_evidence, built_fleet, tmp_path):
+    fleet = new_evidence(copy_of=built_fleet)
     statement(fleet.store, WHEN, change(CLOSED, idle_policy="none"))
     fleet.job("7701", 10 * HOUR_S, 12 * HOUR_S, ["a"], 1, account="rivals")
     fleet.store.build()

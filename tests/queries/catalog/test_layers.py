@@ -1,8 +1,12 @@
-"""Which layer of the SQL files reads which."""
+"""Which layer of the SQL files reads which, and how a view is found by its name."""
 
 import re
 
+import pytest
+
 from goodput_queries.catalog import models
+from goodput_queries.catalog.find import find_view
+from goodput_queries.errors import QueryError
 
 
 def test_only_staging_reads_raw():
@@ -49,3 +53,21 @@ def test_lengths_and_the_scope_are_named_by_macros():
     }
 
     assert found == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("runs", "marts.runs"),
+        ("raw.gpus", "raw.gpus"),
+        ("gpus", "marts.gpus"),  # a mart comes before the raw table of its name
+        ("rejects", "raw.rejects"),
+    ],
+)
+def test_a_name_finds_a_view(name, found):
+    assert find_view(name).qualified_name == found
+
+
+def test_a_name_that_is_nearly_one_says_which():
+    with pytest.raises(QueryError, match="Did you mean 'runs'"):
+        find_view("rnus")

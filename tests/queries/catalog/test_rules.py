@@ -1,9 +1,13 @@
-"""A rule folder with a fault is refused with one sentence that names the fault."""
+"""A rule folder with a fault is refused with one sentence that names the fault.
+
+Each effect and severity of a rule is shown by its cases.
+"""
 
 import re
 from dataclasses import replace
 
 import pytest
+from tests.queries.findings import given
 
 from goodput_queries.catalog import models, rules
 from goodput_queries.errors import RuleError
@@ -143,3 +147,22 @@ def test_a_category_is_the_loss_of_one_rule(tmp_path):
 
     with pytest.raises(RuleError, match="rule again: category down is one of rule warm_gpu"):
         rules.check_together([both[0], replace(both[1], name="again", thresholds=())])
+
+
+@pytest.mark.parametrize("rule", rules.rules(), ids=lambda rule: rule.name)
+def test_each_effect_of_a_rule_is_shown_by_a_case(rule):
+    cases = given.cases(rule.name, "fires")
+    shown = {row.get("effect") for case in cases for row in case["expected"]}
+
+    assert shown - {None} == rule.severity_when.keys() - {rules.OVER}
+
+
+def test_each_effect_is_of_a_rule():
+    of_rules = {effect for rule in rules.rules() for effect in rule.severity_when}
+    assert of_rules == rules.EFFECTS.keys()
+
+
+@pytest.mark.parametrize("rule", rules.rules(), ids=lambda rule: rule.name)
+def test_a_page_that_is_over_is_none(rule):
+    if rules.SEVERITIES[0] in (rule.texts["severity"], *rule.severity_when.values()):
+        assert rule.severity_when[rules.OVER] in rules.SEVERITIES[1:]

@@ -134,13 +134,6 @@ def test_a_file_of_other_times_is_not_asked_for_again(evidence):
     assert forget(evidence.store, ["wrong"])["origin"].to_list() == ["wrong"]
 
 
-def test_a_forgotten_file_may_be_read_in_again(evidence):
-    load(evidence, "job_runs", [job(evidence.at, "1", 0, 10)], "sacct.txt")
-    forget(evidence.store, ["sacct.txt"])
-
-    assert load(evidence, "job_runs", [job(evidence.at, "1", 0, 10)], "sacct.txt") == 1
-
-
 def test_an_origin_that_is_not_known_is_an_error_that_names_the_nearest(evidence):
     load(evidence, "job_runs", [job(evidence.at, "1", 0, 10)], "logs/sacct.txt")
 

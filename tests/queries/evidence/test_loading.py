@@ -1,6 +1,7 @@
 """Batches into raw tables: what a key, a repeat and a size do."""
 
 import contextlib
+import math
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -9,7 +10,6 @@ import pytest
 
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.evidence.load import prepared
 from goodput_queries.storage.row_groups import ROW_GROUP
 
 START = datetime.fromisoformat("2027-01-15T08:00:00")
@@ -45,24 +45,6 @@ def test_a_large_batch_loses_no_row(store, overlap):
     assert first.rows_new == 10_000
     assert second.rows_new == 250_000 - 4 * overlap
     assert count(store, "gpu_samples") == 260_000 - 4 * overlap
-
-
-@pytest.mark.parametrize(
-    ("sizes", "pieces"),
-    [
-        ((2, 2), [4]),
-        ((ROW_GROUP, ROW_GROUP, 5), [ROW_GROUP, ROW_GROUP, 5]),
-        ((ROW_GROUP + 5, ROW_GROUP), [2 * ROW_GROUP + 5]),
-    ],
-)
-def test_rows_are_handed_on_in_whole_row_groups_or_in_one_piece(sizes, pieces):
-    parts = [samples(size, first=i * ROW_GROUP) for i, size in enumerate(sizes)]
-    frame = pl.concat(parts, rechunk=False).with_columns(power_w=pl.lit(1.0))
-
-    rows = prepared(Batch("gpu_samples", frame, "s", "origin", "a")).rows
-
-    assert rows["ts"].chunk_lengths() == pieces
-    assert rows.equals(frame)
 
 
 def test_a_batch_in_pieces_fills_row_groups(tmp_path):
@@ -198,3 +180,13 @@ def test_only_what_has_changed_is_a_new_row(store, table, loads, minutes):
 def test_a_layout_that_differs_in_one_part_is_reported_whole(store, other):
     assert valid_from_minutes(store, "gpu_instances", [part(0, "1"), part(0, "2")], other) == [0, 5]
     assert store.read("from raw.gpu_instances").height == 2 + len(other)
+
+
+def test_a_bucket_of_infinity_is_stored_once(store):
+    bucket = {"source": "s", "endpoint": "e", "engine": "0", "model": "m", "role": "both"}
+    bucket |= {"product": "vllm", "metric": "ttft_s", "ts": START, "le_s": math.inf}
+    for observations in (3, 99):
+        frame = pl.DataFrame([{**bucket, "observations": observations}])
+        load(store, "serving_histograms", frame, f"{observations}")
+
+    assert store.read("select observations from raw.serving_histograms").rows() == [(3,)]

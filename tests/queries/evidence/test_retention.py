@@ -64,17 +64,6 @@ def hourly(evidence):
     return evidence.store.read("from marts.ledger_hourly order by all").rows()
 
 
-def test_readings_go_and_the_hourly_ledger_stays(two_days):
-    before = hourly(two_days)
-
-    dropped = drop_old(two_days.store, WEEK)
-
-    assert dict(dropped.select("table_name", "rows").rows())["raw.gpu_samples"] > 0
-    oldest = two_days.store.read("select epoch_ms(min(ts)) from raw.gpu_samples").item()
-    assert oldest >= LAST_DAY_MS
-    assert hourly(two_days) == before
-
-
 def test_readings_of_hosts_links_and_engines_go_and_those_of_power_meters_stay(two_days):
     moments = [two_days.at(second) for second in two_days.every(0, 2 * DAY_S, 3600)]
     port = {"node": "a", "kind": "infiniband", "device": "mlx5_0", "port": "1"}
@@ -101,6 +90,9 @@ def test_readings_of_hosts_links_and_engines_go_and_those_of_power_meters_stay(t
 
 
 def test_a_full_build_keeps_what_can_no_longer_be_built(dropped, before):
+    oldest = dropped.store.read("select epoch_ms(min(ts)) from raw.gpu_samples").item()
+    assert oldest >= LAST_DAY_MS
+
     dropped.store.build(is_full=True)
 
     assert hourly(dropped) == before
@@ -172,10 +164,6 @@ def test_ages_that_make_no_sense_are_refused(ages, message):
         Retention(**ages)
 
 
-def segments(evidence):
-    return evidence.store.read("from intermediate.int_ledger_segments order by all").rows()
-
-
 def test_more_than_a_tenth_goes_only_by_a_persons_word(two_days):
     with pytest.raises(TooMuchDroppedError, match=r"\(83%\).*`goodput prune --yes`"):
         drop_old(two_days.store, WEEK, is_confirmed=False)
@@ -227,19 +215,6 @@ def read_again(evidence, first, last):
     evidence.samples("c/a#0", moments, lambda second: second % 7200 > 3000)
 
 
-def test_frozen_hours_reopen_when_all_their_readings_are_back(two_days):
-    before = hourly(two_days), segments(two_days)
-    drop_old(two_days.store, Retention(samples_days=1, segments_days=1))
-    assert segments(two_days) != before[1]
-
-    read_again(two_days, 0, LAST_DAY_MS // 1000 - START_MS // 1000)
-    two_days.store.build()
-
-    assert (hourly(two_days), segments(two_days)) == before
-    assert two_days.store.read("from state.ledger_archive").is_empty()
-    assert two_days.violations() == 0
-
-
 def test_frozen_hours_stay_while_some_of_their_readings_are_missing(dropped, before):
     read_again(dropped, 0, 10 * 3_600)
     dropped.build()
@@ -251,7 +226,7 @@ def test_frozen_hours_stay_while_some_of_their_readings_are_missing(dropped, bef
     assert dropped.store.read(finding).item() == 61
 
 
-def test_reopened_hours_take_late_evidence(dropped):
+def test_frozen_hours_whose_readings_are_all_back_reopen_and_take_late_evidence(dropped):
     dropped.job("late", 40_000, 47_000, ["a"], 1)
     read_again(dropped, 0, LAST_DAY_MS // 1000 - START_MS // 1000)
 
@@ -259,3 +234,5 @@ def test_reopened_hours_take_late_evidence(dropped):
 
     held = "select count(*) from marts.ledger_hourly where job_run_key like '%late%'"
     assert dropped.store.read(held).item() > 0
+    assert dropped.store.read("from state.ledger_archive").is_empty()
+    assert dropped.violations() == 0

@@ -21,11 +21,6 @@ def objectives(store, **scope):
     return {row["name"]: row for row in rows}
 
 
-def burning(store):
-    sql = "select subject, state, severity, evidence from marts.findings where kind = 'objectives'"
-    return store.read(sql).rows()
-
-
 def test_an_objective_burns_its_budget_when_gpus_are_of_no_use(evidence):
     evidence.watched(12 * HOUR)
     evidence.job_on_a_node("1", 0, 5 * HOUR, 4)
@@ -74,7 +69,9 @@ def test_a_budget_that_burns_slowly_for_a_day_is_a_finding(evidence):
     assert (of_cluster["fast_burn"], of_cluster["slow_burn"]) == (6, 3)
     for hours in ("1h", "6h", "24h"):
         assert of_cluster[f"burn_rate_{hours}"] == pytest.approx(4), "not 6, which fast_burn is"
-    ((subject, state, severity, text),) = burning(store)
+    ((subject, state, severity, text),) = store.read(
+        "select subject, state, severity, evidence from marts.findings where kind = 'objectives'"
+    ).rows()
     assert (subject, state, severity) == ("c", "open", "ticket")
     assert text.startswith("burn rate 4.0 over 6 h, 4.0 over 1 h, 4.0 over 24 h; goodput 80.0 %")
 

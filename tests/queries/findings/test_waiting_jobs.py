@@ -1,4 +1,4 @@
-"""Which jobs waited while GPUs that they could have used were free."""
+"""Which jobs waited while GPUs were free, and whose job an idle allocation is."""
 
 import pytest
 from tests.queries.conftest import built_together
@@ -64,3 +64,22 @@ def test_the_finding_names_three_jobs(cluster):
     yield
     (evidence,) = (row[0] for row in found_together(cluster, "evidence"))
     assert evidence.endswith(f"; 5 jobs waiting: train0 (1), {SHOWN} (2), train2 (3) ...")
+
+
+HOUR = 3600
+
+
+@built_together
+def test_an_idle_job_names_its_user_and_since_when_its_gpus_are_idle(cluster):
+    """A running job whose GPUs went idle after 20 of 60 minutes."""
+    cluster.job_on_a_node("7", 0, None, 4, state="RUNNING", job_name="train", user_name="ann")
+    cluster.watched(HOUR)
+    for gpu in range(4):
+        cluster.samples(f"a#{gpu}", cluster.every(-10, HOUR), lambda second: second <= 1200)
+    yield
+    columns = "user_name, team, job_name, state, severity, owner, idle_gpus, idle_since_at"
+    rows = cluster.read(
+        f"select {columns} from marts.open_findings where rule = 'idle_allocation'"
+    ).rows()
+    of_job = ("ann", "team", "train", "open", "note", "team")
+    assert rows == [(*of_job, 4, cluster.at(1200))]

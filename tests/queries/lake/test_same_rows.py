@@ -1,30 +1,23 @@
-"""A database of a lake has the rows of a single one: sessions, large fleets, killed builds."""
+"""A database of a lake has the rows of a single one: late data, killed builds."""
 
 import multiprocessing
 import os
 import random
 import time
-from pathlib import Path
 
 import polars as pl
 import pytest
 from deltalake import DeltaTable
-from tests.conftest import SAMPLE_DATA
 from tests.evidence_over_time import assert_same, batches, load, made_up_evidence, stored_stages
 
-from goodput_app.demo import recipe
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
 from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.publish import LEDGER
 from goodput_queries.lake.pull import attach
-from goodput_queries.lake.store import LakeStore
 from goodput_queries.lake.upkeep import Compaction, compact
 from goodput_queries.ledger_build.distributed.engines import InProcess
 from goodput_queries.ledger_build.distributed.lake_binding import LakeOptions
 
-CAPTURES = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent / "captures"
 CLUSTERS = ("west", "east", "north")
 KILLS = int(os.environ.get("GOODPUT_LAKE_KILLS", "10"))
 BUILDERS = multiprocessing.get_context("forkserver")
@@ -35,57 +28,6 @@ pytestmark = pytest.mark.slow
 
 def engine(workers):
     return lambda: InProcess(workers, threads=1)
-
-
-def captures():
-    """Return the recorded sessions: that of the demo, and others where they are."""
-    found = [(step.source, step.path) for step in recipe(SAMPLE_DATA)]
-    yield pytest.param(found, id="sample_data")
-    for folder in sorted(CAPTURES.glob("*/")):
-        files = [("auto", path) for path in sorted(folder.iterdir()) if path.name != "truth.jsonl"]
-        yield pytest.param(files, id=folder.name)
-
-
-@pytest.mark.parametrize("files", list(captures()))
-def test_a_recorded_session_has_the_same_rows(tmp_path, new_store, files):
-    lake = Lake.create(str(tmp_path / "lake"), cluster="lab", buckets=2)
-    single, built_of_lake, into = new_store(), new_store(), LakeStore(lake)
-    for source, path in files:
-        for store in (single, into):
-            ingest(store, source, [path], ReadOptions(cluster="lab"))
-    attach(built_of_lake, lake.url)
-    built_of_lake.lake_binding.new_engine = engine(2)
-    for store in (single, built_of_lake):
-        store.build()
-
-    assert single.read("select sum(gpu_ms) from marts.ledger_hourly").item() > 0
-    assert_same(stored_stages(built_of_lake), stored_stages(single))
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory, new_store):
-    """Return a lake with 512 GPUs and three days, and the stages of a single database."""
-    store = new_store(2)
-    evidence = made_up_evidence(tmp_path_factory.mktemp("large"), store, gpus=512, hours=72)
-    lake = Lake.create(str(tmp_path_factory.mktemp("lake")), buckets=8)
-    for name, rows in evidence.items():
-        for batch in batches(name, rows, "whole"):
-            lake.append(batch)
-    store.build()
-    found = stored_stages(store)
-    store.close()
-    return lake, found
-
-
-@pytest.mark.parametrize("workers", [1, 4])
-def test_a_fleet_of_three_days_has_the_same_rows(new_store, large, workers):
-    lake, expected = large
-    store = new_store(2)
-    attach(store, lake.url)
-    store.lake_binding.new_engine = engine(workers)
-    store.build()
-
-    assert_same(stored_stages(store), expected)
 
 
 def of_cluster(cluster, evidence):

@@ -1,10 +1,10 @@
-"""Lives, attempts and owners of changed runs equal a full build's."""
+"""Lives, attempts, owners and step splits of changed runs equal a full build's."""
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.queries.conftest import built_together, steps
+from tests.queries.conftest import built_together, durable, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 
@@ -15,10 +15,7 @@ def two_nodes(cluster):
 
 
 def runs(cluster):
-    return cluster.read(
-        f"""select run_id, attempt, job_id from intermediate.int_attempts
-        where cluster = '{cluster.name}' order by all"""
-    ).rows()
+    return cluster.own("run_id, attempt, job_id", "intermediate.int_attempts")
 
 
 @built_together(builds=2)
@@ -93,12 +90,23 @@ EVENTS = st.builds(
 )  # fmt: skip
 
 
+HOLDS = st.builds(
+    lambda job, start, node, index: ("hold", job, start, node, index),
+    st.sampled_from("789"), st.sampled_from([0, 200, 600]), st.sampled_from("ab"),
+    st.integers(0, 2),
+)  # fmt: skip
+
+
 @pytest.mark.machine
 @settings(
     max_examples=examples(3), deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
-@given(reported=st.lists(st.lists(JOBS | EVENTS, min_size=1, max_size=3), min_size=2, max_size=4))
+@given(
+    reported=st.lists(
+        st.lists(JOBS | EVENTS | HOLDS, min_size=1, max_size=3), min_size=2, max_size=4
+    )
+)
 @example(  # two lives that begin together
     reported=[
         [("job", "7", 0, None, "b", "r"), ("events", "r", 0, 210, "b")],
@@ -116,6 +124,9 @@ def test_any_evidence_in_any_order(new_evidence, reported):
                 end = None if length is None else start + length
                 state = "RUNNING" if end is None else "COMPLETED"
                 evidence.job(job, start, end, [node], 1, state, job_name=name)
+            elif kind == "hold":
+                job, start, node, index = what
+                evidence.hold(job, node=node, submit=start, slurm_index=index)
             else:
                 run, attempt, start, host = what
                 evidence.events(run, steps(1, 8, start), attempt=attempt, host=host)
@@ -123,3 +134,20 @@ def test_any_evidence_in_any_order(new_evidence, reported):
 
     assert_equals_full_build(evidence)
     evidence.store.close()
+
+
+@built_together(builds=2)
+def test_collectives_that_come_late_split_the_steps_they_belong_to(cluster):
+    """In the fifth of nine steps all wait 3 s for rank 1."""
+    cluster.job_on_a_node("1", 0, 93, 2)
+    ran = [*steps(0, 3, 0), *steps(4, 4, 40, 13.0), *steps(5, 8, 53), durable(8, 93)]
+    for rank in range(2):
+        named = {"gpu_uuid": cluster.gpu(f"a#{rank}"), "pid": cluster.first_pid + rank}
+        cluster.events("1", ran, rank=rank, **named)
+    cluster.job("2", 20_000, 20_100, ["a"], 2)  # hours later, so that theirs is closed
+    yield
+    for number in range(9):
+        waited_s = [3.1 if number == 4 else 0.1, 0.1]
+        cluster.all_reduces(waited_s, [10 * number + 5], first=number)
+    yield
+    assert cluster.gpu_s().get("straggler_wait", 0) > 2

@@ -152,29 +152,3 @@ def test_only_nodes_of_uncertain_job_runs_are_placed_in_sequence(store, monkeypa
     assert nodes == {"d"}
     assert len(ours["holds"]) == 4 + 4 + 2 + 2 + 1
     assert sorted(ours["holds"], key=str) == sorted(theirs["holds"], key=str)
-
-
-IN_SEQUENCE = {
-    "two job runs claim a GPU": [WHOLE, {**WHOLE, "start": 30, "end": 60}],
-    "a node has more GPUs than its inventory": [
-        {**COUNTED, "nodes": ["a"], "reports": [{"node": "a", "slurm_index": 7}]},
-        {**WHOLE, "nodes": ["a", "b"], "gpus": 6},
-    ],
-    "a GPU of a node came after the job run": [{**WHOLE, "nodes": ["a", "d"], "gpus": 6}],
-    "two sources name different GPUs": [
-        {**NAMED, "nodes": ["a"], "reports": [
-            {"node": "a", "slurm_index": 0}, {"node": "a", "slurm_index": 1, "method": "pod"},
-        ]},
-    ],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("jobs", IN_SEQUENCE.values(), ids=IN_SEQUENCE)
-def test_job_runs_that_only_seem_certain_are_placed_in_sequence(store, monkeypatch, jobs):
-    jobs = [{"start": 0, "end": 40, **job} for job in jobs]
-
-    ours, theirs, nodes = both_ways(store, jobs, monkeypatch)
-
-    assert nodes == {node for job in jobs for node in job["nodes"]}
-    for name, rows in theirs.items():
-        assert sorted(ours[name], key=str) == sorted(rows, key=str), name

@@ -6,7 +6,7 @@ from tests.queries.ledger_build.full_rebuild import assert_equals_full_build, st
 from goodput_queries.catalog import models
 from goodput_queries.errors import BuildError
 from goodput_queries.ledger_build import build as ledger_build
-from goodput_queries.ledger_build import materialise, watermarks
+from goodput_queries.ledger_build import materialise, passes, watermarks
 
 
 @pytest.fixture
@@ -34,12 +34,32 @@ def test_stages_that_share_temporary_tables_are_built_in_one_pass():
     assert models.of_the_same_pass(stages["int_node_energy"]) == [stages["int_node_energy"]]
 
 
-def test_a_backlog_is_built_in_passes_of_bounded_size(evidence, monkeypatch):
-    monkeypatch.setattr(materialise, "PASS_MAX_GPU_HOURS", 1)
-    monkeypatch.setattr(materialise, "LEDGER_PASS_MAX_GPU_HOURS", 1)
-    evidence.samples("a#0", range(1200, 7300, 10), lambda _: False)
+PARTED = {
+    "into passes of an hour": {
+        (materialise, "PASS_MAX_GPU_HOURS"): 1, (materialise, "LEDGER_PASS_MAX_GPU_HOURS"): 1,
+    },
+    "into parts of a hundred readings": {(passes, "READINGS_OF_A_PART"): 100},
+}  # fmt: skip
 
-    evidence.store.build()
+
+@pytest.mark.parametrize("limits", PARTED.values(), ids=PARTED)
+def test_it_does_not_matter_how_a_backlog_is_parted(evidence, monkeypatch, limits):
+    with monkeypatch.context() as patch:
+        for (module, name), most in limits.items():
+            patch.setattr(module, name, most)
+        evidence.samples("a#0", range(1200, 7300, 10), lambda second: second % 1000 < 400)
+        evidence.store.build()
+
+    assert_equals_full_build(evidence)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["in order", "backwards"])
+def test_reading_oftener_later_changes_nothing_of_the_hour_before(evidence, order):
+    """50 s pass at the turn of the hour."""
+    slow = [*range(1200, 3600, 30), *range(3620, 4600, 30)]
+    evidence.samples("a#0", slow[::order], lambda _: True)
+    evidence.build()
+    evidence.samples("a#0", [*range(4700, 7100, 5)][::order], lambda _: True)
 
     assert_equals_full_build(evidence)
 

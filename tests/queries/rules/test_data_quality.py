@@ -108,17 +108,6 @@ def test_losses_in_a_step_are_cut_at_its_end_and_reported(cluster):
     assert found == [(f"{cluster.name}/1#0",)]
 
 
-@built_together
-def test_a_run_that_goes_on_at_a_step_that_it_had_not_reached_is_named(cluster):
-    cluster.job_on_a_node("1", 0, 100, 1, "FAILED", job_name="r")
-    cluster.job("2", 100, 200, ["a"], 1, job_name="r")
-    cluster.events("r", steps(1, 8, 10), attempt=0)
-    cluster.events("r", steps(201, 208, 110), attempt=1)
-    yield
-    example = f"{cluster.name}/r at step 201 after 8"
-    assert named(cluster, "steps that were not reached") == [(1, example)]
-
-
 @pytest.mark.parametrize(
     ("node", "job", "active"),
     [

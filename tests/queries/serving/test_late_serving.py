@@ -106,3 +106,28 @@ def test_a_restart_and_engines_that_come_late(asked):
         """select endpoint, gpu_uuid, method, is_in_order from intermediate.int_serving_gpus
         where node = 'b' order by all"""
     ).rows() == [("b:8000", "c/b#0", "job_run", True), ("b:8001", "c/b#1", "job_run", True)]
+
+
+KEPT = "select model, ttft_s, inter_token_s, e2e_s, target from state.serving_objectives"
+
+
+def test_a_build_keeps_them_and_is_a_full_one_where_they_are_others(new_store):
+    store = new_store()
+    store.build()
+    store.serving_objectives = (
+        ServingObjective("llama-*", ttft_s=0.5, target=0.99),
+        ServingObjective(inter_token_s=0.05),
+    )
+
+    assert store.build().height > 0, "nothing was loaded, but the ledger may depend on them"
+    assert store.build().height == 0
+    kept = [("llama-*", 0.5, None, None, 0.99), ("*", None, 0.05, None, None)]
+    assert store.read(f"{KEPT} order by place").rows() == kept
+
+    store.serving_objectives = None
+    assert store.build().height == 0
+    assert store.read(f"{KEPT} order by place").rows() == kept, "no setting says otherwise"
+
+    store.serving_objectives = ()
+    assert store.build().height > 0
+    assert store.read(KEPT).height == 0

@@ -1,5 +1,6 @@
 """Which GPUs an engine of a serving endpoint has, and who owns them."""
 
+import pytest
 from tests.queries.conftest import built_together
 from tests.queries.serving.engines import busy, engine
 
@@ -33,6 +34,9 @@ def time_of(cluster):
     return {(category, phase, is_held): s for category, phase, is_held, s in rows}
 
 
+OTHER = {"model": "other"}
+
+
 @built_together
 def test_processes_on_the_gpus_own_them(cluster):
     """Without a scheduler the process that listens has the GPU on whose list its pid is."""
@@ -59,7 +63,7 @@ def test_processes_on_the_gpus_own_them(cluster):
 def test_a_node_that_only_serves(cluster):
     """No scheduler, no label, no list: the series names the node; nobody is known to own it."""
     active(cluster, "n", 2)
-    busy(cluster, engine(cluster, "n", model="other"), 600, 3600, since=1800)
+    busy(cluster, engine(cluster, "n", **OTHER), 600, 3600, since=1800)
     yield
     assert [place[3] for place in places(cluster)] == ["node", "node"]
     assert time_of(cluster) == {
@@ -75,17 +79,16 @@ def test_a_node_that_only_serves(cluster):
 def test_a_gpu_that_was_moved_is_of_the_engine_once_on_its_node(cluster):
     (moved,) = active(cluster, "n", 1)
     cluster.add("gpus", {"gpu_uuid": moved, "gpu_index": 0}, node="a", valid_from_at=1800)
-    busy(cluster, engine(cluster, "n", model="other"), 0, 3600, since=1800)
+    busy(cluster, engine(cluster, "n", **OTHER), 0, 3600, since=1800)
     yield
-    found = "select gpu_uuid, node from intermediate.int_serving_gpus where cluster = $1"
-    assert cluster.store.read(found, [cluster.name]).rows() == [(moved, "n")]
+    assert cluster.own("gpu_uuid, node", "intermediate.int_serving_gpus") == [(moved, "n")]
 
 
 @built_together
 def test_labels_of_the_series_name_the_gpus_of_each_engine(cluster):
     names = active(cluster, "n", 4)
     for index, labels in (("0", [names[3]]), ("1", ["0", "1"])):
-        of = engine(cluster, "n", model="other", gpu_labels=labels) | {"engine": index}
+        of = engine(cluster, "n", gpu_labels=labels, engine=index, **OTHER)
         busy(cluster, of, 0, 3600, since=1800)
     yield
     assert [(engine, gpu, method) for engine, _, gpu, method, *_ in places(cluster)] == [
@@ -100,16 +103,14 @@ def test_engines_of_one_pod_have_a_part_of_its_gpus_each(cluster):
     for owner, first, last in (("llm/before", 0, 900), ("llm/chat-0", 1000, 3600)):
         for name in names:
             cluster.label(name, owner, first, last, source="test")
-    for index in ("0", "1"):
-        of = engine(cluster, "n", model="other", pod="chat-0", namespace="llm")
-        of |= {"engine": index, "endpoint": "llm/chat-0:8000"}
-        busy(cluster, of, 1300, 3600, since=1500 if index == "0" else 9000)
+    for index, since in (("0", 1500), ("1", 9000)):
+        of_pod = {"pod": "chat-0", "namespace": "llm", "endpoint": "llm/chat-0:8000"}
+        busy(
+            cluster, engine(cluster, "n", engine=index, **of_pod, **OTHER), 1300, 3600, since=since
+        )
     yield
     assert [(engine, gpu, *rest) for engine, _, gpu, *rest in places(cluster)] == [
-        ("0", names[0], "pod", True, 1000, 3600),
-        ("0", names[1], "pod", True, 1000, 3600),
-        ("1", names[2], "pod", True, 1000, 3600),
-        ("1", names[3], "pod", True, 1000, 3600),
+        (f"{place // 2}", name, "pod", True, 1000, 3600) for place, name in enumerate(names)
     ]
     found = time_of(cluster)
     assert found["startup", "model_load", True] == 4 * 300
@@ -117,40 +118,35 @@ def test_engines_of_one_pod_have_a_part_of_its_gpus_each(cluster):
     assert found["step_unsplit", "serving", True] == 2 * 2100
 
 
-@built_together
-def test_a_node_with_two_job_runs_says_nothing_of_the_engine(cluster):
-    cluster.node("a", 2)
-    cluster.watched(3600)
-    cluster.job("1", 0, 3600, ["a"], 1)
-    cluster.job("2", 1800, 3600, ["a"], 1)
-    busy(cluster, engine(cluster), 0, 3600)
-    yield
-    assert places(cluster) == []
+# what it shows: job runs (start, nodes, GPUs), when engines of node a begin to work; how many
+# places they have, GPU-seconds
+ON_JOB_RUNS = {
+    "a node with two job runs says nothing of the engine": (
+        [(0, "a", 1), (1800, "a", 1)], [0], 0, {},
+    ),
+    "the only engine of a job run has its GPUs on other nodes too": (
+        [(0, "ab", 4)], [600], 4, {("step_unsplit", "serving", True): 4 * 3000},
+    ),
+    # who has requests decides
+    "three engines share two GPUs": (
+        [(0, "a", 2)], [600, 1200, 9000], 6,
+        {("idle_held", "standby", True): 2 * 600, ("step_unsplit", "serving", True): 2 * 3000},
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("jobs", "sinces", "count", "expected"), ON_JOB_RUNS.values(),
+                         ids=ON_JOB_RUNS)  # fmt: skip
 @built_together
-def test_the_only_engine_of_a_job_run_has_its_gpus_on_other_nodes_too(cluster):
-    for node in ("a", "b"):
+def test_engines_on_nodes_of_job_runs(cluster, jobs, sinces, count, expected):
+    for node in {node for _, nodes, _ in jobs for node in nodes}:
         cluster.node(node, 2)
     cluster.watched(3600)
-    cluster.job("1", 0, 3600, ["a", "b"], 4)
-    busy(cluster, engine(cluster, model="other"), 600, 3600)
-    yield
-    assert [place[3] for place in places(cluster)] == ["job_run"] * 4
-    assert time_of(cluster)["step_unsplit", "serving", True] == 4 * 3000
-
-
-@built_together
-def test_engines_that_share_a_gpu(cluster):
-    """Three engines on two GPUs: who has requests decides; kept and missed together is open."""
-    cluster.watched(3600)
-    cluster.job_on_a_node("1", 0, 3600, 2)
-    for port, since in enumerate((600, 1200, 9000)):
-        of = engine(cluster, model="other") | {"endpoint": f"a:800{port}"}
+    for number, (start, nodes, gpus) in enumerate(jobs):
+        cluster.job(str(number), start, 3600, [*nodes], gpus)
+    for port, since in enumerate(sinces):
+        of = engine(cluster, endpoint=f"a:800{port}", **OTHER)
         busy(cluster, of, 0, 3600, since=since)
     yield
-    assert len(places(cluster)) == 6
-    assert time_of(cluster) == {
-        ("idle_held", "standby", True): 2 * 600,
-        ("step_unsplit", "serving", True): 2 * 3000,
-    }
+    assert [place[3] for place in places(cluster)] == ["job_run"] * count
+    assert time_of(cluster).items() >= expected.items()

@@ -22,11 +22,11 @@ def phases(cluster):
     return {(c, p): ms for c, p, ms in cluster.read(PHASES).rows()}
 
 
-def held(cluster, gpus=1, until=3600):
-    """Load a node that one job has, without events and readings."""
+def held(cluster, gpus=1, state="COMPLETED"):
+    """Load a node that one job has for an hour, without events and readings."""
     cluster.store.serving_objectives = OBJECTIVES
-    cluster.watched(until)
-    cluster.job_on_a_node("1", 0, until, gpus)
+    cluster.watched(3600)
+    cluster.job_on_a_node("1", 0, 3600, gpus, state)
 
 
 @built_together
@@ -86,6 +86,12 @@ ENGINES = {
             ("unknown", ""): 375_000,
         },
     ),
+    "steps of a training job win": (
+        {},
+        lambda c, of: [c.events("1", [{"event": "job.start", "t": 0}, *steps(1, 360, 0)]),
+                       busy(c, of, 0, 3600)],
+        {("step_unsplit", ""): 3_600_000},
+    ),
 }  # fmt: skip
 
 
@@ -96,6 +102,7 @@ def test_phases_of_an_engine(cluster, model, scraped, expected):
     scraped(cluster, engine(cluster, **model))
     yield
     assert phases(cluster) == expected
+    assert cluster.violations() == 0
 
 
 @built_together
@@ -125,9 +132,7 @@ def test_histograms_bound_the_share(cluster):
 @built_together
 def test_the_engines_of_a_model_share_its_latencies(cluster):
     """A decode engine reports no first token: its model's prefill engine and gateway do."""
-    cluster.store.serving_objectives = OBJECTIVES
-    cluster.watched(3600)
-    cluster.job_on_a_node("1", 0, 3600, 1)
+    held(cluster)
     decode, gateway = (
         engine(cluster, role="decode"),
         engine(cluster, "web", role="frontend", product="inference-gateway"),
@@ -140,26 +145,6 @@ def test_the_engines_of_a_model_share_its_latencies(cluster):
         ("productive", "serving"): 1_800_000,
         ("lost_work", "slo_miss"): 1_800_000,
     }
-
-
-@built_together
-def test_steps_of_a_training_job_win(cluster):
-    held(cluster)
-    cluster.events("1", [{"event": "job.start", "t": 0}, *steps(1, 360, 0)])
-    busy(cluster, engine(cluster), 0, 3600)
-    yield
-    assert phases(cluster) == {("step_unsplit", ""): 3_600_000}
-
-
-@built_together
-def test_a_failed_job_that_served_has_made_progress(cluster):
-    cluster.store.serving_objectives = OBJECTIVES
-    cluster.watched(3600)
-    cluster.job_on_a_node("1", 0, 3600, 1, "FAILED")
-    cluster.events("1", [{"event": "failure", "kind": "oom", "t": 3599}])
-    busy(cluster, engine(cluster, model="other"), 0, 3600)
-    yield
-    assert phases(cluster) == {("step_unsplit", "serving"): 3_600_000}
 
 
 @built_together
@@ -192,7 +177,9 @@ def test_requests_without_samples_are_enough(cluster):
 
 
 @built_together
-def test_everything_adds_up(cluster):
-    held(cluster)
+def test_a_failed_job_that_served_has_made_progress(cluster):
+    held(cluster, state="FAILED")
+    cluster.events("1", [{"event": "failure", "kind": "oom", "t": 3599}])
+    busy(cluster, engine(cluster, **OTHER), 0, 3600)
     yield
-    assert cluster.violations() == 0
+    assert phases(cluster) == {("step_unsplit", "serving"): 3_600_000}

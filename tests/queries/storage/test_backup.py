@@ -39,31 +39,6 @@ def test_a_backup_has_what_was_committed_with_its_log_merged(store, tmp_path):
     assert sorted(path.name for path in tmp_path.glob("copy*")) == ["copy.duckdb"]
 
 
-def test_what_is_loaded_during_a_backup_is_in_it_whole_or_not_at_all(store, tmp_path):
-    is_over = threading.Event()
-
-    def load():
-        number = 0
-        while not is_over.is_set():
-            number += 1
-            store.load(rows_of(f"s{number:04}", 5, digest=str(number)))
-
-    loader = threading.Thread(target=load)
-    loader.start()
-    try:
-        for number in range(3):
-            back_up(store, tmp_path / f"copy{number}.duckdb")
-    finally:
-        is_over.set()
-        loader.join()
-
-    for number in range(3):
-        by_source = dict(samples(tmp_path / f"copy{number}.duckdb"))
-        assert by_source.pop("nvml") == 3
-        assert set(by_source.values()) <= {5}
-        assert list(by_source) == [f"s{n + 1:04}" for n in range(len(by_source))]
-
-
 LEDGER = """select cluster, node, gpu_uuid, category, hour_ms, gpu_ms
     from marts.ledger_hourly order by all"""
 BUILT = "select max(sequence) from state.built"

@@ -18,16 +18,6 @@ def gpus(uuid="GPU-1"):
     return Batch("gpus", rows, "test", "file", uuid)
 
 
-@pytest.mark.usefixtures("empty_database")  # so that there is a template to copy
-def test_a_database_outlives_its_process(tmp_path):
-    path = tmp_path / "fleet.duckdb"
-    with contextlib.closing(LocalStore(path)) as store:
-        store.load(gpus())
-
-    with contextlib.closing(open_store(path)) as store:
-        assert store.read("select gpu_uuid from raw.gpus").item() == "GPU-1"
-
-
 def test_what_is_no_database_is_refused_at_once(tmp_path):
     path = tmp_path / "fleet.duckdb"
     path.write_text("not a database, whatever lock it names\n" * 500)

@@ -61,19 +61,15 @@ REFUSED = (
     "select 'marts.findings' from raw.job_runs",
 )
 PERMITTED = (
-    "select 1",
-    "from range(3)",
-    "from marts.runs",
-    "from marts.findings",
+    "select 1", "from range(3)", "from marts.runs", "from marts.findings",
     'select * from "marts"."runs" as runs where run_key = $1',
     "with runs as (from marts.runs), more as (from runs) select * from more union all from runs",
     "with recursive n as (select 1 as a union all select a + 1 from n where a < 3) from n",
     "select *, count(*) over (order by run_key) from marts.runs qualify row_number() over () < 3",
     "select list_transform([1], lambda x: x + 1), threshold('idle_min_ms'), unnest([1, 2])",
     "select * from (values (1), (2)) as numbers(a) where a in (select gpus from marts.runs)",
-    "from reference.thresholds",
-    "from marts.clusters",
-)
+    "from reference.thresholds", "from marts.clusters",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

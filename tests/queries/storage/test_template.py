@@ -3,7 +3,6 @@
 import contextlib
 
 import pytest
-from tests.queries.conftest import Evidence
 
 from goodput_queries.database import LocalStore
 from goodput_queries.storage import schema, template
@@ -27,23 +26,10 @@ def copied(path, create):
     return path.read_text() if path.exists() else None
 
 
-def test_the_cache_folder_is_the_users(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-    assert template.cache_folder() == tmp_path / "goodput"
-
-
 def test_the_first_database_makes_the_template_and_later_ones_are_copies(cache, tmp_path, create):
     assert [copied(tmp_path / name, create) for name in ("a", "b", "c")] == ["empty 0"] * 3
     assert {file.suffix for file in cache.iterdir()} == {".duckdb"}
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "c", "cache"}
-
-
-@pytest.mark.usefixtures("cache")
-def test_only_its_user_may_read_a_copy(tmp_path, create):
-    copied(tmp_path / "a", create)
-
-    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
 
 
 def test_another_sql_has_another_template(cache, tmp_path, create, monkeypatch):
@@ -123,11 +109,3 @@ def test_without_a_home_a_database_is_created_from_the_sql_files(tmp_path, monke
     monkeypatch.setattr(template.Path, "home", home)
 
     assert copied(tmp_path / "a", create) is None
-
-
-def test_a_copy_is_a_database_of_its_own(tmp_path):
-    with contextlib.closing(LocalStore(tmp_path / "a")) as store:
-        Evidence(store).node("n", 1)
-
-    with contextlib.closing(LocalStore(tmp_path / "b")) as store:
-        assert store.read("select count(*) from raw.gpus").item() == 0

@@ -160,20 +160,6 @@ def test_tables_change_their_schema_and_no_row(older):
     store.close()
 
 
-@pytest.mark.machine
-@pytest.mark.parametrize("older", ["2026-11-24"], indirect=True)
-def test_its_gpus_can_be_given_racks(older, tmp_path):
-    """A new raw table needs no migration: opening makes what a file lacks."""
-    store = LocalStore(older)
-    node = store.read("select node from raw.job_runs, unnest(nodes) as of(node) limit 1").item()
-    file = tmp_path / "racks.csv"
-    file.write_text(f"node,rack\n{node},r1\n")
-    ingest(store, "auto", [file], ReadOptions())
-
-    assert store.read("select node, rack from raw.node_racks").rows() == [(node, "r1")]
-    store.close()
-
-
 @pytest.mark.parametrize("revision", ["2026-11-23", "2026-11-24"], indirect=True)
 def test_a_closed_day_stays_as_it_was_billed(upgraded):
     billed = upgraded.read("select day, billed_cost, digest from billing.statement_days").rows()

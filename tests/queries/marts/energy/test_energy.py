@@ -103,12 +103,10 @@ def table(store, mart):
     return store.read(f"select * from marts.{mart}", scope=HALF_HOURS, is_kept=True).to_dicts()
 
 
-def by(store, mart, column):
-    return {row[column]: row for row in table(store, mart)}
-
-
-def accounts(store):
-    return {(row["availability"], row["team"]): row for row in table(store, "energy_by_account")}
+def row_of(store, mart, of):
+    """Return the row of a view that has these values."""
+    (row,) = [row for row in table(store, mart) if row.items() >= of.items()]
+    return row
 
 
 # what it shows: level, its name and availability, watts by minute
@@ -159,21 +157,127 @@ def test_a_team_in_scope_has_its_power_alone(world):
     assert {row["name"] for row in power(world, "team", of_a)} == {"A"}
 
 
-def test_idle_power_is_that_of_whole_ten_minutes_in_the_category(world):
-    found = by(world, "idle_power", "category")
-
-    assert round(found["idle_held"]["power_w"]) == IDLE_W
-    assert found["idle_no_demand"]["power_w"] == pytest.approx(IDLE_W)
-    free_h = found["idle_no_demand"]["gpu_ms"] / HOUR_MS
-    assert found["idle_no_demand"]["energy_kwh"] == pytest.approx(free_h * IDLE_W / 1000)
+OF_A, OF_B = ({"availability": "held", "team": team} for team in "AB")
+G_PER_KWH = 400 * 1.5 * 2  # with PUE and servers
+PRICE_PER_KWH = 0.1 * 1.5 * 2
 
 
-def test_idle_time_of_hours_without_a_tariff_has_no_cost(world):
-    row = by(world, "idle_power", "category")["idle_no_demand"]
+def idle_kwh(row):
+    return row["gpu_ms"] / HOUR_MS * IDLE_W / 1000
 
-    priced_h = (row["gpu_ms"] - row["untariffed_gpu_ms"]) / HOUR_MS
-    assert 0 < priced_h < row["gpu_ms"] / HOUR_MS
-    assert row["electricity_cost"] == pytest.approx(priced_h * IDLE_W / 1000 * 0.1 * 1.5 * 2)
+
+# what it shows: view, its row, what the row has, within which share
+FIGURES = {
+    "idle power of allocated time": (
+        "idle_power", {"category": "idle_held"}, lambda _: {"power_w": IDLE_W}, 0.005,
+    ),
+    "idle power is that of whole ten minutes in the category; only priced hours cost": (
+        "idle_power", {"category": "idle_no_demand"},
+        lambda row: {
+            "power_w": IDLE_W, "energy_kwh": idle_kwh(row),
+            "electricity_cost": (row["gpu_ms"] - row["untariffed_gpu_ms"]) / row["gpu_ms"]
+            * idle_kwh(row) * PRICE_PER_KWH,
+        }, None,
+    ),
+    "an account has its energy a useful hour": (
+        "energy_by_account", OF_A,
+        lambda row: {
+            "energy_mj": BUSY_W * 3600 * 1000,
+            "energy_kwh_per_useful_gpu_h": 0.6 / row["useful_ms"] * HOUR_MS,
+        }, 0.02,
+    ),
+    "an account has its carbon a useful hour": (
+        "energy_by_account", OF_A,
+        lambda row: {
+            "carbon_kg": row["energy_mj"] / KWH_MJ * G_PER_KWH / 1000, "carbon_free_ratio": 0.4,
+            "carbon_g_per_useful_gpu_h": row["energy_kwh_per_useful_gpu_h"] * G_PER_KWH,
+            "unknown_hours": 0, "unknown_carbon_kwh": 0,
+        }, None,
+    ),
+    "idle time has the model's idle power and no useful hour": (
+        "energy_by_account", OF_B,
+        lambda row: {"energy_kwh_per_useful_gpu_h": None,
+                     "idle_energy_kwh": row["idle_ms"] / HOUR_MS * IDLE_W / 1000}, 0.01,
+    ),
+    "carbon of hours without an intensity is unknown and named": (
+        "energy_by_account", OF_B,
+        lambda row: {"carbon_kg": None, "unknown_carbon_kwh": row["energy_kwh"],
+                     "unknown_hours": 1, "unknown_from_at": at(3600), "unknown_to_at": at(7200)},
+        None,
+    ),
+    "carbon of the known hours is not taken for all": (
+        "energy_by_account", {"availability": "free"},
+        lambda row: {"carbon_kg": (row["energy_kwh"] - 0.1) * G_PER_KWH / 1000,
+                     "unknown_carbon_kwh": 0.1}, 0.05,
+    ),
+    "a step has the energy of all allocated time": (
+        "run_energy", {"team": "D"},
+        lambda _: {"steps": 659, "step_energy_wh": (BUSY_W + CAPPED_W) / 659}, 0.02,
+    ),
+    "a loaded program that does nothing, after the first ten minutes, is executing but idle": (
+        "executing_idle", {"team": "B"},
+        lambda _: {"power_w": IDLE_W, "idle_ms": 5 * 600_000, "energy_kwh": IDLE_W * 5 / 6000},
+        None,
+    ),
+    "the heat margin of a rack is that of its hottest GPU": (
+        "heat_margin", {"rack": "r1"},
+        lambda _: {"slowdown_margin_c": 10, "hottest_node": "a", "nodes": 2, "known_nodes": 1},
+        None,
+    ),
+    "a margin that is not known": (
+        "heat_margin", {"rack": None}, lambda _: {"slowdown_margin_c": None}, None,
+    ),
+    "a feed carries the load of a failed one": (
+        "feed_check", {"feed": "A"},
+        lambda _: {"peak_w": (BUSY_W + IDLE_W) / 2, "load_w": (BUSY_W + 3 * IDLE_W) / 4,
+                   "failed_feed": "B", "failover_w": BUSY_W + IDLE_W, "is_exceeded": False}, 0.02,
+    ),
+    "a feed that cannot carry it": (
+        "feed_check", {"feed": "B"},
+        lambda row: {"failover_w": 1.2 * (BUSY_W + IDLE_W), "is_exceeded": True,
+                     "margin_w": 750 - row["failover_w"]}, 0.01,
+    ),
+    "a feed whose capacity is not known": (
+        "feed_check", {"feed": "C"},
+        lambda _: {"failover_w": None, "capacity_w": None, "is_exceeded": None, "single_nodes": 1,
+                   "nodes": 1, "read_nodes": 1}, None,
+    ),
+    "head-room is against the limit of the GPU": (
+        "power_headroom", {"node": "a"},
+        lambda _: {"p99_limit_ratio": BUSY_W / 700, "capped_ratio": 1, "slowdown_margin_c": 10},
+        0.01,
+    ),
+    "head-room without a limit": (
+        "power_headroom", {"node": "b"},
+        lambda _: {"p99_limit_ratio": None, "p99_power_w": IDLE_W}, None,
+    ),
+    "head-room of a node that is not read": (
+        "power_headroom", {"node": "c"}, lambda _: {"p99_power_w": None, "read_gpus": 0}, None,
+    ),
+    "work per joule at the lower of two power caps": (
+        "work_by_power_cap", {"power_cap_w": 450},
+        lambda _: {"job_name": "sweep", "work_unit": "steps", "hours": 1, "work_per_gpu_s": 1 / 12,
+                   "work_per_j": 299 / (CAPPED_W * 3600),
+                   "gain_ratio": 299 / CAPPED_W * BUSY_W / 360 - 1}, 0.1,
+    ),
+    "work per joule at the higher one": (
+        "work_by_power_cap", {"power_cap_w": 700},
+        lambda _: {"gain_ratio": 0, "work_per_j": 360 / (BUSY_W * 3600)}, 0.02,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("mart", "of", "expected", "rel"), FIGURES.values(), ids=FIGURES)
+def test_figures_of_power_and_energy(world, mart, of, expected, rel):
+    row = row_of(world, mart, of)
+    for name, value in expected(row).items():
+        is_number = isinstance(value, int | float)
+        assert row[name] == (pytest.approx(value, rel=rel) if is_number else value), name
+
+
+def test_what_is_not_read_or_reports_no_steps_is_in_no_list(world):
+    assert "B" not in {row["team"] for row in table(world, "run_energy")}
+    assert {row["team"] for row in table(world, "executing_idle")} == {"A", "B"}
 
 
 @built_together
@@ -219,47 +323,6 @@ def test_a_window_that_cuts_an_hour_has_the_energy_of_runs_by_their_time_in_it(c
     assert first["measured_ms"].to_list() == first["held_ms"].to_list() == [600_000, 60_000]
 
 
-def test_an_account_has_its_energy_and_carbon_a_useful_hour(world):
-    row = accounts(world)["held", "A"]
-
-    assert row["energy_mj"] == pytest.approx(BUSY_W * 3600 * 1000, rel=0.02)
-    useful_h = row["useful_ms"] / HOUR_MS
-    assert row["energy_kwh_per_useful_gpu_h"] == pytest.approx(0.6 / useful_h, rel=0.02)
-    assert row["carbon_kg"] == pytest.approx(row["energy_mj"] / KWH_MJ * 0.4 * 1.5 * 2)
-    assert row["carbon_free_ratio"] == pytest.approx(0.4)
-    assert row["carbon_g_per_useful_gpu_h"] == pytest.approx(
-        row["energy_kwh_per_useful_gpu_h"] * 400 * 1.5 * 2
-    )
-    assert (row["unknown_hours"], row["unknown_carbon_kwh"]) == (0, 0)
-
-
-def test_an_account_of_idle_time_has_the_models_idle_power_and_no_useful_hour(world):
-    row = accounts(world)["held", "B"]
-
-    assert row["energy_kwh_per_useful_gpu_h"] is None
-    idle_kwh = row["idle_ms"] / HOUR_MS * IDLE_W / 1000
-    assert row["idle_energy_kwh"] == pytest.approx(idle_kwh, rel=0.01)
-    assert row["energy_kwh"] >= row["idle_energy_kwh"] > 0
-
-
-def test_carbon_of_hours_without_an_intensity_is_unknown_and_named(world):
-    row = accounts(world)["held", "B"]
-
-    assert row["carbon_kg"] is None
-    assert row["unknown_carbon_kwh"] == pytest.approx(row["energy_kwh"])
-    assert row["unknown_hours"] == 1
-    assert (row["unknown_from_at"], row["unknown_to_at"]) == (at(3600), at(7200))
-
-
-def test_carbon_of_the_known_hours_is_not_taken_for_all(world):
-    row = accounts(world)["free", None]
-
-    assert row["unknown_carbon_kwh"] == pytest.approx(0.1, rel=0.05)
-    assert row["carbon_kg"] == pytest.approx(
-        (row["energy_kwh"] - row["unknown_carbon_kwh"]) * 0.4 * 1.5 * 2
-    )
-
-
 @built_together
 def test_what_no_source_measured_is_empty_and_not_zero(cluster):
     cluster.watched(3600)
@@ -295,36 +358,16 @@ def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world):
     lines = {(row["line"], row["team"]): row for row in made.rows.to_dicts()}
     a, b, free = lines["usage", "A"], lines["usage", "B"], lines["idle", None]
 
-    assert a["carbon_kg"] == pytest.approx(a["energy_kwh"] * 0.4 * 1.5 * 2, abs=1e-6)
+    assert a["carbon_kg"] == pytest.approx(a["energy_kwh"] * G_PER_KWH / 1000, abs=1e-6)
     assert (a["energy_kwh"], a["carbon_known_ratio"]) == (pytest.approx(0.6, rel=0.02), 1)
-    assert b["energy_kwh"] == pytest.approx(0.1, rel=0.1)
     assert (b["carbon_kg"], b["carbon_known_ratio"]) == (None, 0)
     assert free["carbon_known_ratio"] == pytest.approx(0.5, rel=0.1)
     assert free["measured_ms"] < free["gpu_ms"]  # `c` is not read
-    of_lines = sum(row["energy_kwh"] for row in made.rows.to_dicts())
-    of_accounts = sum(row["energy_kwh"] or 0 for row in accounts(world).values())
-    assert of_lines == pytest.approx(of_accounts, abs=1e-5)
+    of_accounts = sum(row["energy_kwh"] or 0 for row in table(world, "energy_by_account"))
+    assert float(made.rows["energy_kwh"].sum()) == pytest.approx(of_accounts, abs=1e-5)
     shown = {row[0]: row[-2:] for row in use_tables.energy(made).rows}
     assert (shown["A"], shown["B"]) == (["0.7", "100.0 %"], ["unknown", "0.0 %"])
     assert "carbon_kg" in files.csv(made).decode().splitlines()[0].split(",")
-
-
-def test_a_step_has_the_energy_of_all_allocated_time(world):
-    found = by(world, "run_energy", "team")
-
-    assert found["D"]["steps"] == 659
-    assert found["D"]["step_energy_wh"] == pytest.approx((BUSY_W + CAPPED_W) / 659, rel=0.02)
-    assert "B" not in found  # it reports no steps
-
-
-def test_a_loaded_program_that_does_nothing_is_executing_but_idle(world):
-    found = by(world, "executing_idle", "team")
-    row = found["B"]
-
-    assert set(found) == {"A", "B"}  # the memory of `d` is not read, `b` is free
-    assert row["power_w"] == pytest.approx(IDLE_W)
-    assert row["energy_kwh"] == pytest.approx(row["idle_ms"] / HOUR_MS * IDLE_W / 1000)
-    assert row["idle_ms"] == 5 * 600_000  # after the first ten minutes of the allocation
 
 
 def test_a_statement_has_the_executing_idle_of_each_account(world):
@@ -343,56 +386,16 @@ def test_a_statement_has_the_executing_idle_of_each_account(world):
     assert shown["B"] == [hours(of_day["B"][0]), percent(*of_day["B"])]
 
 
-def test_work_per_joule_is_compared_by_the_power_cap_in_force(world):
-    rows = sorted(table(world, "work_by_power_cap"), key=lambda row: row["power_cap_w"])
-    low, high = rows
-
-    assert [(r["job_name"], r["work_unit"], r["power_cap_w"], r["hours"]) for r in rows] == [
-        ("sweep", "steps", 450, 1), ("sweep", "steps", 700, 1)
-    ]  # fmt: skip
-    assert high["work_per_j"] == pytest.approx(360 / (BUSY_W * 3600), rel=0.02)
-    assert low["work_per_j"] == pytest.approx(299 / (CAPPED_W * 3600), rel=0.02)
-    assert low["work_per_gpu_s"] == pytest.approx(1 / 12, rel=0.01)
-    assert low["gain_ratio"] == pytest.approx(low["work_per_j"] / high["work_per_j"] - 1)
-    assert high["gain_ratio"] == 0
-
-
-def test_one_cap_alone_is_no_comparison(world):
-    first = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
-
-    assert world.read("select * from marts.work_by_power_cap", scope=first).is_empty()
-    assert "slowdown_ratio" not in measured(world, "power-cap", first, EVERY_MODEL)
-
-
-def test_a_cap_that_was_tried_gives_its_own_slowdown(world):
+def test_a_cap_that_was_tried_gives_its_own_slowdown_and_one_alone_none(world):
     given = measured(world, "power-cap", HALF_HOURS, EVERY_MODEL)
 
     # steps of 12 s beside steps of 10 s
     assert float(given["slowdown_ratio"].span.lo) == pytest.approx(1 / 6, rel=0.02)
     assert float(given["cap_ratio"].span.lo) == pytest.approx(450 / 700)
     assert given["slowdown_ratio"].source.startswith("marts.work_by_power_cap: sweep at 450 W")
-
-
-def test_the_heat_margin_of_a_rack_is_that_of_its_hottest_gpu(world):
-    found = by(world, "heat_margin", "rack")
-
-    assert (found["r1"]["slowdown_margin_c"], found["r1"]["hottest_node"]) == (10, "a")
-    assert (found["r1"]["nodes"], found["r1"]["known_nodes"]) == (2, 1)
-    assert found[None]["slowdown_margin_c"] is None
-
-
-def test_a_feed_carries_the_load_of_a_failed_one(world):
-    found = by(world, "feed_check", "feed")
-    a, b, c = (found[name] for name in "ABC")
-
-    assert a["peak_w"] == pytest.approx((BUSY_W + IDLE_W) / 2, rel=0.01)
-    assert a["load_w"] == pytest.approx((BUSY_W + 3 * IDLE_W) / 4, rel=0.02)
-    assert (a["failed_feed"], a["failover_w"]) == ("B", pytest.approx(BUSY_W + IDLE_W, rel=0.01))
-    assert (a["margin_w"], a["is_exceeded"]) == (pytest.approx(50, rel=0.1), False)
-    assert b["failover_w"] == pytest.approx(1.2 * (BUSY_W + IDLE_W), rel=0.01)
-    assert (b["margin_w"], b["is_exceeded"]) == (pytest.approx(-90, rel=0.1), True)
-    assert (c["failover_w"], c["capacity_w"], c["is_exceeded"]) == (None, None, None)
-    assert (c["single_nodes"], c["nodes"], c["read_nodes"]) == (1, 1, 1)
+    first = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
+    assert world.read("select * from marts.work_by_power_cap", scope=first).is_empty()
+    assert "slowdown_ratio" not in measured(world, "power-cap", first, EVERY_MODEL)
 
 
 @built_together
@@ -405,14 +408,3 @@ def test_headroom_sees_peaks_that_a_mean_of_ten_minutes_hides(cluster):
 
     assert row["p99_power_w"] == pytest.approx(690, rel=0.01)
     assert row["mean_power_w"] < 200
-
-
-def test_headroom_is_against_the_limit_of_the_gpu(world):
-    found = by(world, "power_headroom", "node")
-
-    a = found["a"]
-    assert a["p99_limit_ratio"] == pytest.approx(BUSY_W / 700, rel=0.01)
-    assert a["capped_ratio"] == pytest.approx(1)
-    assert a["slowdown_margin_c"] == pytest.approx(10)
-    assert (found["b"]["p99_limit_ratio"], found["b"]["p99_power_w"]) == (None, IDLE_W)
-    assert (found["c"]["p99_power_w"], found["c"]["read_gpus"]) == (None, 0)

@@ -97,13 +97,6 @@ def causes(world, name, columns="cause, confidence", **scope):
     ).rows()
 
 
-def one(world, name, rank=1):
-    return world.store.read(
-        "select * from marts.attempt_causes "
-        f"where run_id = '{name}' and attempt = 0 and rank = {rank}"
-    ).row(0, named=True)
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -137,26 +130,34 @@ def test_the_first_cause_is_the_failure_reason_of_the_attempt(world):
     assert differ.rows() == []
 
 
-def test_evidence_names_counts_and_places(world):
-    assert one(world, "bus")["evidence"] == (
-        "kernel log: Xid 79 (GPU has fallen off the bus: the driver can no longer reach it over "
-        "PCIe) on bus GPU 3, 1 line"
-    )
-    ecc = one(world, "ecc")
-    assert ecc["evidence"].startswith("5 uncorrected ECC errors on ecc GPU 3 between ")
-    assert (ecc["class"], ecc["gpu_uuid"]) == ("hardware", "GPU-ecc")
+XID_79 = ("kernel log: Xid 79 (GPU has fallen off the bus: the driver can no longer reach it over "
+          "PCIe) on bus GPU 3, 1 line")  # fmt: skip
+WENT_ON = "the same Xid occurred in 1 attempt that went on"
+# what it shows: run, rank of the cause, its columns
+CAUSES = {
+    "evidence names counts and places": (
+        "bus", 1, {"evidence": XID_79, "evidence_against": WENT_ON, "lost_gpu_ms": 1_000_000},
+    ),  # 9 steps rolled back, 100 s of stall
+    "an error that came before speaks against it": (
+        "bus", 2, {"evidence_against": "Xid 79 came 10 s before it"},
+    ),
+    "counters name class and GPU": (
+        "ecc", 1, {"left(evidence, 46)": "5 uncorrected ECC errors on ecc GPU 3 between ",
+                   "class": "hardware", "gpu_uuid": "GPU-ecc"},
+    ),
+    "so does the job's own failure before it": (
+        "late", 1, {"evidence_against":
+                    f"{WENT_ON}; it came 40 s after the job's own failure (assertion)"},
+    ),
+    "nothing speaks against it": ("nan", 1, {"evidence_against": None}),
+}  # fmt: skip
 
 
-def test_what_speaks_against_a_cause_is_said(world):
-    assert (
-        one(world, "bus")["evidence_against"] == "the same Xid occurred in 1 attempt that went on"
-    )
-    assert one(world, "bus", 2)["evidence_against"] == "Xid 79 came 10 s before it"
-    assert one(world, "late")["evidence_against"] == (
-        "the same Xid occurred in 1 attempt that went on; "
-        "it came 40 s after the job's own failure (assertion)"
-    )
-    assert one(world, "nan")["evidence_against"] is None
+@pytest.mark.parametrize(("name", "rank", "expected"), CAUSES.values(), ids=CAUSES)
+def test_evidence_for_and_against_a_cause(world, name, rank, expected):
+    where = f"run_id = '{name}' and attempt = 0 and rank = {rank}"
+    sql = f"select {', '.join(expected)} from marts.attempt_causes where {where}"
+    assert world.store.read(sql).row(0) == tuple(expected.values())
 
 
 def test_an_xid_explains_one_attempt_of_its_job_run(world):
@@ -180,7 +181,6 @@ def test_losses_of_an_attempt_are_those_of_the_ledger(world):
     )
 
     assert set(found.filter(found["lost_gpu_ms"] > 0).rows()) == set(ledger.rows())
-    assert one(world, "bus")["lost_gpu_ms"] == 1_000_000  # 9 steps rolled back, 100 s of stall
 
 
 def test_a_scope_shows_its_own_attempts(world):
@@ -221,12 +221,11 @@ def test_a_failure_chain_is_bounded(cluster):
 
 
 def test_the_step_at_which_the_loss_became_nan(world):
-    (found,) = world.store.read("select * from marts.loss_anomalies").rows(named=True)
-
-    assert (found["run_id"], found["kind"], found["step"]) == ("nan", "not_finite", 37)
-    assert (found["last_finite_step"], found["last_finite_loss"]) == (36, 2.0)
-    assert (found["steps"], found["is_lasting"]) == (3, True)
-    assert found["step_at"] == world.at(3_700)
+    found = world.store.read(
+        "select run_id, kind, step, last_finite_step, last_finite_loss, steps, is_lasting, step_at "
+        "from marts.loss_anomalies"
+    )
+    assert found.rows() == [("nan", "not_finite", 37, 36, 2.0, 3, True, world.at(3_700))]
 
 
 @built_together
@@ -255,21 +254,18 @@ def test_an_error_in_a_log_that_was_read_out_later_is_of_the_end(cluster):
 
 
 def test_time_between_failures_and_to_repair_by_cause(world):
-    found = {
-        row["cause"]: row
-        for row in world.store.read("select * from marts.reliability_by_cause").rows(named=True)
-    }
+    rows = world.store.read("select * from marts.reliability_by_cause").to_dicts()
+    found = {row["cause"]: row for row in rows}["Xid 79"]
 
-    assert found["Xid 79"]["failures"] == 2
-    assert found["Xid 79"]["class"] == "hardware"
-    assert (found["Xid 79"]["restarts"], found["Xid 79"]["mttr_s"]) == (1, 200.0)
-    run_s = found["Xid 79"]["run_ms"] / 1000
-    assert run_s == 11 * 4_000 + 3_500
-    assert found["Xid 79"]["mtbf_s"] == pytest.approx(run_s / 2)
+    run_s = 11 * 4_000 + 3_500
     # Garwood: 2 events have the interval 0.2422 to 7.2247
-    assert found["Xid 79"]["mtbf_low_s"] == pytest.approx(run_s / 7.224688, rel=1e-5)
-    assert found["Xid 79"]["mtbf_high_s"] == pytest.approx(run_s / 0.242209, rel=1e-5)
-    assert sum(row["failures"] for row in found.values()) == 11
+    expected = {
+        "failures": 2, "restarts": 1, "mttr_s": 200.0,
+        "run_ms": 1000 * run_s, "mtbf_s": run_s / 2, "mtbf_low_s": run_s / 7.224688,
+        "mtbf_high_s": run_s / 0.242209,
+    }  # fmt: skip
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-5)
+    assert (found["class"], sum(row["failures"] for row in rows)) == ("hardware", 11)
 
 
 def test_an_attempt_that_ended_with_the_window_failed_in_it_and_not_in_the_next(world):
@@ -278,3 +274,51 @@ def test_an_attempt_that_ended_with_the_window_failed_in_it_and_not_in_the_next(
 
     assert len(causes(world, "ecc", to_ms=end_ms)) >= 1
     assert causes(world, "ecc", from_ms=end_ms) == []
+
+
+def failed(cluster, node, state="FAILED", *events):
+    cluster.job("1", 0, 200, [node], 1, state)
+    cluster.events("1", [*steps(1, 10, 0), *events], host=node)
+
+
+def cause(cluster):
+    """Return cause, confidence, evidence and what to do of the only attempt."""
+    return cluster.read(
+        "select cause, cause_confidence, cause_evidence, cause_fix from marts.attempts"
+    ).row(0)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["inventory first", "inventory last"])
+@built_together
+def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, order):
+    """What to do against it is reported with its losses."""
+    node = f"{cluster.name}-a"
+    gpu = {"node": node, "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0, "valid_from_at": 0}
+    listings = [
+        ("inventory", {"slurm_index": 0}),
+        ("dcgm", {"pci_bus_id": BUS, "gpu_model": "NVIDIA H100"}),
+    ]
+    for source, known in listings[::order]:
+        cluster.add("gpus", source=source, **gpu, **known)
+    failed(cluster, node)
+    cluster.xid(node, 79, 110, pci_bus_id=BUS)
+    yield
+    found = cause(cluster)
+    assert found[:2] == ("Xid 79", "Confirmed")
+    assert found[3].startswith("Drain the node and restart it")
+    fixes = cluster.read("select distinct fix from marts.losses where cause = 'Xid 79'")
+    assert [fix.startswith("Drain the node and restart it") for (fix,) in fixes.rows()] == [True]
+    assert cluster.own("distinct gpu_model", "marts.ledger_pieces") == [("NVIDIA H100",)]
+
+
+@pytest.mark.parametrize("said", [None, "exception"])
+@built_together
+def test_a_job_that_ran_out_of_host_memory_is_confirmed_by_its_state(cluster, said):
+    cluster.node("a", 1)
+    reported = [{"event": "failure", "kind": said, "t": 150}] if said else []
+    failed(cluster, "a", "OUT_OF_MEMORY", *reported)
+    yield
+    found = cause(cluster)
+    assert found[:2] == ("OUT_OF_MEMORY", "Confirmed")
+    assert "host memory" in found[2]
+    assert "host memory" in found[3]

@@ -46,117 +46,84 @@ def store(shared_evidence):
     return made.store
 
 
-def rows(store, view, scope=SCOPE):
-    return store.read(f"from marts.{view} order by all", scope=scope).to_dicts()
+EARLY = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS // 4)
+SUMS = ", ".join(
+    f"sum({name})::bigint"
+    for name in ("gpus", "read_gpus", "capacity_ms", "held_ms", "useful_ms", "wasted_ms", "events")
+)
+# what it shows: what is read, its rows
+CASES = {
+    "nodes have their rack": (
+        "select node, rack, feed from marts.nodes where node in ('a', 'e') order by 1",
+        [("a", "r1", "1A+1B"), ("e", None, None)],
+    ),
+    "GPUs have their rack": (
+        "select distinct node, rack_row from marts.gpus where node in ('a', 'e') order by 1",
+        [("a", "row 1"), ("e", None)],
+    ),
+    "racks add up to their nodes": (
+        f"select (select ({SUMS}) from marts.racks) = (select ({SUMS}) from marts.nodes), "
+        "(select sum(capacity_ms)::bigint from marts.racks)", [(True, 20 * HOUR_MS)],
+    ),
+    "a rack has the power of its nodes, and nodes without one are a row": (
+        "select rack, nodes, power_w, events from marts.racks order by rack nulls first",
+        [(None, 1, None, 0), ("r1", 2, 400.0, 1), ("r2", 2, 500.0, 0)],
+    ),
+    "a rack has the feed of its nodes": (
+        "select feed from marts.racks where rack = 'r2'", [("2A",)],
+    ),
+    "a GPU has its run and last readings at the end": (
+        "select run_id, runs, rack, power_w, engine_active_ratio, \"at\" from marts.gpu_states "
+        "where gpu_uuid = 'c/a#0'", [("7", 1, "r1", 300.0, 0.5, Evidence.at(3600))],
+    ),
+    "a GPU has its category and events": (
+        "select gpu_uuid, category, events, (select count(*) from marts.gpu_states) "
+        "from marts.gpu_states where gpu_uuid in ('c/b#0', 'c/e#0') order by 1",
+        [("c/b#0", "idle_with_demand", 0, 20), ("c/e#0", "drained", 0, 20)],
+    ),
+    "errors are of their GPU": (
+        "select gpu_uuid, events from marts.gpu_states where events > 0", [("c/a#1", 1)],
+    ),
+    "a reading of half an hour ago is no state": (
+        "select power_w from marts.gpu_states where gpu_uuid = 'c/c#0'", [(None,)],
+    ),
+    # the readings of c ended half an hour before
+    "in the minutes after the last reading a job is as it was before": (
+        "select gpu_uuid, category from marts.unit_states where gpu_uuid in ('c/a#0', 'c/c#0') "
+        "order by 1", [("c/a#0", "busy_unclassified"), ("c/c#0", "unknown")],
+    ),
+    "though the ledger has those minutes as unknown": (
+        "select category from marts.ledger_pieces where gpu_uuid = 'c/a#0' "
+        f"and end_ms = {START_MS + HOUR_MS}", [("unknown",)],
+    ),
+    "free GPUs are counted in blocks that a job can have": (
+        """select why, units, is_schedulable, blocks, largest_block, largest_rack_block
+        from marts.unallocated_gpus where partition = 'p' order by why""",
+        [("Node drained", 4, False, None, None, None), ("Part of a node", 2, True, 1, 2, None),
+         ("Whole node", 8, True, 2, 8, 4)],
+    ),
+    "what waits is counted by the GPUs it asks for": (
+        """select partition, units, waiting_jobs, smallest_request from marts.unallocated_gpus
+        where why = 'Whole node' order by 1""", [("p", 8, 2, 12), ("q", 4, 0, None)],
+    ),
+    "every GPU is allocated or has a reason why not": (
+        """select (select count(*) from marts.unit_states where "group" = 'held')
+            + (select sum(units) from marts.unallocated_gpus where partition = 'p')""", [(20,)],
+    ),
+    "activity without an allocation is listed": (
+        """select gpu_uuid, ms = 3600000, ms > 1700000 and ms <= 1800000 from (
+            select gpu_uuid, sum(end_ms - start_ms) as ms from marts.busy_unallocated group by all
+        ) order by 1""",
+        [("c/b#1", True, False), ("c/c#0", False, True)],
+    ),
+}  # fmt: skip
 
 
-def test_nodes_and_gpus_have_their_rack(store):
-    nodes = {row["node"]: (row["rack"], row["feed"]) for row in rows(store, "nodes")}
-    gpus = {row["node"]: row["rack_row"] for row in rows(store, "gpus")}
-
-    assert nodes["a"] == ("r1", "1A+1B")
-    assert nodes["e"] == (None, None)
-    assert (gpus["a"], gpus["e"]) == ("row 1", None)
-
-
-def test_racks_add_up_to_their_nodes(store):
-    sums = ("gpus", "read_gpus", "capacity_ms", "held_ms", "useful_ms", "wasted_ms", "events")
-    of_each = ", ".join(f"sum({name})::bigint as {name}" for name in sums)
-
-    of_racks, of_nodes = (
-        store.read(f"select {of_each} from marts.{view}", scope=SCOPE).row(0)
-        for view in ("racks", "nodes")
-    )
-
-    assert of_racks == of_nodes
-    assert of_racks[2] == 20 * HOUR_MS
-
-
-def test_a_rack_has_the_power_of_its_nodes_and_nodes_without_one_are_a_row(store):
-    unknown, first, second = sorted(rows(store, "racks"), key=lambda row: row["rack"] or "")
-
-    assert (unknown["rack"], unknown["nodes"], unknown["power_w"]) == (None, 1, None)
-    assert (first["nodes"], first["power_w"], first["events"]) == (2, 400.0, 1)
-    assert second["feed"] == "2A"
-
-
-def test_a_gpu_has_its_category_run_and_last_readings_at_the_end(store):
-    found = {row["gpu_uuid"]: row for row in rows(store, "gpu_states")}
-
-    a = found["c/a#0"]
-    assert (a["run_id"], a["runs"], a["rack"]) == ("7", 1, "r1")
-    assert (a["power_w"], a["engine_active_ratio"], a["at"]) == (300.0, 0.5, Evidence.at(3600))
-    assert found["c/b#0"]["category"] == "idle_with_demand"
-    assert found["c/e#0"]["category"] == "drained"
-    assert found["c/a#1"]["events"] == 1
-    assert len(found) == 20
-
-
-def test_a_reading_of_half_an_hour_ago_is_no_state(store):
-    (gpu,) = (row for row in rows(store, "gpu_states") if row["gpu_uuid"] == "c/c#0")
-
-    assert gpu["power_w"] is None
-
-
-def test_in_the_minutes_after_the_last_reading_a_job_is_as_it_was_before(store):
-    last = store.read(
-        "select category from marts.ledger_pieces "
-        f"where gpu_uuid = 'c/a#0' and end_ms = {START_MS + HOUR_MS}"
-    ).item()
-    found = {row["gpu_uuid"]: row["category"] for row in rows(store, "unit_states")}
-
-    assert last == "unknown"
-    assert found["c/a#0"] == "busy_unclassified"
-    assert found["c/c#0"] == "unknown"  # its readings ended half an hour before
+@pytest.mark.parametrize(("sql", "expected"), CASES.values(), ids=CASES)
+def test_what_is_shown_of_a_fleet(store, sql, expected):
+    assert store.read(sql, scope=SCOPE).rows() == expected
 
 
 def test_the_state_is_the_one_at_the_end_of_the_window(store):
-    early = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS // 4)
-
-    found = {row["gpu_uuid"]: row for row in rows(store, "gpu_states", early)}
-
-    assert found["c/c#0"]["category"] == "idle_no_demand"
-    assert found["c/c#0"]["power_w"] == 500.0
-
-
-def test_free_gpus_are_counted_in_blocks_that_a_job_can_have(store):
-    found = {row["why"]: row for row in rows(store, "unallocated_gpus") if row["partition"] == "p"}
-
-    whole, part = found["Whole node"], found["Part of a node"]
-    assert (whole["units"], whole["blocks"], whole["largest_block"]) == (8, 2, 8)
-    assert whole["largest_rack_block"] == 4
-    assert (part["units"], part["blocks"], part["largest_block"]) == (2, 1, 2)
-    assert part["largest_rack_block"] is None
-    drained = found["Node drained"]
-    assert (drained["units"], drained["is_schedulable"], drained["blocks"]) == (4, False, None)
-
-
-def test_what_waits_is_counted_by_the_gpus_it_asks_for(store):
-    found = {row["why"]: row for row in rows(store, "unallocated_gpus") if row["partition"] == "p"}
-
-    assert (found["Whole node"]["waiting_jobs"], found["Whole node"]["smallest_request"]) == (2, 12)
-    (other,) = (row for row in rows(store, "unallocated_gpus") if row["partition"] == "q")
-    assert (other["units"], other["waiting_jobs"], other["smallest_request"]) == (4, 0, None)
-
-
-def test_every_gpu_is_allocated_or_has_a_reason_why_not(store):
-    held = store.read(
-        "select count(*) from marts.unit_states where \"group\" = 'held'", scope=SCOPE
-    ).item()
-    not_held = store.read(
-        "select sum(units)::bigint from marts.unallocated_gpus where partition = 'p'", scope=SCOPE
-    ).item()
-
-    assert held + not_held == 20
-
-
-def test_activity_without_an_allocation_is_listed(store):
-    found = store.read(
-        "select gpu_uuid, sum(end_ms - start_ms)::bigint as ms from marts.busy_unallocated "
-        "group by gpu_uuid order by gpu_uuid"
-    ).rows()
-
-    (b, c) = found
-    assert b == ("c/b#1", HOUR_MS)
-    assert c[0] == "c/c#0"
-    assert 1_700_000 < c[1] <= 1_800_000
+    sql = "select category, power_w from marts.gpu_states where gpu_uuid = 'c/c#0'"
+    assert store.read(sql, scope=EARLY).rows() == [("idle_no_demand", 500.0)]

@@ -41,12 +41,6 @@ def world(shared_evidence):
     return made
 
 
-def repairs_of(world, node):
-    return world.store.read(
-        "select * from marts.repairs where node = $1 order by start_at", [node], scope=WINDOW
-    ).to_dicts()
-
-
 # node, which of its repairs; its columns
 REPAIRS = {
     "drained by a person while it was down": (
@@ -76,7 +70,8 @@ REPAIRS = {
 
 @pytest.mark.parametrize(("node", "which", "expected"), REPAIRS.values(), ids=REPAIRS)
 def test_a_repair(world, node, which, expected):
-    found = repairs_of(world, node)[which]
+    sql = "select * from marts.repairs where node = $1 order by start_at"
+    found = world.store.read(sql, [node], scope=WINDOW).row(which, named=True)
 
     for name in ("broken_at", "acted_at", "end_at"):
         if name in expected:

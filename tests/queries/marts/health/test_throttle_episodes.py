@@ -25,88 +25,77 @@ def counts(evidence, metric, values, step=10):
     evidence.counted(evidence.gpu("a#0"), metric, readings)
 
 
-def episodes(evidence):
-    """Return reason, length, whether it counts as loss, and evidence of each episode."""
-    return evidence.read(
-        "select reason, duration_s, counts_as_loss, evidence from marts.throttle_episodes "
-        "order by start_at, reason"
-    ).rows()
+EPISODES = """select reason, duration_s, counts_as_loss, evidence, epoch(end_at - start_at)
+    from marts.throttle_episodes order by start_at, reason"""
+SOURCES = "from marts.throttle_sources"
+CAPPED, HOT = {"clocks_event_reasons": POWER_CAP}, {"clocks_event_reasons": HW_THERMAL}
+THERMAL_S, POWER_S = "throttle_thermal_s", "throttle_power_s"
 
 
-@pytest.mark.parametrize(
-    ("reason", "power_w", "sm_clock_hz", "is_loss"),
-    [
-        pytest.param(HW_THERMAL, 170.0, 0.6e9, True, id="heat, whatever the GPU draws"),
-        pytest.param(POWER_CAP, 690.0, 1.4e9, False, id="at its limit"),
-        pytest.param(POWER_CAP, 170.0, 0.6e9, False, id="far below its limit"),
-        pytest.param(POWER_CAP, 500.0, 1.9e9, False, id="at full clock"),
-        pytest.param(POWER_CAP, 500.0, 1.0e9, True, id="low clock below its limit"),
-        pytest.param(POWER_CAP, None, None, False, id="nothing known"),
-    ],
-)
+def by_reason(name, is_loss):
+    return [(name, 110.0, is_loss, "clock event reasons", 110.0)]
+
+
+# what it shows: values of its readings, a counter and what it counts; what is read of it
+CASES = {
+    "heat costs whatever the GPU draws": (
+        {**HOT, "power_w": 170.0, "sm_clock_hz": 0.6e9}, None, EPISODES,
+        by_reason("hw_thermal", True),
+    ),
+    # a power cap counts as loss only where it costs clock below the limit
+    "a power cap at the limit": (
+        {**CAPPED, "power_w": 690.0, "sm_clock_hz": 1.4e9}, None, EPISODES,
+        by_reason("sw_power_cap", False),
+    ),
+    "a power cap far below the limit": (
+        {**CAPPED, "power_w": 170.0, "sm_clock_hz": 0.6e9}, None, EPISODES,
+        by_reason("sw_power_cap", False),
+    ),
+    "a power cap at full clock": (
+        {**CAPPED, "power_w": 500.0, "sm_clock_hz": 1.9e9}, None, EPISODES,
+        by_reason("sw_power_cap", False),
+    ),
+    "a power cap with a low clock below the limit": (
+        {**CAPPED, "power_w": 500.0, "sm_clock_hz": 1.0e9}, None, EPISODES,
+        by_reason("sw_power_cap", True),
+    ),
+    "a power cap of which nothing is known": (
+        CAPPED, None, EPISODES, by_reason("sw_power_cap", False),
+    ),
+    "without reasons an episode is where a counter goes up": (
+        {}, (THERMAL_S, [5, 5, 9, 14, 14, 14, 20, 20, 20, 20, 20]), EPISODES,
+        [("thermal", 9.0, True, "throttle counters", 20.0),
+         ("thermal", 6.0, True, "throttle counters", 10.0)],
+    ),
+    "a counter that is reset gained nothing": ({}, (POWER_S, [5, 5, 0, 0]), EPISODES, []),
+    "microseconds that are read as nanoseconds are no gain": (
+        {}, (POWER_S, [0, 0, 9000, 9000]), EPISODES, [],
+    ),
+    "jitter of a busy GPU is no gain": ({}, (POWER_S, [0, 0.01, 0.02, 0.03]), EPISODES, []),
+    "where readings carry reasons counters add nothing": (
+        {"clocks_event_reasons": 0}, (THERMAL_S, [0, 9, 18]), EPISODES, [],
+    ),
+    "a source that reports no throttling": ({}, ("other", [0, 0]), SOURCES, [(True, False, False)]),
+    "one that reports reasons": (
+        {"clocks_event_reasons": 0}, ("other", [0, 0]), SOURCES, [(True, True, False)],
+    ),
+    "one that reports counters": ({}, (POWER_S, [0, 0]), SOURCES, [(True, False, True)]),
+    "counters of throttled time count where there are no reasons": (
+        {}, (THERMAL_S, [5, 5, 9, 14, 14]),
+        """select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c
+        from marts.throttled_gpus""", [("thermal", 1, 1, None, None)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "counted", "sql", "expected"), CASES.values(), ids=CASES)
 @built_together
-def test_a_power_cap_counts_as_loss_only_where_it_costs_clock_below_the_limit(
-    cluster, reason, power_w, sm_clock_hz, is_loss
-):
-    read(cluster, clocks_event_reasons=reason, power_w=power_w, sm_clock_hz=sm_clock_hz)
-    yield
-    name = {POWER_CAP: "sw_power_cap", HW_THERMAL: "hw_thermal"}[reason]
-    assert episodes(cluster) == [(name, 110.0, is_loss, "clock event reasons")]
-
-
-@built_together
-def test_without_reasons_an_episode_is_where_a_counter_goes_up(cluster):
-    read(cluster)
-    counts(cluster, "throttle_thermal_s", [5, 5, 9, 14, 14, 14, 20, 20, 20, 20, 20])
-    yield
-    assert episodes(cluster) == [
-        ("thermal", 9.0, True, "throttle counters"),
-        ("thermal", 6.0, True, "throttle counters"),
-    ]
-    spans = cluster.read(
-        "select epoch(end_at - start_at) from marts.throttle_episodes order by start_at"
-    )
-    assert spans.rows() == [(20.0,), (10.0,)]
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        pytest.param([5, 5, 0, 0], id="reset"),
-        pytest.param([0, 0, 9000, 9000], id="microseconds read as nanoseconds"),
-        pytest.param([0, 0.01, 0.02, 0.03], id="jitter of a busy GPU"),
-    ],
-)
-@built_together
-def test_a_counter_that_gained_nothing_believable_is_no_episode(cluster, values):
-    read(cluster)
-    counts(cluster, "throttle_power_s", values)
-    yield
-    assert episodes(cluster) == []
-
-
-@built_together
-def test_where_readings_carry_reasons_counters_add_nothing(cluster):
-    read(cluster, clocks_event_reasons=0)
-    counts(cluster, "throttle_thermal_s", [0, 9, 18])
-    yield
-    assert episodes(cluster) == []
-
-
-@pytest.mark.parametrize(
-    ("values", "metric", "expected"),
-    [
-        ({}, "other", (True, False, False)),
-        ({"clocks_event_reasons": 0}, "other", (True, True, False)),
-        ({}, "throttle_power_s", (True, False, True)),
-    ],
-)
-@built_together
-def test_it_is_known_whether_a_source_reports_throttling(cluster, values, metric, expected):
+def test_throttling_of_a_gpu(cluster, values, counted, sql, expected):
     read(cluster, **values)
-    counts(cluster, metric, [0, 0])
+    if counted:
+        counts(cluster, *counted)
     yield
-    assert cluster.read("from marts.throttle_sources").rows() == [expected]
+    assert cluster.read(sql).rows() == expected
 
 
 def slowed(evidence, hours, of_hours, limit=90.0):
@@ -123,46 +112,63 @@ def slowed(evidence, hours, of_hours, limit=90.0):
     evidence.add("gpu_samples", *rows, source="dcgm", **read)
 
 
-@pytest.mark.parametrize(
-    ("hours", "of_hours", "recurrence"),
-    [
-        pytest.param(3, 12, "chronic", id="a quarter of the hours"),
-        pytest.param(2, 12, "passing", id="two of twelve hours"),
-        pytest.param(3, 5, None, id="few hours read"),
-    ],
-)
-@built_together
-def test_throttling_is_chronic_by_its_share_of_the_hours_read(cluster, hours, of_hours, recurrence):
-    slowed(cluster, hours, of_hours)
-    yield
-    found = cluster.read(
-        "select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c "
-        "from marts.throttled_gpus"
-    )
-    assert found.rows() == [("hw_thermal", hours, of_hours, recurrence, 6.0)]
+# what it shows: hours with a reason of those read, limit in the inventory and in readings;
+# whether it comes back, degrees to the limit
+RECURRENCES = {
+    "a quarter of the hours is chronic": (3, 12, 90.0, [], "chronic", 6.0),
+    "two of twelve hours are passing": (2, 12, 90.0, [], "passing", 6.0),
+    "of few hours it is not known": (3, 5, 90.0, [], None, 6.0),
+    "a limit of readings comes before that of the inventory": (
+        3, 12, 90.0, [87, 87], "chronic", 3.0,
+    ),
+    "a limit of readings alone": (3, 12, None, [87, 87], "chronic", 3.0),
+    "no limit": (3, 12, None, [], "chronic", None),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("limit", "reported", "margin"),
-    [(90.0, [87, 87], 3.0), (None, [87, 87], 3.0), (None, [], None)],
-    ids=["readings before inventory", "readings alone", "no limit"],
-)
+    ("hours", "of_hours", "limit", "reported", "recurrence", "margin"),
+    RECURRENCES.values(), ids=RECURRENCES,
+)  # fmt: skip
 @built_together
-def test_the_margin_is_to_the_limit_reported_last_or_unknown(cluster, limit, reported, margin):
-    slowed(cluster, 3, 12, limit)
+def test_how_often_a_gpu_is_throttled(
+    cluster, hours, of_hours, limit, reported, recurrence, margin
+):
+    slowed(cluster, hours, of_hours, limit)
     counts(cluster, "slowdown_temperature_c", reported, 600)
     yield
-    found = cluster.read("select slowdown_margin_c from marts.throttled_gpus")
-    assert found.rows() == [(margin,)]
-
-
-@built_together
-def test_counters_of_throttled_time_count_where_there_are_no_reasons(cluster):
-    read(cluster)
-    counts(cluster, "throttle_thermal_s", [5, 5, 9, 14, 14])
-    yield
     found = cluster.read(
         "select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c "
         "from marts.throttled_gpus"
     )
-    assert found.rows() == [("thermal", 1, 1, None, None)]
+    assert found.rows() == [("hw_thermal", hours, of_hours, recurrence, margin)]
+
+
+BUS = "00000000:19:00.0"
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "message", "severity"),
+    [
+        ("xid", 149, "Xid (PCI:19:00): 149, NETIR_LINK_EVT  Nonfatal   XC0 i0 Link 02", "warning"),
+        ("xid", 149, "Xid (PCI:19:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 02", "gpu_fatal"),
+        ("xid", 149, "Xid (PCI:19:00): 149, NETIR_LINK_EVT", "varies"),
+        ("xid", 79, "Xid (PCI:0000:19:00): 79, Nonfatal is not what this code is", "node_fatal"),
+        ("sxid", 12028, "SXid (PCI:0000:19:00.0): 12028, Non-fatal, Link 03", "warning"),
+        ("sxid", 12028, "SXid (PCI:0000:19:00.0): 12028, Fatal, Link 03", "gpu_fatal"),
+        ("sxid", 12028, "SXid (PCI:0000:19:00.0): 12028, Link 03", None),
+    ],
+)  # fmt: skip
+@built_together
+def test_the_severity_is_that_of_the_code_else_the_word_in_the_message(
+    cluster, kind, code, message, severity
+):
+    cluster.add(
+        "gpus", source="inventory", node="a", gpu_uuid=cluster.gpu("a"), gpu_index=0,
+        pci_bus_id=BUS, gpu_model="h100", valid_from_at=0,
+    )  # fmt: skip
+    cluster.xid("a", code, 60, pci_bus_id=BUS, kind=kind, message=message)
+    yield
+    found = cluster.read("select kind, code, severity from marts.gpu_events").rows()
+
+    assert found == [(kind, code, severity)]

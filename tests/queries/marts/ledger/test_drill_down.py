@@ -1,4 +1,4 @@
-"""What a number leads to adds up to it: every loss, category, team, gap and run of the demo."""
+"""One sum of GPU time is one figure, and what it leads to adds up to it, in the demo."""
 
 import shutil
 from dataclasses import replace
@@ -53,13 +53,6 @@ def windows(session):
     return EVERYTHING, Scope(from_ms=last - 2 * third + 137, to_ms=last - third - 211)
 
 
-@pytest.fixture(scope="module")
-def windows_to_walk(session, windows):
-    """Give the windows whose every line is followed: of a fleet of many runs the cut one alone."""
-    runs = session.read("select count(*) from marts.runs").item()
-    return windows if runs < RUNS_MAX else windows[1:]
-
-
 def test_the_intervals_of_a_category_add_up_to_the_ledger(session, windows):
     for window in windows:
         ledger = session.read(
@@ -75,8 +68,10 @@ def test_the_intervals_of_a_category_add_up_to_the_ledger(session, windows):
         assert intervals.rows() == ledger.rows()
 
 
-def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows_to_walk):
-    for window in windows_to_walk:
+def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows):
+    """Of a fleet of many runs the cut window alone is followed."""
+    runs = session.read("select count(*) from marts.runs").item()
+    for window in windows if runs < RUNS_MAX else windows[1:]:
         losses = session.read("select * from marts.loss_causes", scope=window)
         assert losses.height > 5
         for (cluster, run), of_run in losses.group_by("cluster", "run_key"):
@@ -148,18 +143,6 @@ def test_a_gap_ends_at_the_window(session, windows):
     assert outside.item() == 0
 
 
-def test_gaps_hold_no_more_of_a_category_than_the_ledger_has(session, windows):
-    for window in windows:
-        more = session.read(
-            """select * from (
-                select category, sum(gpu_ms) as gap_ms from marts.idle_gap_parts group by 1
-            ) inner join marts.ledger_by_category using (category) where gap_ms > gpu_ms""",
-            scope=window,
-        )
-
-        assert more.is_empty()
-
-
 @built_together
 def test_a_part_of_a_gap_lies_within_its_category(cluster):
     """A node is drained in the middle of a gap: the drain does not begin with the gap."""
@@ -190,3 +173,66 @@ def test_the_gpus_of_a_run_add_up_to_its_ledger(session, windows):
 
         assert dict(by_run.rows()) == held
         assert (rows.select(pl.sum_horizontal(columns)).to_series() == rows["gpu_ms"]).all()
+
+
+LOSSES = "marts.losses inner join reference.gpu_second_categories using (category)"
+SUMMARY = "select wasted_ms, wasted_cost, held_ms, capacity_ms from marts.goodput_summary"
+
+
+def one(session, sql, scope):
+    """Return a row without nulls."""
+    return [float(value or 0) for value in session.read(sql, scope=scope).row(0)]
+
+
+def of_clusters(session, window):
+    """Return the window, and the window of each cluster."""
+    names = session.read("select cluster from marts.clusters order by 1")["cluster"]
+    return [window, *(replace(window, cluster=name) for name in names)]
+
+
+def test_waste_is_one_figure(session, windows):
+    """What is not available is listed with the losses, and is no waste."""
+    for window in windows:
+        for scope in of_clusters(session, window):
+            expected = one(session, SUMMARY, scope)[:2]
+            for source in (
+                "marts.ledger_by_category where kind = 'badput'", "marts.waste_by_team",
+                f"{LOSSES} where kind = 'badput'",
+            ):  # fmt: skip
+                found = one(session, f"select sum(gpu_ms)::bigint, sum(cost) from {source}", scope)
+                assert found == pytest.approx(expected, abs=1e-5), source
+
+
+def test_clusters_add_up(session, windows):
+    idle = "select sum(idle_ms), sum(held_ms) from marts.executing_idle"
+    for window in windows:
+        every, *each = of_clusters(session, window)
+        for sql in (SUMMARY, idle):
+            sums = map(sum, zip(*(one(session, sql, scope) for scope in each), strict=True))
+            assert [*sums] == pytest.approx(one(session, sql, every), abs=1e-5)
+
+
+def test_executing_idle_is_one_figure_and_a_part_of_allocated_time(session, windows):
+    idle = "select sum(idle_ms), sum(held_ms) from marts.executing_idle"
+    allocated = "select sum(gpu_ms)::bigint from marts.ledger_by_category where kind <> 'free'"
+    for window in windows:
+        of_runs, (_, _, held_ms, _) = one(session, idle, window), one(session, SUMMARY, window)
+
+        assert of_runs == one(session, f"{idle}_by_team", window)
+        assert of_runs[0] <= of_runs[1] <= held_ms <= one(session, allocated, window)[0]
+
+
+def test_data_quality_has_the_allocated_time_of_the_ledger(session, windows):
+    """In the scheduler's units: an instance of a GPU is one, and what is unplaced counts."""
+    parts = """select gpu_uuid, gpu_instance,
+            any_value(share_of) / any_value(share_hi - share_lo) as units
+        from intermediate.int_gpu_units group by all"""
+    placed = f"""select sum(gpu_ms * units) / 1000 from marts.ledger_scoped
+        inner join ({parts}) as parts using (gpu_uuid, gpu_instance)
+        where job_run_key is not null"""
+    unplaced = "select sum(gpu_ms) / 1000 from marts.unplaced"
+    of_scheduler = "select held_gpu_s from marts.scheduler_reconciliation"
+    for window in windows:
+        for scope in of_clusters(session, window)[1:]:
+            held_s = sum(float(one(session, sql, scope)[0]) for sql in (placed, unplaced))
+            assert held_s == pytest.approx(float(one(session, of_scheduler, scope)[0]), abs=1)

@@ -26,12 +26,6 @@ def session(recorded_demo, tmp_path_factory):
     store.close()
 
 
-@pytest.fixture(scope="module")
-def truth():
-    lines = (ROOT / "tests/truth/h200x4-a.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
 def test_the_ledger_of_main_is_the_reference_ledger(session):
     found = dict(ledger(session, scope=MAIN).select("category", "gpu_s").rows())
 
@@ -88,23 +82,10 @@ def test_no_idle_gap_is_seen_inside_undisturbed_steps(session):
     assert inside.height == 0
 
 
-def test_a_blocking_save_is_the_same_on_all_gpus_though_one_looks_idle(session):
-    saves = session.read(
-        """select gpu_uuid, sum(gpu_ms)::bigint as gpu_ms from marts.ledger_scoped
-        where category = 'checkpoint_save' group by gpu_uuid""",
-        scope=MAIN,
-    )["gpu_ms"]
-
-    assert saves.len() == 4
-    assert saves.max() - saves.min() <= 10
-
-
-def test_stragglers_are_named_where_they_were_injected(session, truth):
-    injected = {
-        (line["attempt"], line["step"]): line["rank"]
-        for line in truth
-        if line["kind"] == "slow_step"
-    }
+def test_stragglers_are_named_where_they_were_injected(session):
+    truth = map(json.loads, (ROOT / "tests/truth/h200x4-a.jsonl").read_text().splitlines())
+    slow = [line for line in truth if line["kind"] == "slow_step"]
+    injected = {(line["attempt"], line["step"]): line["rank"] for line in slow}
     steps = session.read(
         "select attempt, step, straggler_rank from marts.train_steps where run_key = 'lab/main'"
     )
@@ -116,27 +97,15 @@ def test_stragglers_are_named_where_they_were_injected(session, truth):
 
 
 def test_the_wait_a_straggler_imposes_is_counted_once(session):
-    found = {
-        (attempt, rank): wait
-        for attempt, rank, wait in session.read(
-            "select attempt, rank, imposed_wait_gpu_s from marts.stragglers where run_id = 'main'"
-        ).iter_rows()
-    }
+    found = session.read(
+        "select attempt, rank, imposed_wait_gpu_s from marts.stragglers "
+        "where run_id = 'main' order by all"
+    ).rows()
 
-    assert found.keys() == {(0, 1), (0, 3), (1, 3)}
-    assert 8.9 <= found[0, 1] <= 9.6
-    assert 3.2 <= found[0, 3] <= 3.9
-    assert 3.2 <= found[1, 3] <= 3.9
-
-
-def test_a_power_cap_at_full_power_is_an_episode_and_no_loss(session):
-    episodes = session.read(
-        "select reason, verdict, booked_gpu_ms from marts.throttle_episodes where power_w > 630"
-    )
-
-    assert set(episodes["reason"]) == {"sw_power_cap"}
-    assert set(episodes["booked_gpu_ms"]) == {0}
-    assert all("normal" in verdict for verdict in episodes["verdict"])
+    assert [row[:2] for row in found] == [(0, 1), (0, 3), (1, 3)]
+    first, *others = [wait for _, _, wait in found]
+    assert 8.9 <= first <= 9.6
+    assert all(3.2 <= wait <= 3.9 for wait in others)
 
 
 @pytest.mark.machine
@@ -148,13 +117,3 @@ def test_every_mart_answers_and_explains_its_columns(session):
         assert mart.grain, mart.name
         explained = {name for together in mart.columns for name in names(together)}
         assert explained <= set(columns), (mart.name, explained - set(columns))
-
-
-def test_steps_of_an_eighth_of_a_second_have_no_rhythm_in_readings_of_a_tenth(session):
-    """They take 0.118 s; a rhythm of seconds would be an alias."""
-    found = session.read(
-        "select period_ms, interval_ms < 200, reason from marts.reading_rhythm where attempt = 0",
-        scope=MAIN,
-    ).rows()
-
-    assert found == [(None, True, "activity does not repeat itself")]

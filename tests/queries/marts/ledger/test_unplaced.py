@@ -16,55 +16,48 @@ def unplaced(cluster, scope=EVERYTHING):
     ).rows()
 
 
-# what it shows: nodes of a job of two GPUs and what else is known of it, why it is unplaced
+# what it shows: GPUs of a node and from when on they are listed; jobs (start, end, nodes, GPUs,
+# more); what is unplaced of them
 OUTSIDE = {
-    "without a node list": ([], {}, "no_node_list"),
+    "without a node list": (
+        2, 0, [(0, 5000, [], 2, {}), (0, 1000, ["a"], 1, {})], [("0", "no_node_list", 10_000)],
+    ),
     # its start or end is in the hour that clocks repeat, and nothing settles which
-    "its time came twice": (["a"], {"is_time_ambiguous": True}, "ambiguous_time"),
-}
+    "its time came twice": (
+        2, 0, [(0, 5000, ["a"], 2, {"is_time_ambiguous": True}), (0, 1000, ["a"], 1, {})],
+        [("0", "ambiguous_time", 10_000)],
+    ),
+    "beyond the GPUs of the node": (
+        2, 0, [(0, 1000, ["a"], 3, {})], [("0", "no_such_gpu", 1000)],
+    ),
+    "before the dates of the inventory": (
+        1, 600, [(0, 1000, ["a"], 1, {})], [("0", "no_such_gpu", 600)],
+    ),
+    "contested": (1, 0, [(0, 1000, ["a"], 1, {}), (900, 1500, ["a"], 1, {})], []),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("nodes", "more", "reason"), OUTSIDE.values(), ids=OUTSIDE)
+@pytest.mark.parametrize(("gpus", "listed_from", "jobs", "expected"), OUTSIDE.values(), ids=OUTSIDE)
 @built_together
-def test_a_job_outside_the_ledger(cluster, nodes, more, reason):
-    cluster.node("a", 2)
-    cluster.job("1", 0, 5000, nodes, 2, **more)
-    cluster.job("2", 0, 1000, ["a"], 1)
+def test_time_outside_the_ledger(cluster, gpus, listed_from, jobs, expected):
+    slots = [
+        {"gpu_uuid": f"GPU-{cluster.name}-{index}", "slurm_index": index} for index in range(gpus)
+    ]
+    listed = {"node": "a", "gpu_model": "h100", "valid_from_at": listed_from}
+    cluster.add("gpus", *slots, source="inventory", **listed)
+    for number, (start, end, nodes, count, more) in enumerate(jobs):
+        cluster.job(str(number), start, end, nodes, count, **more)
     yield
-    assert unplaced(cluster) == [("1", reason, 10_000)]
-    assert cluster.gpu_s() == {"unknown": 1000, "free_unknown": 9000}
+    assert unplaced(cluster) == expected
 
 
 @built_together
 def test_a_window_has_its_part_of_what_is_unplaced(cluster):
     cluster.node("a", 2)
     cluster.job("1", 0, 5000, [], 2)
-
+    yield
     scope = Scope(from_ms=START_MS + 1_000_000, to_ms=START_MS + 4_000_000)
-    yield
     assert unplaced(cluster, scope) == [("1", "no_node_list", 6000)]
-
-
-@pytest.mark.parametrize(
-    ("gpus", "listed_from", "jobs", "expected"),
-    [
-        (2, 0, [(0, 1000, 3)], [("0", "no_such_gpu", 1000)]),
-        (1, 600, [(0, 1000, 1)], [("0", "no_such_gpu", 600)]),
-        (1, 0, [(0, 1000, 1), (900, 1500, 1)], []),
-    ],
-    ids=["beyond the GPUs of the node", "before the dates of the inventory", "contested"],
-)
-@built_together
-def test_allocated_time_on_no_known_gpu_is_unplaced(cluster, gpus, listed_from, jobs, expected):
-    for index in range(gpus):
-        cluster.add(
-            "gpus", source="inventory", node="a", gpu_uuid=f"GPU-{cluster.name}-{index}",
-            slurm_index=index, gpu_model="h100", valid_from_at=listed_from,
-        )  # fmt: skip
-    for number, (start, end, count) in enumerate(jobs):
-        cluster.job(str(number), start, end, ["a"], count)
-    yield
-    assert unplaced(cluster) == expected
 
 
 @pytest.mark.parametrize(

@@ -55,71 +55,58 @@ def ring(size, ranks):
     return 1e-6 * 2 * (ranks - 1) + 2 * (ranks - 1) / ranks * size / 100e9
 
 
+ALGORITHMS = "from marts.algorithm_bandwidth order by algorithm"
+FITS = "from marts.collective_fits"
+FITTED = (16, 2, 5, *map(pytest.approx, (30e-6, 100e9, 1_600_000)), pytest.approx(0, abs=1e-6))
+# what it shows: what is loaded, what is read of it
+CASES = {
+    "an operation has the algorithm that rank 0 logged for its size": (
+        lambda c: [inspected(c, 100.0, 120.0), inspected(c, 10.0, size=KIB, first=2),
+                   logged(c, "RING", "LL128")],
+        f"select algorithm, protocol, size_from_bytes, samples, p50_bytes_per_s {ALGORITHMS}",
+        [("RING", "LL128", MIB, 2, 110e9)],
+    ),
+    "two algorithms of one size in a process are not told apart": (
+        lambda c: [inspected(c, 100.0), logged(c, "RING", "LL128"), logged(c, "TREE", "LL128")],
+        ALGORITHMS, [],
+    ),
+    "reduction in the switch gains over the best of the others": (
+        lambda c: [summary(c, "RING", 300.0, 0), summary(c, "TREE", 200.0, 1),
+                   summary(c, "NVLS", 450.0, 2)],
+        f"select algorithm, measured_by, offload_gain_ratio {ALGORITHMS}",
+        [("NVLS", "means", 0.5), ("RING", "means", None), ("TREE", "means", None)],
+    ),
+    # 15 transfers of 1 us, twice, and 100 GB/s of bus bandwidth without end
+    "latency and bandwidth are fitted to the times of the sizes": (
+        lambda c: benchmarked(c, 2, ring),
+        f"""select ranks, nodes, sizes, latency_s, limit_bytes_per_s, half_bytes, fit_error_ratio
+        {FITS} where tested_from_ranks is null and scaling_error_ratio is null""", [FITTED],
+    ),
+    "three sizes have no fit": (lambda c: benchmarked(c, 2, ring, sizes=SIZES[:3]), FITS, []),
+    "sizes close together have none": (
+        lambda c: benchmarked(c, 2, ring, sizes=(4 * MIB, 5 * MIB, 6 * MIB, 7 * MIB)), FITS, [],
+    ),
+    "times that fall with the size have none": (
+        lambda c: benchmarked(c, 2, lambda size, _: 1 / size), FITS, [],
+    ),
+    "inside a node more ranks are not forecast": (
+        lambda c: benchmarked(c, 1, ring),
+        "select distinct ranks, forecast_ranks from marts.collective_forecasts", [(8, 8)],
+    ),
+    "what is not in a ring is not forecast": (
+        lambda c: benchmarked(c, 2, ring, operation="AlltoAll"),
+        "select distinct ranks, forecast_ranks from marts.collective_forecasts", [(16, 16)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("load", "sql", "expected"), CASES.values(), ids=CASES)
 @built_together
-def test_an_operation_has_the_algorithm_that_rank_0_logged_for_its_size(cluster):
-    cluster.node("a", 2)
-    inspected(cluster, 100.0, 120.0)
-    inspected(cluster, 10.0, size=KIB, first=2)
-    logged(cluster, "RING", "LL128")
-    yield
-    rows = cluster.read("from marts.algorithm_bandwidth").to_dicts()
-    (row,) = rows
-    assert (row["algorithm"], row["protocol"], row["size_from_bytes"]) == ("RING", "LL128", MIB)
-    assert (row["samples"], row["p50_bytes_per_s"]) == (2, 110e9)
-
-
-@built_together
-def test_two_algorithms_of_one_size_in_a_process_are_not_told_apart(cluster):
-    cluster.node("a", 2)
-    inspected(cluster, 100.0)
-    logged(cluster, "RING", "LL128")
-    logged(cluster, "TREE", "LL128")
-    yield
-    assert cluster.read("from marts.algorithm_bandwidth").is_empty()
-
-
-@built_together
-def test_reduction_in_the_switch_gains_over_the_best_of_the_others(cluster):
+def test_collectives(cluster, load, sql, expected):
     cluster.node("a", 8)
-    for second, (algorithm, busbw) in enumerate(
-        [("RING", 300.0), ("TREE", 200.0), ("NVLS", 450.0)]
-    ):
-        summary(cluster, algorithm, busbw, second)
+    load(cluster)
     yield
-    rows = cluster.read(
-        "select algorithm, measured_by, offload_gain_ratio from marts.algorithm_bandwidth"
-        " order by algorithm"
-    ).rows()
-    assert rows == [("NVLS", "means", 0.5), ("RING", "means", None), ("TREE", "means", None)]
-
-
-@built_together
-def test_latency_and_bandwidth_are_fitted_to_the_times_of_the_sizes(cluster):
-    """15 transfers of 1 us, twice, and 100 GB/s of bus bandwidth without end."""
-    benchmarked(cluster, 2, ring)
-    yield
-    (row,) = cluster.read("from marts.collective_fits").to_dicts()
-    assert (row["ranks"], row["nodes"], row["sizes"]) == (16, 2, 5)
-    assert row["latency_s"] == pytest.approx(30e-6)
-    assert row["limit_bytes_per_s"] == pytest.approx(100e9)
-    assert row["half_bytes"] == pytest.approx(1_600_000)
-    assert row["fit_error_ratio"] == pytest.approx(0, abs=1e-6)
-    assert (row["tested_from_ranks"], row["scaling_error_ratio"]) == (None, None)
-
-
-@pytest.mark.parametrize(
-    ("time_s", "sizes"),
-    [
-        pytest.param(ring, SIZES[:3], id="three sizes"),
-        pytest.param(ring, (4 * MIB, 5 * MIB, 6 * MIB, 7 * MIB), id="sizes close together"),
-        pytest.param(lambda size, _: 1 / size, SIZES, id="faster the larger"),
-    ],
-)
-@built_together
-def test_times_that_do_not_show_both_have_no_fit(cluster, time_s, sizes):
-    benchmarked(cluster, 2, time_s, sizes=sizes)
-    yield
-    assert cluster.read("from marts.collective_fits").is_empty()
+    assert cluster.read(sql).rows() == expected
 
 
 @built_together
@@ -159,21 +146,6 @@ def test_published_times_of_144_gpus_are_forecast_from_those_of_72(cluster):
     ).rows()
     both = {size: s / took[144, size] for size, s in rows if (144, size) in took}
     assert both == {size: pytest.approx(1, abs=0.05) for size in (2**30, 2**33)}
-
-
-@pytest.mark.parametrize(
-    ("nodes", "operation"),
-    [
-        pytest.param(1, "AllReduce", id="inside a node"),
-        pytest.param(2, "AlltoAll", id="not in a ring"),
-    ],
-)
-@built_together
-def test_more_ranks_are_forecast_only_where_the_model_holds(cluster, nodes, operation):
-    benchmarked(cluster, nodes, ring, operation=operation)
-    yield
-    found = cluster.read("select distinct ranks, forecast_ranks from marts.collective_forecasts")
-    assert found.rows() == [(8 * nodes, 8 * nodes)]
 
 
 @built_together

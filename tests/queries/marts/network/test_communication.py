@@ -4,12 +4,13 @@ import pytest
 from tests.queries.conftest import built_together, steps
 
 
-def gang(cluster, ranks=2, count=5):
-    """Load steps of 10 s without a word on communication, each rank with its process."""
-    cluster.job_on_a_node("1", 0, 10 * count, ranks)
-    for rank in range(ranks):
+def gang(cluster, **measured):
+    """Load five steps of 10 s of two ranks, each with its process."""
+    cluster.job_on_a_node("1", 0, 50, 2)
+    for rank in range(2):
         of_rank = {"rank": rank, "gpu_uuid": cluster.gpu(f"a#{rank}")}
-        cluster.events("1", steps(1, count, 0), pid=cluster.first_pid + rank, **of_rank)
+        ran = steps(1, 5, 0, **measured)
+        cluster.events("1", ran, pid=cluster.first_pid + rank, **of_rank)
 
 
 def trace(cluster, rank, kernels, ranks=2):
@@ -44,48 +45,40 @@ TRACES = {
 
 
 @pytest.mark.parametrize(("kernels", "expected"), TRACES.values(), ids=TRACES)
-@built_together
-def test_ledger_of_profiler_traces(cluster, kernels, expected):
+@built_together(builds=2)
+def test_ledger_of_profiler_traces_that_come_after_the_steps(cluster, kernels, expected):
     gang(cluster)
+    yield
+    assert cluster.gpu_s() == {"step_unsplit": 100}
     for rank, of_rank in enumerate(kernels):
         trace(cluster, rank, of_rank)
     yield
     assert cluster.gpu_s() == expected
 
 
-@built_together(builds=2)
-def test_a_trace_that_comes_after_the_steps_gives_the_same_ledger(cluster):
-    gang(cluster)
-    yield
-    assert cluster.gpu_s() == {"step_unsplit": 100}
-    trace(cluster, 0, WAITS)
-    trace(cluster, 1, COMES_LATER)
-    yield
-    assert cluster.gpu_s()["productive"] == 16.5
+# what it shows: measured communication of a step, GPU-seconds, and what bounds it: time without a
+# split, timed steps, communication at most and its share
+BOUNDED = {
+    "durations alone bound communication and leave steps unsplit": (
+        {}, {"step_unsplit": 100}, (100_000, 100_000, 20_000, 0.2),
+    ),
+    "where exposed time is measured nothing is bounded": (
+        {"comm_s": 1.0}, {"exposed_comm": 10, "productive": 90}, (0, 0, None, None),
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("measured", "ledger", "bounds"), BOUNDED.values(), ids=BOUNDED)
 @built_together
-def test_durations_alone_bound_communication_and_leave_steps_unsplit(cluster):
-    gang(cluster)
+def test_durations_alone_bound_communication_and_leave_steps_unsplit(
+    cluster, measured, ledger, bounds
+):
+    gang(cluster, **measured)
     cluster.all_reduces([2.0, 2.0], range(5, 55, 10))
     yield
-    assert cluster.gpu_s() == {"step_unsplit": 100}
-    found = cluster.read("select * from marts.communication").row(0, named=True)
-    assert (found["unsplit_ms"], found["timed_step_ms"]) == (100_000, 100_000)
-    assert found["comm_at_most_ms"] == 20_000
-    assert found["comm_at_most_ratio"] == pytest.approx(0.2)
-
-
-@built_together
-def test_where_exposed_time_is_measured_nothing_is_bounded(cluster):
-    cluster.job_on_a_node("1", 0, 50, 2)
-    for rank in (0, 1):
-        cluster.events("1", steps(1, 5, 0, comm_s=1.0), rank=rank, pid=cluster.first_pid + rank)
-    cluster.all_reduces([2.0, 2.0], range(5, 55, 10))
-    yield
-    assert cluster.gpu_s() == {"exposed_comm": 10, "productive": 90}
-    found = cluster.read("select * from marts.communication").row(0, named=True)
-    assert (found["unsplit_ms"], found["comm_at_most_ms"]) == (0, None)
+    assert cluster.gpu_s() == ledger
+    columns = "unsplit_ms, timed_step_ms, comm_at_most_ms, comm_at_most_ratio"
+    assert cluster.read(f"select {columns} from marts.communication").rows() == [bounds]
 
 
 @built_together

@@ -20,29 +20,29 @@ def port(cluster, node, gb_per_s, *, speed=12.5, second=0, device="eth0", source
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("gpus", "ratio"), [pytest.param(8, 0.64, id="8 GPUs"), pytest.param(16, 1.28, id="16 GPUs")]
-)
+# what it shows: GPUs of the node, its ports, their share of the line rate
+RATES = {
+    "8 GPUs that send 1 GB/s each share a port of 100 Gbit/s": (8, [{}], [("eth0", 0.64)]),
+    "16 such GPUs": (16, [{}], [("eth0", 1.28)]),
+    "a port without a speed has no share, and two sources are one port": (
+        1, [{"speed": None}, {"device": "eth1"}, {"device": "eth1", "source": "other"}],
+        [("eth0", None), ("eth1", 0.08)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("gpus", "ports", "expected"), RATES.values(), ids=RATES)
 @built_together
-def test_gpus_that_send_1_gb_per_s_each_share_a_port_of_100_gbit_per_s(cluster, gpus, ratio):
+def test_line_rates_of_ports(cluster, gpus, ports, expected):
     cluster.node("a", gpus)
-    port(cluster, "a", gpus * 1.0)
+    for of_port in ports:
+        port(cluster, "a", gpus * 1.0, **of_port)
     yield
-    rows = cluster.read("select line_rate_ratio, bytes_per_s from marts.line_rates").rows()
-    assert rows == [(pytest.approx(ratio), pytest.approx(gpus * GB))]
-
-
-@built_together
-def test_a_port_without_a_speed_has_no_share_and_two_sources_are_one_port(cluster):
-    cluster.node("a", 1)
-    port(cluster, "a", 1.0, speed=None)
-    port(cluster, "a", 1.0, device="eth1")
-    port(cluster, "a", 1.0, device="eth1", source="other")
-    yield
-    rows = cluster.read(
-        "select device, line_rate_ratio from marts.line_rates order by device"
-    ).rows()
-    assert rows == [("eth0", None), ("eth1", pytest.approx(0.08))]
+    sql = "select device, line_rate_ratio, bytes_per_s from marts.line_rates order by device"
+    assert cluster.read(sql).rows() == [
+        (device, ratio and pytest.approx(ratio), ratio and pytest.approx(gpus * GB))
+        for device, ratio in expected
+    ]
 
 
 @built_together

@@ -1,7 +1,7 @@
 """Bandwidth of collectives against what is to be expected; nodes and transports that stand out."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import START_MS, built_together
 
 from goodput_queries.scope import Scope
 
@@ -52,74 +52,77 @@ def benchmark(cluster, number, busbw, *, size=256 * MIB, nodes=("a", "b"), secon
     )  # fmt: skip
 
 
-def comms(cluster, scope=None):
-    read = cluster.read(
-        "select * from marts.comm_bandwidth order by comm_id, operation, size_from_bytes",
-        **({"scope": scope} if scope else {}),
-    )
-    return read.to_dicts()
+PAIRS = (["a", "b"], ["a", "c"], ["b", "c"], ["c", "d"])
+COMMS = "from marts.comm_bandwidth order by comm_id, operation, size_from_bytes"
+# what it shows: what four nodes report, what is read of it
+BANDWIDTHS = {
+    "an operation has the bandwidth of the rank that did not wait": (
+        lambda c: collectives(c, "0x1", ["a", "b"], [300.0, 340.0, 320.0]),
+        f"select p50_bytes_per_s, operations, coverage_ratio, node_names, ranks, nodes {COMMS}",
+        [(320e9, 3, 1.0, ["a", "b"], 4, 2)],
+    ),
+    "sizes of an all-gather are those of nccl-tests": (
+        lambda c: collectives(c, "0x1", ["a"], [300.0], size=16 * MIB, operation="AllGather"),
+        f"select size_from_bytes {COMMS}", [(32 * MIB,)],
+    ),
+    # the median of the best of each run of the same shape; a run with wrong values is none
+    "what the site's own nccl-tests reach is expected": (
+        lambda c: [
+            *(benchmark(c, number, busbw) for number, busbw in enumerate((360.0, 380.0, 400.0))),
+            benchmark(c, 8, 900.0, nodes=("a", "b", "c")), benchmark(c, 9, 990.0, wrong=4),
+            collectives(c, "0x1", ["a", "b"], [285.0]), collectives(c, "0x2", ["c", "d"], [370.0]),
+        ],
+        f"select expected_bytes_per_s, expected_by, is_slow, round(of_expected_ratio, 2) {COMMS}",
+        [(380e9, "nccl-tests", True, 0.75), (380e9, "nccl-tests", False, 0.97)],
+    ),
+    # H200, eight ranks of one node: of two links the slower counts; others have no figure
+    "a published figure is expected where the site has none": (
+        lambda c: [collectives(c, "0x1", ["a"] * 4, [400.0]),
+                   collectives(c, "0x2", ["a", "b"], [400.0])],
+        f"select expected_by, expected_bytes_per_s, right(expected_source, 21), is_slow {COMMS}",
+        [("reference", 367e9, "NVLS off, NVLink ring", False), (None, None, None, None)],
+    ),
+    "without a curve a communicator is compared with its peers": (
+        lambda c: [collectives(c, f"0x{number}", pair, [100.0 if "d" in pair else 200.0])
+                   for number, pair in enumerate(PAIRS)],
+        f"select is_slow, of_expected_ratio, expected_bytes_per_s {COMMS}",
+        [*[(False, 1, None)] * 3, (True, 0.5, None)],
+    ),
+    "all communicators of a shape make one row": (
+        lambda c: [benchmark(c, 1, 400.0), collectives(c, "0x1", ["a", "b"], [100.0, 100.0]),
+                   collectives(c, "0x2", ["c", "d"], [400.0, 400.0, 400.0])],
+        "select communicators, slow_communicators, operations, p50_bytes_per_s, of_expected_ratio, "
+        "p1_bytes_per_s < 120e9 from marts.bus_bandwidth", [(2, 1, 5, 400e9, 1.0, True)],
+    ),
+    # `d` is slow with everyone, `b` with `d` alone; a port of `b` had errors
+    "a slow node is confirmed by trouble of its link alone": (
+        lambda c: [
+            benchmark(c, 1, 200.0), collectives(c, "0x0", ["a", "b"], [200.0]),
+            collectives(c, "0x1", ["a", "c"], [200.0]), collectives(c, "0x2", ["a", "d"], [90.0]),
+            collectives(c, "0x3", ["b", "d"], [80.0]),
+            c.add("link_samples", *({"ts": 60 * n, "symbol_errors": 5 * n} for n in range(3)),
+                  node="b", kind="infiniband", device="mlx5_0", port="1", is_up=True),
+        ],
+        "select node, slow_communicators, verdict, link_trouble from marts.slow_nodes order by 1",
+        [("a", 1, "Not confirmed", None), ("b", 1, "Confirmed", "errors"),
+         ("d", 2, "Likely", None)],
+    ),
+    "a benchmark is compared with the one of its shape before it": (
+        lambda c: [benchmark(c, 1, 400.0), benchmark(c, 2, 300.0, second=86_400),
+                   benchmark(c, 3, 200.0, second=86_500, nodes=("c", "d"))],
+        "select busbw_bytes_per_s, change_ratio from marts.nccl_benchmarks order by run_at",
+        [(400e9, None), (300e9, -0.25), (200e9, None)],
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("load", "sql", "expected"), BANDWIDTHS.values(), ids=BANDWIDTHS)
 @built_together
-def test_an_operation_has_the_bandwidth_of_the_rank_that_did_not_wait(cluster):
+def test_bandwidths(cluster, load, sql, expected):
     four_nodes(cluster)
-    collectives(cluster, "0x1", ["a", "b"], [300.0, 340.0, 320.0])
+    load(cluster)
     yield
-    (row,) = comms(cluster)
-    assert (row["p50_bytes_per_s"], row["operations"], row["coverage_ratio"]) == (320e9, 3, 1.0)
-    assert (row["node_names"], row["ranks"], row["nodes"]) == (["a", "b"], 4, 2)
-
-
-@built_together
-def test_sizes_of_an_all_gather_are_those_of_nccl_tests(cluster):
-    four_nodes(cluster)
-    collectives(cluster, "0x1", ["a"], [300.0], size=16 * MIB, operation="AllGather")
-    yield
-    assert [row["size_from_bytes"] for row in comms(cluster)] == [32 * MIB]
-
-
-@built_together
-def test_what_the_sites_own_nccl_tests_reach_is_expected(cluster):
-    """The median of the best of each run of the same shape; a run with wrong values is none."""
-    four_nodes(cluster)
-    for number, busbw in enumerate((360.0, 380.0, 400.0)):
-        benchmark(cluster, number, busbw)
-    benchmark(cluster, 8, 900.0, nodes=("a", "b", "c"))
-    benchmark(cluster, 9, 990.0, wrong=4)
-    collectives(cluster, "0x1", ["a", "b"], [285.0])
-    collectives(cluster, "0x2", ["c", "d"], [370.0])
-    yield
-    slow, good = comms(cluster)
-    assert (slow["expected_bytes_per_s"], slow["expected_by"]) == (380e9, "nccl-tests")
-    assert (slow["is_slow"], slow["of_expected_ratio"]) == (True, 0.75)
-    assert good["is_slow"] is False
-
-
-@built_together
-def test_a_published_figure_is_expected_where_the_site_has_none(cluster):
-    """H200, eight ranks of one node: of two links the slower counts; others have no figure."""
-    four_nodes(cluster)
-    eight = ["a"] * 4
-    collectives(cluster, "0x1", eight, [400.0])
-    collectives(cluster, "0x2", ["a", "b"], [400.0])
-    yield
-    one_node, two_nodes = comms(cluster)
-    assert (one_node["expected_by"], one_node["expected_bytes_per_s"]) == ("reference", 367e9)
-    assert one_node["expected_source"].endswith("NVLS off, NVLink ring")
-    assert one_node["is_slow"] is False
-    assert (two_nodes["expected_by"], two_nodes["is_slow"]) == (None, None)
-
-
-@built_together
-def test_without_a_curve_a_communicator_is_compared_with_its_peers(cluster):
-    four_nodes(cluster)
-    for number, pair in enumerate((["a", "b"], ["a", "c"], ["b", "c"], ["c", "d"])):
-        collectives(cluster, f"0x{number}", pair, [100.0 if "d" in pair else 200.0])
-    yield
-    found = comms(cluster)
-    assert [row["is_slow"] for row in found] == [False, False, False, True]
-    assert found[-1]["of_expected_ratio"] == 0.5
-    assert found[-1]["expected_bytes_per_s"] is None
+    assert cluster.read(sql).rows() == expected
 
 
 @built_together
@@ -128,46 +131,9 @@ def test_operations_outside_the_window_do_not_count(cluster):
     collectives(cluster, "0x1", ["a", "b"], [300.0])
     collectives(cluster, "0x1", ["a", "b"], [10.0], first=9, second=7200)
     yield
-    window = Scope(from_ms=1_800_000_000_000, to_ms=1_800_003_600_000)
-    (row,) = comms(cluster, window)
-    assert row["p50_bytes_per_s"] == 300e9
-    (all_day,) = comms(cluster)
-    assert (all_day["operations"], all_day["coverage_ratio"]) == (2, 0.2)
-
-
-@built_together
-def test_all_communicators_of_a_shape_make_one_row(cluster):
-    four_nodes(cluster)
-    benchmark(cluster, 1, 400.0)
-    collectives(cluster, "0x1", ["a", "b"], [100.0, 100.0])
-    collectives(cluster, "0x2", ["c", "d"], [400.0, 400.0, 400.0])
-    yield
-    (row,) = cluster.read("select * from marts.bus_bandwidth").to_dicts()
-    assert (row["communicators"], row["slow_communicators"], row["operations"]) == (2, 1, 5)
-    assert (row["p50_bytes_per_s"], row["of_expected_ratio"]) == (400e9, 1.0)
-    assert row["p1_bytes_per_s"] < 120e9
-
-
-@built_together
-def test_a_slow_node_is_confirmed_by_trouble_of_its_link_alone(cluster):
-    """`d` is slow with everyone, `b` with `d` alone; a port of `b` had errors."""
-    four_nodes(cluster)
-    benchmark(cluster, 1, 200.0)
-    for number, (pair, busbw) in enumerate(
-        [(["a", "b"], 200.0), (["a", "c"], 200.0), (["a", "d"], 90.0), (["b", "d"], 80.0)]
-    ):
-        collectives(cluster, f"0x{number}", pair, [busbw])
-    cluster.add(
-        "link_samples", *({"ts": 60 * n, "symbol_errors": 5 * n} for n in range(3)), node="b",
-        kind="infiniband", device="mlx5_0", port="1", is_up=True,
-    )  # fmt: skip
-    yield
-    found = cluster.read("select * from marts.slow_nodes order by node")
-    assert found.select("node", "slow_communicators", "verdict", "link_trouble").rows() == [
-        ("a", 1, "Not confirmed", None),
-        ("b", 1, "Confirmed", "errors"),
-        ("d", 2, "Likely", None),
-    ]
+    sql = f"select p50_bytes_per_s, operations, coverage_ratio {COMMS}"
+    assert cluster.read(sql, Scope(START_MS, START_MS + 3_600_000)).row(0)[0] == 300e9
+    assert cluster.read(sql).row(0)[1:] == (2, 0.2)
 
 
 @pytest.mark.parametrize(
@@ -195,18 +161,6 @@ def test_a_run_that_never_gets_what_others_get_between_the_same_nodes_is_limited
 
 
 @built_together
-def test_a_benchmark_is_compared_with_the_one_of_its_shape_before_it(cluster):
-    four_nodes(cluster)
-    benchmark(cluster, 1, 400.0, second=0)
-    benchmark(cluster, 2, 300.0, second=86_400)
-    benchmark(cluster, 3, 200.0, second=86_500, nodes=("c", "d"))
-    yield
-    found = cluster.read("select * from marts.nccl_benchmarks order by run_at")
-    assert found["busbw_bytes_per_s"].to_list() == [400e9, 300e9, 200e9]
-    assert found["change_ratio"].to_list() == [None, -0.25, None]
-
-
-@built_together
 def test_link_errors_of_gpus_are_rises_of_counters_in_hours_of_the_window(cluster):
     four_nodes(cluster)
     counts = {"a": [(0, 5), (1_800, 7), (3_700, 7), (7_300, 2)], "b": [(0, 4), (7_300, 4)]}
@@ -222,5 +176,5 @@ def test_link_errors_of_gpus_are_rises_of_counters_in_hours_of_the_window(cluste
         return rows.rows()
 
     assert errors() == [("a", 4, cluster.at(10_800))]  # 2, and 2 after a reset
-    assert errors(to_ms=1_800_000_000_000 + 3_600_000) == [("a", 2, cluster.at(3_600))]
-    assert errors(from_ms=1_800_000_000_000 + 3_600_000, to_ms=1_800_000_000_000 + 7_200_000) == []
+    assert errors(to_ms=START_MS + 3_600_000) == [("a", 2, cluster.at(3_600))]
+    assert errors(from_ms=START_MS + 3_600_000, to_ms=START_MS + 7_200_000) == []

@@ -59,111 +59,75 @@ def test_a_window_has_the_version_that_held_in_it(cluster):
     assert attributes(cluster, "1", Scope(begin + 400_000, begin + 500_000))["commit"] == "new"
 
 
-@built_together
-def test_runs_of_one_name_size_and_model_are_one_workload(cluster):
-    trained(cluster, "1", samples=8.0)
-    trained(cluster, "2", samples=16.0, length=2.5, start=0.0)
-    yield
-    rows = cluster.read(
-        "select workload, gpus, gpu_models, speed_unit, speed, step_s, batch, steps, "
-        "not_comparable from marts.workload_runs order by run_key"
-    ).rows()
-    one, other = rows
-    assert one == ("llm", 2, "h100", "samples", 4.0, 2.0, 8.0, 50, None)
-    assert other[:4] == one[:4]
-    assert other[4] == pytest.approx(6.4)
-
-
-@built_together
-def test_names_that_only_number_runs_are_one_workload(cluster):
-    """Sizes do not follow each other, and a name of several runs is a name."""
-    names = ("train-001", "train-002", "train-004", "bs-16", "bs-32", "bs-64", "llama-2", "llama-3")
-    days = ("night-d1", "night-d2", "night-d3")
-    for place, name in enumerate((*names, "llama-3", "a.9", "a.8", "a.7", *days)):
-        trained(cluster, str(place), samples=8.0, start=10 * place, job=name)
-    yield
-    assert cluster.read("select workload, runs from marts.baselines order by all").rows() == [
-        ("a.7", 1), ("a.8", 1), ("a.9", 1), ("bs-16", 1), ("bs-32", 1), ("bs-64", 1),
-        ("llama-2", 1), ("llama-3", 2), ("night-d#", 3), ("train-#", 3),
-    ]  # fmt: skip
-
-
-@built_together
-def test_a_run_with_few_steps_or_throttled_ones_is_not_comparable(cluster):
-    trained(cluster, "1", count=25)
-    trained(cluster, "2", count=60, throttle_s=0.2)
-    yield
-    few, throttled = (
-        row[0]
-        for row in cluster.read(
-            "select not_comparable from marts.workload_runs order by run_key"
-        ).rows()
-    )
-    assert few == "only 15 steps after the warm-up"
-    assert throttled.startswith("throttling, ")
-    assert throttled.endswith(" % of its allocated time")
-
-
-@built_together
-def test_a_new_commit_or_size_is_a_change_from_the_run_before(cluster):
-    trained(cluster, "1", samples=8.0, extra={"commit": "a", "image": "i"})
-    trained(cluster, "2", samples=8.0, start=200, extra={"commit": "b", "image": "i"})
-    trained(cluster, "3", samples=8.0, start=400, extra={"commit": "c"}, job="other")
-    yield
-    rows = cluster.read(
+NAMES = ("train-001", "train-002", "train-004", "bs-16", "bs-32", "bs-64", "llama-2", "llama-3",
+         "llama-3", "a.9", "a.8", "a.7", "night-d1", "night-d2", "night-d3")  # fmt: skip
+SCALING = "from marts.scaling_efficiency order by gpus"
+# what it shows: runs (more of each), what is read of them
+RUNS = {
+    "runs of one name, size and model are one workload": (
+        [{"samples": 8.0}, {"samples": 16.0, "length": 2.5}],
+        "select workload, gpus, gpu_models, speed_unit, round(speed, 6), step_s, batch, steps, "
+        "not_comparable from marts.workload_runs order by run_key",
+        [("llm", 2, "h100", "samples", 4.0, 2.0, 8.0, 50, None),
+         ("llm", 2, "h100", "samples", 6.4, 2.5, 16.0, 50, None)],
+    ),
+    # sizes do not follow each other, and a name of several runs is a name
+    "names that only number runs are one workload": (
+        [{"samples": 8.0, "start": 10 * place, "job": name} for place, name in enumerate(NAMES)],
+        "select workload, runs from marts.baselines order by all",
+        [("a.7", 1), ("a.8", 1), ("a.9", 1), ("bs-16", 1), ("bs-32", 1), ("bs-64", 1),
+         ("llama-2", 1), ("llama-3", 2), ("night-d#", 3), ("train-#", 3)],
+    ),
+    "a run with few steps or throttled ones is not comparable": (
+        [{"count": 25}, {"count": 60, "throttle_s": 0.2}],
+        r"select regexp_replace(not_comparable, 'ing, \d.* %', 'ing, N %') "
+        "from marts.workload_runs order by run_key",
+        [("only 15 steps after the warm-up",), ("throttling, N % of its allocated time",)],
+    ),
+    "a new commit is a change from the run before": (
+        [{"samples": 8.0, "extra": {"commit": "a", "image": "i"}},
+         {"samples": 8.0, "start": 200, "extra": {"commit": "b", "image": "i"}},
+         {"samples": 8.0, "start": 400, "extra": {"commit": "c"}, "job": "other"}],
         "select attribute, value_before, value_after, run_id_before, run_id "
-        "from marts.version_changes"
-    ).rows()
-    assert rows == [("commit", "a", "b", "1", "2")]
+        "from marts.version_changes", [("commit", "a", "b", "1", "2")],
+    ),
+    # speeds 4, 5, 4, then 2: the last run is half as fast as the others; a short one is out
+    "the baseline of a workload is its best and its usual run": (
+        [*({"samples": 8.0, "length": length, "start": 250 * place}
+           for place, length in enumerate((2.0, 1.6, 2.0, 4.0), 1)), {"samples": 8.0, "count": 15}],
+        "select runs, left_out_runs, best_speed, best_run_id, usual_speed, "
+        "round(run_variation_ratio, 2), last_run_id, last_change_ratio from marts.baselines",
+        [(4, 1, 5.0, "2", 4.0, 0.34, "4", -0.5)],
+    ),
+    # eight GPUs are 2.4 times as fast as two: each is worth 0.6 of them, and 3 add nothing
+    "a workload that scales badly is told not to": (
+        [{"samples": 8.0, "gpus": 2, "length": 2.4}, {"samples": 8.0, "gpus": 8, "length": 1.0},
+         {"samples": 8.0, "gpus": 2, "job": "alone"}],
+        "select workload, gpus, round(efficiency_ratio, 6), round(idle_gpus, 6), advice "
+        f"{SCALING}",
+        [("llm", 2, 1.0, 0.0, "the smallest size"),
+         ("llm", 8, 0.6, 3.2, "do not scale yet: 3 GPUs of 8 add nothing")],
+    ),
+    # a fifth of the steps on eight GPUs; on two nothing measures it
+    "a size has the share of exposed communication that its runs measure": (
+        [{"samples": 8.0, "gpus": 2}, {"samples": 8.0, "gpus": 8, "length": 1.0, "comm_s": 0.2}],
+        f"select gpus, round(usual_comm_ratio, 2) {SCALING}", [(2, None), (8, 0.2)],
+    ),
+    "runs of a benchmark stand beside published times": (
+        [{"gpus": 8, "job": "bert", "count": 327}],
+        "select published_time_s, own_runs, own_time_s, time_ratio from marts.reference_results "
+        "where benchmark = 'bert' and gpus = 8", [(327.0, 1, 654.0, 2.0)],
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.parametrize(("runs", "sql", "expected"), RUNS.values(), ids=RUNS)
 @built_together
-def test_the_baseline_of_a_workload_is_its_best_and_its_usual_run(cluster):
-    """Speeds 4, 5, 4, then 2: the last run is half as fast as the others; a short one is out."""
-    for name, length in (("1", 2.0), ("2", 1.6), ("3", 2.0), ("4", 4.0)):
-        trained(cluster, name, samples=8.0, length=length, start=250 * int(name))
-    trained(cluster, "5", samples=8.0, count=15)
+def test_workloads(cluster, runs, sql, expected):
+    for name, more in enumerate(runs, 1):
+        trained(cluster, f"{name}", **more)
     yield
-    found = cluster.read(
-        "select runs, left_out_runs, best_speed, best_run_id, usual_speed, run_variation_ratio, "
-        "last_run_id, last_change_ratio from marts.baselines"
-    ).row(0)
-    assert found == (4, 1, 5.0, "2", 4.0, pytest.approx(0.3354, abs=0.001), "4", -0.5)
-
-
-@built_together
-def test_a_workload_that_scales_badly_is_told_not_to(cluster):
-    """Eight GPUs are 2.4 times as fast as two: each is worth 0.6 of them, and 3 add nothing."""
-    trained(cluster, "1", samples=8.0, gpus=2, length=2.4)
-    trained(cluster, "2", samples=8.0, gpus=8, length=1.0)
-    trained(cluster, "3", samples=8.0, gpus=2, job="alone")
-    yield
-    rows = cluster.read(
-        "select workload, gpus, efficiency_ratio, idle_gpus, advice "
-        "from marts.scaling_efficiency order by gpus"
-    ).rows()
-    assert rows == [
-        ("llm", 2, 1.0, 0.0, "the smallest size"),
-        (
-            "llm",
-            8,
-            pytest.approx(0.6),
-            pytest.approx(3.2),
-            "do not scale yet: 3 GPUs of 8 add nothing",
-        ),
-    ]
-
-
-@built_together
-def test_a_size_has_the_share_of_exposed_communication_that_its_runs_measure(cluster):
-    """A fifth of the steps on eight GPUs; on two nothing measures it."""
-    trained(cluster, "1", samples=8.0, gpus=2, length=2.0)
-    trained(cluster, "2", samples=8.0, gpus=8, length=1.0, comm_s=0.2)
-    yield
-    rows = cluster.read(
-        "select gpus, usual_comm_ratio from marts.scaling_efficiency order by gpus"
-    ).rows()
-    assert rows == [(2, None), (8, pytest.approx(0.2, abs=0.01))]
+    assert cluster.read(sql).rows() == expected
 
 
 @built_together
@@ -180,14 +144,3 @@ def test_what_a_new_model_is_worth_is_measured_on_workloads_of_both(cluster):
     given = measured(cluster.store, "upgrade", Scope(cluster=cluster.name), "A100-SXM4-80GB")
     assert (given["speed_up"].span.lo, given["speed_up"].span.hi) == (2, 2.5)
     assert "H100 SXM, 2 workloads, 4 runs" in given["speed_up"].source
-
-
-@built_together
-def test_runs_of_a_benchmark_stand_beside_published_times(cluster):
-    trained(cluster, "1", gpus=8, job="bert", count=327, length=2.0)
-    yield
-    row = cluster.read(
-        "select published_time_s, own_runs, own_time_s, time_ratio from marts.reference_results "
-        "where benchmark = 'bert' and gpus = 8"
-    ).row(0)
-    assert row == (327.0, 1, 654.0, 2.0)

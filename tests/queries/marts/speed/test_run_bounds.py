@@ -1,7 +1,6 @@
 """What runs are bound by, and GPUs whose memory grows until it is full."""
 
 import math
-import random
 
 import pytest
 from tests.queries.conftest import built_together, steps
@@ -33,63 +32,38 @@ def run(cluster, of_a_step=None, **values):
     readings(cluster, "a#0", HOUR_S, **values)
 
 
-def bound(cluster):
-    """Return the row of the run."""
-    return cluster.read("select * from marts.run_bounds").row(0, named=True)
+SENTENCE = "Neither profiling metrics of its GPUs nor its communication are measured."
+BUSY_HOST = "SMs are active 25 % of the time, and processors 90 %."
+# what of a step is not computing, what one of two GPUs reads, share of busy processors; what the
+# run is bound by, and its sentence where it is shown
+BOUNDS = [
+    ({"data_s": 3.0}, {"tensor_active_ratio": 0.6}, None, "input", None),
+    ({"comm_s": 4.0}, {"tensor_active_ratio": 0.55}, None, "communication", None),
+    ({}, {"tensor_active_ratio": 0.6, "dram_active_ratio": 0.4}, None, "compute", None),
+    ({}, {"fp64_active_ratio": 0.7, "fp32_active_ratio": 0.1}, None, "compute", None),
+    ({}, {"tensor_active_ratio": 0.2, "dram_active_ratio": 0.7}, None, "memory bandwidth", None),
+    ({}, {"sm_active_ratio": 0.3, "dram_active_ratio": 0.2}, None, "outside the GPU", None),
+    ({}, {"tensor_active_ratio": 0.43, "dram_active_ratio": 0.45}, None, "compute", None),
+    ({}, {"tensor_active_ratio": 0.1, "dram_active_ratio": 0.2}, None, "unknown", None),
+    ({}, {"tensor_active_ratio": 0.3, "clocks_event_reasons": 32}, None, "power or heat", None),
+    ({}, {"tensor_active_ratio": 0.2, "clocks_event_reasons": 4}, None, "unknown", None),
+    ({}, {"power_w": 300.0}, None, "unknown", SENTENCE),
+    ({}, {"sm_active_ratio": 0.25}, 0.9, "host", BUSY_HOST),
+]
 
 
-@pytest.mark.parametrize(
-    ("of_a_step", "values", "expected"),
-    [
-        ({"data_s": 3.0}, {"tensor_active_ratio": 0.6}, "input"),
-        ({"comm_s": 4.0}, {"tensor_active_ratio": 0.55}, "communication"),
-        ({}, {"tensor_active_ratio": 0.6, "dram_active_ratio": 0.4}, "compute"),
-        ({}, {"fp64_active_ratio": 0.7, "fp32_active_ratio": 0.1}, "compute"),
-        ({}, {"tensor_active_ratio": 0.2, "dram_active_ratio": 0.7}, "memory bandwidth"),
-        ({}, {"sm_active_ratio": 0.3, "dram_active_ratio": 0.2}, "outside the GPU"),
-        ({}, {"tensor_active_ratio": 0.43, "dram_active_ratio": 0.45}, "compute"),
-        ({}, {"tensor_active_ratio": 0.1, "dram_active_ratio": 0.2}, "unknown"),
-        ({}, {"tensor_active_ratio": 0.3, "clocks_event_reasons": 32}, "power or heat"),
-        ({}, {"tensor_active_ratio": 0.2, "clocks_event_reasons": 4}, "unknown"),
-        ({}, {"power_w": 300.0}, "unknown"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("of_a_step", "values", "processors", "expected", "sentence"), BOUNDS)
 @built_together
-def test_a_run_is_bound_by(cluster, of_a_step, values, expected):
+def test_a_run_is_bound_by(cluster, of_a_step, values, processors, expected, sentence):
     run(cluster, of_a_step, **values)
+    if processors:
+        seconds = range(0, HOUR_S + 1, 60)
+        busy = [{"ts": t, "cpu_busy_s": processors * t, "cpu_total_s": t} for t in seconds]
+        cluster.add("node_samples", *busy, node="a")
     yield
-    assert bound(cluster)["bound_by"] == expected
-
-
-@built_together
-def test_the_sentence_has_the_number_or_what_is_missing(cluster):
-    run(cluster, power_w=300.0)
-    yield
-    found = bound(cluster)
-
-    assert found["sm_active_ratio"] is None
-    assert found["sentence"] == (
-        "Neither profiling metrics of its GPUs nor its communication are measured."
-    )
-
-
-@built_together
-def test_gpus_that_wait_for_busy_processors_are_bound_by_the_host(cluster):
-    cluster.add(
-        "node_samples", *(
-            {"ts": t, "cpu_busy_s": 9.0 * t, "cpu_total_s": 10.0 * t}
-            for t in range(0, HOUR_S + 1, 60)
-        ),
-        node="a",
-    )  # fmt: skip
-
-    run(cluster, sm_active_ratio=0.25)
-    yield
-    found = bound(cluster)
-
-    assert found["bound_by"] == "host"
-    assert found["cpu_busy_ratio"] == pytest.approx(0.9)
-    assert found["sentence"] == "SMs are active 25 % of the time, and processors 90 %."
+    found = cluster.read("from marts.run_bounds").row(0, named=True)
+    assert (found["bound_by"], found["cpu_busy_ratio"]) == (expected, pytest.approx(processors))
+    assert sentence in (None, found["sentence"])
 
 
 def job_that_uses(cluster, used, hours=8):
@@ -104,41 +78,6 @@ def job_that_uses(cluster, used, hours=8):
     )  # fmt: skip
 
 
-def growth(cluster):
-    """Return the rows of the job."""
-    return cluster.read("select * from marts.memory_growth").rows(named=True)
-
-
-@built_together
-def test_memory_that_leaks_is_listed_with_the_time_until_it_is_full(cluster):
-    """2 GiB an hour with some noise: from 40 GiB to 56 of 80 in eight hours."""
-    chance = random.Random(1)  # noqa: S311 -- noise, no secret
-
-    job_that_uses(cluster, lambda t: (40 + 2 * t / HOUR_S + chance.uniform(-0.1, 0.1)) * 2**30)
-    yield
-    (found,) = growth(cluster)
-
-    assert found["growth_bytes_per_h"] == pytest.approx(2 * 2**30, rel=0.05)
-    assert found["time_to_full_s"] == pytest.approx(12 * HOUR_S, rel=0.1)
-    assert found["memory_bytes"] == MEMORY
-
-
-@pytest.mark.parametrize(
-    "used",
-    [
-        lambda t: (40 + 2 * math.sin(t)) * 2**30,
-        lambda t: (40 + 20 * min(1, t / (3 * HOUR_S))) * 2**30,
-        lambda t: (40 + 20 * (t % (2 * HOUR_S)) / HOUR_S) * 2**30,
-    ],
-    ids=["varies", "levels off", "rises and falls"],
-)
-@built_together
-def test_other_memory_is_not_listed(cluster, used):
-    job_that_uses(cluster, used)
-    yield
-    assert growth(cluster) == []
-
-
 def in_an_hour(*used_gib):
     """Return the memory at a second of an hour, linear between ten-minute marks from 20 on."""
 
@@ -146,29 +85,29 @@ def in_an_hour(*used_gib):
         at = max(0.0, (t - 1200) / 600)
         first = min(int(at), len(used_gib) - 2)
         part = min(1.0, at - first)
-        return (used_gib[first] + part * (used_gib[first + 1] - used_gib[first])) * 2**30
+        return used_gib[first] + part * (used_gib[first + 1] - used_gib[first])
 
     return used
 
 
-@pytest.mark.parametrize(
-    ("used", "is_listed"),
-    [
-        pytest.param(in_an_hour(40, 42, 44, 46, 48), True, id="12 GiB an hour"),
-        pytest.param(in_an_hour(40, 40.2, 40.4, 40.6, 40.8), False, id="1 % in 40 minutes"),
-        pytest.param(in_an_hour(40, 44, 46, 46, 46), False, id="caches fill, then level off"),
-        pytest.param(in_an_hour(40, 40, 40, 46, 46), False, id="one allocation"),
-    ],
-)
-@built_together
-def test_a_short_attempt_has_to_grow_more_and_all_the_time(cluster, used, is_listed):
-    job_that_uses(cluster, used, hours=1)
-    yield
-    assert [row["windows"] for row in growth(cluster)] == ([4] if is_listed else [])
+# what it shows: GiB at a second, hours of the job, in how many windows it grew, if it is listed
+MEMORIES = {
+    "memory that varies": (lambda t: 40 + 2 * math.sin(t), 8, None),
+    "memory that levels off": (lambda t: 40 + 20 * min(1, t / (3 * HOUR_S)), 8, None),
+    "memory that rises and falls": (lambda t: 40 + 20 * (t % (2 * HOUR_S)) / HOUR_S, 8, None),
+    # a short attempt has to grow more and all the time
+    "12 GiB an hour": (in_an_hour(40, 42, 44, 46, 48), 1, 4),
+    "1 % in 40 minutes": (in_an_hour(40, 40.2, 40.4, 40.6, 40.8), 1, None),
+    "caches fill, then level off": (in_an_hour(40, 44, 46, 46, 46), 1, None),
+    "one allocation": (in_an_hour(40, 40, 40, 46, 46), 1, None),
+    "half an hour is too short": (lambda t: 40 + 10 * t / HOUR_S, 0.5, None),
+}
 
 
+@pytest.mark.parametrize(("used", "hours", "windows"), MEMORIES.values(), ids=MEMORIES)
 @built_together
-def test_half_an_hour_is_too_short_to_call_it_growth(cluster):
-    job_that_uses(cluster, lambda t: (40 + 10 * t / HOUR_S) * 2**30, hours=0.5)
+def test_memory_that_grows(cluster, used, hours, windows):
+    job_that_uses(cluster, lambda t: used(t) * 2**30, hours)
     yield
-    assert growth(cluster) == []
+    found = cluster.read("select windows from marts.memory_growth").rows()
+    assert found == ([(windows,)] if windows else [])

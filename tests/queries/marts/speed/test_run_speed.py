@@ -98,71 +98,65 @@ def test_mfu_of_a_run(cluster, reported, expected):
     assert {name: found[name] for name in expected} == pytest.approx(expected)
 
 
-@built_together
-def test_mfu_above_1_is_shown_with_its_reason(cluster):
-    trained(cluster, flops=3.0 * PEAK)
-    yield
-    found = speed(cluster)
-
-    assert found["mfu_ratio"] == pytest.approx(1.5)
-    assert found["mfu_reason"].startswith("above the peak")
+def logged(evidence, gpus, model, **of_a_line):
+    """Load a job whose log alone reports steps."""
+    evidence.node("a", gpus, model=model)
+    evidence.job("1", 0, 400, ["a"], gpus)
+    evidence.log("1", steps(1, 200, 0, 2.0, **of_a_line))
 
 
-@built_together
-def test_rates_per_gpu_of_a_log_are_of_all_gpus_of_the_gang(cluster):
-    cluster.node("a", 8, model=H100)
-    cluster.job("1", 0, 400, ["a"], 8)
-    line = {"gpu_tokens": 100.0, "gpu_flops": 2.0 * 0.3 * PEAK}
-    cluster.log("1", steps(1, 200, 0, 2.0, **line))
-    yield
-    found = speed(cluster)
-
-    assert found["tokens_per_s"] == pytest.approx(400)
-    assert found["mfu_ratio"] == pytest.approx(0.3)
+def at_two_speeds(evidence):
+    """Load a job with 20 % of its steps at 1 s, the others at 2 s."""
+    evidence.job_on_a_node("1", 0, 1000, 1)
+    evidence.events("1", [*steps(1, 100, 0, 1.0), *steps(101, 500, 100, 2.0)])
 
 
-@built_together
-def test_the_jobs_own_mfu_where_nothing_else_is_known(cluster):
-    cluster.node("a", 1, model="h100")
-    cluster.job("1", 0, 400, ["a"], 1)
-    cluster.log("1", steps(1, 200, 0, 2.0, mfu_ratio=0.41))
-    yield
-    found = speed(cluster)
-
-    assert (found["mfu_ratio"], found["mfu_method"]) == (pytest.approx(0.41), "reported MFU")
-    assert found["mfu_dtype"] is None
-
-
-@built_together
-def test_the_best_is_the_best_tenth_of_windows(cluster):
-    """20 % of the steps at 1 s, the others at 2 s: half of the best."""
-    cluster.job_on_a_node("1", 0, 1000, 1)
-    events = [*steps(1, 100, 0, 1.0), *steps(101, 500, 100, 2.0)]
-    cluster.events("1", events)
-    yield
-    found = speed(cluster)
-
-    assert found["speed_unit"] == "steps"
-    assert found["best_ratio"] == pytest.approx(0.5)
-    assert found["best_step_s"] == pytest.approx(1)
-
-
-@built_together
-def test_few_steps_have_no_best(cluster):
-    trained(cluster, count=50)
-    yield
-    assert speed(cluster)["best_reason"] == "fewer than ten windows of ten steps"
-
-
-@built_together
-def test_peers_are_runs_of_the_same_name_model_and_size(cluster):
+def four_runs(evidence):
     for name, length, ranks in (("1", 2.0, 2), ("2", 1.0, 2), ("3", 1.0, 2), ("4", 0.5, 1)):
-        trained(cluster, name=name, length=length, ranks=ranks, tokens=10.0, count=20)
-    yield
-    found = speed(cluster, "run_peers")
+        trained(evidence, name=name, length=length, ranks=ranks, tokens=10.0, count=20)
 
-    assert (found["run_key"], found["peers"]) == (f"{cluster.name}/1", 2)
-    assert found["peer_ratio"] == pytest.approx(0.5)
+
+NO_TOKENS = "the job reports no tokens"
+# what it shows: what is loaded, view, columns of the first run
+SPEEDS = {
+    "MFU above 1 is shown with its reason": (
+        lambda c: trained(c, flops=3.0 * PEAK), "run_speed",
+        {"mfu_ratio": 1.5, "left(mfu_reason, 14)": "above the peak"},
+    ),
+    "rates per GPU of a log are of all GPUs of the gang": (
+        lambda c: logged(c, 8, H100, gpu_tokens=100.0, gpu_flops=2.0 * 0.3 * PEAK), "run_speed",
+        {"tokens_per_s": 400, "mfu_ratio": 0.3},
+    ),
+    "the job's own MFU where nothing else is known": (
+        lambda c: logged(c, 1, "h100", mfu_ratio=0.41), "run_speed",
+        {"mfu_ratio": 0.41, "mfu_method": "reported MFU", "mfu_dtype": None},
+    ),
+    "the best is the best tenth of windows": (
+        at_two_speeds, "run_speed",
+        {"speed_unit": "steps", "best_ratio": 0.5, "best_step_s": 1},
+    ),
+    "few steps have no best": (
+        lambda c: trained(c, count=50), "run_speed",
+        {"best_reason": "fewer than ten windows of ten steps"},
+    ),
+    "peers are runs of the same name, model and size": (
+        four_runs, "run_peers", {"right(run_key, 2)": "/1", "peers": 2, "peer_ratio": 0.5},
+    ),
+    "without price, tokens and energy there is a reason": (
+        trained, "run_token_costs",
+        {"tokens_per_cost": None, "cost_reason": NO_TOKENS, "energy_reason": NO_TOKENS},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("load", "mart", "expected"), SPEEDS.values(), ids=SPEEDS)
+@built_together
+def test_speed_of_a_run(cluster, load, mart, expected):
+    load(cluster)
+    yield
+    columns = ", ".join(expected)
+    (found, *_) = cluster.read(f"select {columns} from marts.{mart} order by run_key").rows()
+    assert dict(zip(expected, found, strict=True)) == pytest.approx(expected)
 
 
 @built_together
@@ -182,16 +176,6 @@ def test_retained_tokens_are_held_against_all_allocated_time(cluster):
     assert found["tokens"] == 30_000
     assert found["tokens_per_cost"] == pytest.approx(30_000)
     assert found["tokens_per_j"] == pytest.approx(0.3, rel=0.02)
-
-
-@built_together
-def test_without_price_tokens_and_energy_there_is_a_reason(cluster):
-    trained(cluster)
-    yield
-    found = speed(cluster, "run_token_costs")
-
-    assert found["tokens_per_cost"] is None
-    assert found["cost_reason"] == found["energy_reason"] == "the job reports no tokens"
 
 
 def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(evidence, tmp_path):

@@ -74,60 +74,41 @@ def test_of_24_series_changes_of_5_to_10_percent_are_found_and_nothing_else(clus
     assert len({row["run_key"] for row in right}) / len(expected) >= 0.9, "recall"
 
 
+SAVES = dict.fromkeys(range(100, STEPS, 100), 20.0)
+STALLS = dict.fromkeys(range(700, 900), 0.4)
+
+
+def larger_batch(step):
+    return {"samples": 16.0 if step <= 700 else 32.0}
+
+
+# what it shows: the lives of a run (factors, more), columns of its only episode, if it has one
+RUNS = {
+    "steps that become slower twice are one episode": (
+        [([1.0 if k < 500 else 1.2 if k < 1000 else 1.5 for k in range(STEPS)], {})],
+        {"before_ms": pytest.approx(500), "until_at": None,
+         "lost_gpu_ms": pytest.approx(2 * 500 * (100 + 250), rel=0.05)},
+    ),
+    # the second life begins again at step 1, on the same node
+    "checkpoints, data stalls and restarts are no change": (
+        [(noise(3), {"gap": SAVES, "data_s": STALLS}), (noise(4), {})], None,
+    ),
+    # twice the samples in 1.4 times the time is faster: throughput is compared
+    "a larger batch is no slower step": (
+        [([1.0 if k <= 700 else 1.4 for k in range(1, STEPS + 1)], {"more": larger_batch})],
+        {"ratio": pytest.approx(0.7, abs=0.01), "lost_gpu_ms": 0},
+    ),
+    "an attempt of few steps has no changes": ([([1.0] * 60 + [2.0] * 60, {})], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("lives", "expected"), RUNS.values(), ids=RUNS)
 @built_together
-def test_a_slow_window_that_recovers_is_one_episode_with_its_loss(cluster):
-    slow = [1.5 if 600 < k <= 900 else 1.0 for k in range(1, STEPS + 1)]
-    place(cluster, "a", run(cluster, "a", slow) + 1)
-    yield
-    (episode,) = changes(cluster)
-    assert episode["first_step"] == pytest.approx(601, abs=10)
-    assert episode["last_step"] == pytest.approx(900, abs=10)
-    assert episode["ratio"] == pytest.approx(1.5)
-    assert episode["lost_gpu_ms"] == pytest.approx(300 * 0.25 * 1000 * 2, rel=0.05)
-    assert episode["until_at"] is not None
-    assert episode["sentence"].startswith("Step time rose from 500 to 750 ms (+50.0 %) at step ")
-
-
-@built_together
-def test_steps_that_become_slower_twice_are_one_episode(cluster):
-    factors = [1.0 if k < 500 else 1.2 if k < 1000 else 1.5 for k in range(STEPS)]
-    place(cluster, "a", run(cluster, "a", factors) + 1)
-    yield
-    (episode,) = changes(cluster)
-    assert episode["before_ms"] == pytest.approx(500)
-    assert episode["until_at"] is None
-    assert episode["lost_gpu_ms"] == pytest.approx(2 * 500 * (100 + 250), rel=0.05)
-
-
-@built_together
-def test_checkpoints_data_stalls_and_restarts_are_no_change(cluster):
-    """The second life begins again at step 1, on the same node."""
-    saves = dict.fromkeys(range(100, STEPS, 100), 20.0)
-    stalls = dict.fromkeys(range(700, 900), 0.4)
-    end = run(cluster, "a", noise(3), gap=saves, data_s=stalls)
-    end = run(cluster, "a", noise(4), until=end + 60, attempt=1)
+def test_changes_of_a_run(cluster, lives, expected):
+    end = -60
+    for attempt, (factors, more) in enumerate(lives):
+        end = run(cluster, "a", factors, until=end + 60, attempt=attempt, **more)
     place(cluster, "a", end + 1)
     yield
-    assert changes(cluster) == []
-
-
-@built_together
-def test_a_larger_batch_is_no_slower_step(cluster):
-    """Twice the samples in 1.4 times the time is faster: throughput is compared."""
-    factors = [1.0 if k <= 700 else 1.4 for k in range(1, STEPS + 1)]
-
-    def batch(step):
-        return {"samples": 16.0 if step <= 700 else 32.0}
-
-    place(cluster, "a", run(cluster, "a", factors, more=batch) + 1)
-    yield
-    (episode,) = changes(cluster)
-    assert episode["ratio"] == pytest.approx(0.7, abs=0.01)
-    assert episode["lost_gpu_ms"] == 0
-
-
-@built_together
-def test_an_attempt_of_few_steps_has_no_changes(cluster):
-    place(cluster, "a", run(cluster, "a", [1.0] * 60 + [2.0] * 60) + 1)
-    yield
-    assert changes(cluster) == []
+    found = [{name: row[name] for name in expected or row} for row in changes(cluster)]
+    assert found == ([expected] if expected else [])

@@ -89,43 +89,34 @@ def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(cluster):
     assert all("cost the gang 200.0 GPU-s" in text for text in losses["evidence"])
 
 
+LATE, WAITS = {"comm_s": 0.5}, {"comm_s": 6.0}
+PEER, OWN = ("straggler_wait", "throttled_peer", "platform"), ("straggler_wait", None, "own")
+OF_GPU = ("throttled", None, "platform")
+# what it shows: unthrottled steps, what ranks 0 and 1 measure, which one is late by NCCL; losses,
+# where the GPU of rank 1 is held back
+BLAMED = {
+    # by the ranks' own measure
+    "a straggler that is throttled passes the blame on": (10, WAITS, LATE, None, {PEER: 55}),
+    # rank 1 waits, its clocks cost nothing
+    "a straggler beside a throttled GPU keeps the blame": (10, LATE, WAITS, None, {OWN: 55}),
+    # the attempt's median is that of its unthrottled steps: 12 of them and 10 slow ones
+    "by NCCL the throttled GPU is the late one": (12, {}, {}, 1, {OF_GPU: 50, PEER: 50}),
+    "by NCCL the other one is late": (12, {}, {}, 0, {("straggler_wait", None, "own"): 50}),
+}
+
+
+@pytest.mark.parametrize(("fast", "r0", "r1", "late", "expected"), BLAMED.values(), ids=BLAMED)
 @built_together
-def test_a_straggler_that_is_throttled_passes_the_blame_on(cluster):
-    """Rank 1 waits least by the ranks' own measure, and its GPU is held back."""
-    slow_gang(cluster, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
-    readings(cluster, hot=1)
+def test_who_is_blamed_for_waits_beside_a_throttled_gpu(cluster, fast, r0, r1, late, expected):
+    slow_gang(cluster, fast=fast, r0=r0, r1=r1)
+    readings(cluster, hot=1, until=269)
+    if late is not None:
+        waited_s = [0.5 if rank == late else 6.0 for rank in (0, 1)]
+        cluster.all_reduces(waited_s, range(125, 275, 15))
     yield
     found = parts(cluster)
-
-    assert found["straggler_wait", "throttled_peer", "platform"] == 55
-    assert ("straggler_wait", None, "own") not in found
-
-
-@built_together
-def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(cluster):
-    """Rank 0 is late though rank 1 is throttled: rank 1 waits, its clocks cost nothing."""
-    slow_gang(cluster, 2, r0={"comm_s": 0.5}, r1={"comm_s": 6.0})
-    readings(cluster, hot=1)
-    yield
-    assert parts(cluster) == {("straggler_wait", None, "own"): 55}
-
-
-@pytest.mark.parametrize(
-    ("late", "expected"),
-    [
-        (1, {("throttled", None): 50, ("straggler_wait", "throttled_peer"): 50}),
-        (0, {("straggler_wait", None): 50}),
-    ],
-)
-@built_together
-def test_nccl_durations_report_whether_the_throttled_gpu_is_the_late_one(cluster, late, expected):
-    """The attempt's median is that of its unthrottled steps: 12 of them and 10 slow ones."""
-    slow_gang(cluster, fast=12)
-    readings(cluster, hot=1, until=269)
-    waited_s = [0.5 if rank == late else 6.0 for rank in (0, 1)]
-    cluster.all_reduces(waited_s, range(125, 275, 15))
-    yield
-    assert {(category, phase): s for (category, phase, _), s in parts(cluster).items()} == expected
+    assert {part: found[part] for part in expected} == expected
+    assert (OWN in found) == (OWN in expected)
 
 
 @built_together(builds=2)

@@ -19,11 +19,6 @@ def load(evidence, gpu, rows, instance="", source="dcgm"):
     evidence.load("gpu_samples", readings, source)
 
 
-def place(evidence, gpu, index):
-    row = {"cluster": "c", "node": "n", "gpu_uuid": gpu, "gpu_index": index, "gpu_model": "h100"}
-    evidence.load("gpus", [{**row, "valid_from_at": START}])
-
-
 def buckets(evidence, gpu, **scope):
     found = evidence.store.read(
         "select * from marts.gpu_metrics order by gpu_instance, start_ms",
@@ -35,8 +30,8 @@ def buckets(evidence, gpu, **scope):
 @pytest.fixture(scope="module")
 def world(shared_evidence):
     made = shared_evidence
-    for index, gpu in enumerate(("GPU-a", "GPU-b", MIG)):
-        place(made, gpu, index)
+    listed = [{"gpu_uuid": gpu, "gpu_index": i} for i, gpu in enumerate(("GPU-a", "GPU-b", MIG))]
+    made.add("gpus", *listed, node="n", gpu_model="h100", valid_from_at=START)
     load(made, "GPU-a", [
         (0, {"power_w": 100.0, "energy_j": 5000.0, "clocks_event_reasons": 0}),
         (60, {"power_w": 400.0, "energy_j": 5600.0, "clocks_event_reasons": 4}),
@@ -76,40 +71,39 @@ def test_column_of_a_bucket(world, bucket, column, expected):
     assert buckets(world, "GPU-a")[bucket][column] == expected
 
 
-def test_ten_minutes_without_a_sample_have_no_row(world):
-    found = [(row["start_ms"] - START_MS, row["samples"]) for row in buckets(world, "GPU-a")]
+FIRST, LATE = START_MS, START_MS + 2 * TEN_MINUTES_MS
+METRICS = "from marts.gpu_metrics where gpu_uuid = '{}' order by gpu_instance, start_ms"
+# what it shows: what is read, its rows
+ROWS = {
+    "ten minutes without a sample have no row": (
+        f"select start_ms, samples {METRICS.format('GPU-a')}", [(FIRST, 4), (LATE, 1)],
+    ),
+    "reasons are counted and not averaged": (
+        "select clocks_event_reasons.power_cap, clocks_event_reasons.sw_thermal, "
+        f"clocks_event_reasons.n {METRICS.format('GPU-a')} limit 1", [(2, 1, 3)],
+    ),
+    "of two sources the one with more samples is shown": (
+        f"select source, power_w.mean {METRICS.format('GPU-b')}", [("dcgm", 200.0)],
+    ),
+    "instances have their own rows": (
+        f"select gpu_instance, round(sm_active_ratio.mean::double, 6) {METRICS.format(MIG)}",
+        [("1", 0.2), ("1", 0.2), ("2", 0.6), ("2", 0.6)],
+    ),
+    # 250 W and 200 W of whole GPUs, 500 W of the partitioned one; activity of two of them
+    "the power of a node counts a partitioned GPU once": (
+        "select power_w, gpus, thermal_gpus, energy_j from marts.node_metrics order by start_ms",
+        [(950.0, 3, 1, 900.0), (500.0, 1, None, None), (300.0, 1, None, None)],
+    ),
+    "so does its activity": (
+        "select round(sm_active_ratio::double, 6) from marts.node_metrics "
+        "order by start_ms limit 1", [(0.45,)],
+    ),
+}  # fmt: skip
 
-    assert found == [(0, 4), (2 * TEN_MINUTES_MS, 1)]
 
-
-def test_reasons_are_counted_and_not_averaged(world):
-    reasons = buckets(world, "GPU-a")[0]["clocks_event_reasons"]
-
-    assert (reasons["power_cap"], reasons["sw_thermal"], reasons["n"]) == (2, 1, 3)
-
-
-def test_of_two_sources_the_one_with_more_samples_is_shown(world):
-    (row,) = buckets(world, "GPU-b")
-
-    assert (row["source"], row["power_w"]["mean"]) == ("dcgm", 200.0)
-
-
-def test_instances_have_their_own_rows(world):
-    found = [(r["gpu_instance"], r["sm_active_ratio"]["mean"]) for r in buckets(world, MIG)]
-
-    assert found == [("1", pytest.approx(0.2)), ("1", pytest.approx(0.2)),
-                     ("2", pytest.approx(0.6)), ("2", pytest.approx(0.6))]  # fmt: skip
-
-
-def test_the_power_of_a_node_counts_a_partitioned_gpu_once(world):
-    """250 W and 200 W of whole GPUs, 500 W of the partitioned one; activity of two of them."""
-    nodes = world.store.read("select * from marts.node_metrics order by start_ms").to_dicts()
-
-    assert [row["power_w"] for row in nodes] == [950.0, 500.0, 300.0]
-    assert [row["gpus"] for row in nodes] == [3, 1, 1]
-    assert nodes[0]["sm_active_ratio"] == pytest.approx((0.5 + 0.4) / 2)
-    assert [row["thermal_gpus"] for row in nodes] == [1, None, None]
-    assert [row["energy_j"] for row in nodes] == [900.0, None, None]
+@pytest.mark.parametrize(("sql", "expected"), ROWS.values(), ids=ROWS)
+def test_metrics_by_ten_minutes(world, sql, expected):
+    assert world.store.read(sql).rows() == expected
 
 
 def test_a_window_has_the_buckets_it_touches(world):

@@ -75,15 +75,6 @@ def test_bins_of_a_node_are_the_sums_of_its_gpus(store, from_s, bucket_ms):
     assert sum(sums.values()) == 2 * (HOUR_MS - 1000 * from_s)
 
 
-def test_an_event_with_a_pci_address_has_the_gpu_that_was_there(store):
-    found = {row["code"]: row for row in rows(store, "gpu_events", node="n")}
-
-    assert (found[79]["gpu_uuid"], found[79]["gpu_index"]) == (SECOND, 1)
-    assert found[79]["message"] == "<b>off</b>"
-    assert (found[63]["gpu_uuid"], found[63]["severity"]) == (FIRST, "info")
-    assert [row["code"] for row in rows(store, "gpu_events", gpu_uuid=SECOND)] == [79]
-
-
 def test_time_without_readings_is_a_gap(store):
     """A reading covers back at most 2.5 intervals of 60 s: the one at 1200 s to 1050 s."""
     gaps = [

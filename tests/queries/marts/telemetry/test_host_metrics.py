@@ -6,8 +6,10 @@ from tests.queries.conftest import at, built_together
 from goodput_queries.scope import Scope
 
 INTERVALS = "select * from marts.host_intervals order by node, end_ms"
-LINKS = "select * from marts.link_errors order by node, kind, device, port"
-EVENTS = "select * from marts.link_events order by node, start_at"
+LINKS = "from marts.link_errors order by node, kind, device, port"
+LOST = """select link_errors.link_downs, round(down_ratio, 6), trouble, after_at, start_at,
+        is_seen_down, case when is_seen_down then end_at end
+    from marts.link_errors inner join marts.link_events using (node, device)"""
 GB = 10**9
 
 
@@ -21,6 +23,11 @@ def port(cluster, rows, device="mlx5_0", kind="infiniband", port="1", node="a", 
     """Load readings of a port of node `a`, a minute apart."""
     read = [{"ts": first_s + 60 * number, **row} for number, row in enumerate(rows)]
     cluster.add("link_samples", *read, node=node, kind=kind, device=device, port=port)
+
+
+def lost(*readings):
+    """Return readings of whether a link is up, and of its counter of losses."""
+    return [{"is_up": up, "link_downs": down} for up, down in readings]
 
 
 def cpu(busy, total, iowait=0.0, steal=0.0):
@@ -84,93 +91,63 @@ def test_a_name_with_its_domain_is_the_node_that_the_scheduler_knows(cluster):
 
 
 ETHERNET = {"device": "eth0", "kind": "ethernet", "port": ""}
-
-
-@built_together
-def test_errors_of_a_port_are_the_increase_over_hours_and_resets(cluster):
-    """60 symbol errors, then the counter begins again and reaches 3; received and sent add up."""
-    cluster.node("a", 8)
-    port(cluster, [{"rx_errors": n, "tx_errors": 2 * n, "tx_drops": n} for n in range(61)],
-         **ETHERNET)  # fmt: skip
-    port(cluster, [{"symbol_errors": 100 + n, "rx_bytes": n * GB} for n in range(61)])
-    port(cluster, [{"symbol_errors": 3, "rx_bytes": 61 * GB}], first_s=61 * 60)
-    yield
-    both, row = cluster.read(LINKS).to_dicts()
-    assert (both["errors"], both["drops"]) == (180, 60)
-    assert (row["symbol_errors"], row["rx_bytes"], row["trouble"]) == (63, 61 * GB, "errors")
-    assert (row["errors"], row["drops"], row["link_downs"]) == (None, None, None)
-
-
-@built_together
-def test_two_interfaces_are_two_rows_and_one_never_connected_has_no_trouble(cluster):
-    cluster.node("a", 8)
-    port(cluster, [{"is_up": True, "rx_drops": 0}] * 3, **ETHERNET)
-    other = {**ETHERNET, "device": '<b>eth"1</b>'}
-    port(cluster, [{"is_up": False, "rx_drops": 0}] * 3, **other)
-    yield
-    found = cluster.read(LINKS)
-    assert found.select("device", "trouble", "is_up", "down_ratio").rows() == [
-        ('<b>eth"1</b>', None, False, 1.0),
-        ("eth0", None, True, 0.0),
-    ]
-
-
-# what it shows: whether the link is up and its counter by minute, lost links and the event
-LOST = {
-    "from the reading that shows it to the one that ends it": (
-        [(True, 0), (True, 0), (False, 1), (False, 1), (True, 1)],
-        (1, 0.4), (at(60), at(120), at(240), True),
+HOSTILE = '<b>eth"1</b>'
+# what it shows: what ports and hosts report, what is read of it
+CASES = {
+    # 60 symbol errors, then the counter begins again and reaches 3; received and sent add up
+    "errors of a port are the increase over hours and resets": (
+        lambda c: [
+            port(c, [{"rx_errors": n, "tx_errors": 2 * n, "tx_drops": n} for n in range(61)],
+                 **ETHERNET),
+            port(c, [{"symbol_errors": 100 + n, "rx_bytes": n * GB} for n in range(61)]),
+            port(c, [{"symbol_errors": 3, "rx_bytes": 61 * GB}], first_s=61 * 60),
+        ],
+        f"select errors, drops, symbol_errors, rx_bytes, link_downs, trouble {LINKS}",
+        [(180, 60, None, None, None, "errors"), (None, None, 63, 61 * GB, None, "errors")],
+    ),
+    "two interfaces are two rows, and one never connected has no trouble": (
+        lambda c: [
+            port(c, [{"is_up": True, "rx_drops": 0}] * 3, **ETHERNET),
+            port(c, [{"is_up": False, "rx_drops": 0}] * 3, **ETHERNET | {"device": HOSTILE}),
+        ],
+        f"select device, trouble, is_up, down_ratio {LINKS}",
+        [(HOSTILE, None, False, 1.0), ("eth0", None, True, 0.0)],
+    ),
+    "the runs that held the node then are hit and no others": (
+        lambda c: [
+            c.node("b", 8), c.job("before", 0, 60, ["a"], 8), c.job("hit", 61, 600, ["a"], 8),
+            c.job("elsewhere", 61, 600, ["b"], 8),
+            port(c, [{"is_up": up} for up in (True, True, True, False, False)]),
+        ],
+        "select run_id, gpus, end_at from marts.link_event_runs", [("hit", 8, None)],
+    ),
+    "hosts that are no nodes of the fleet are left out": (
+        lambda c: port(c, [{"is_up": True}, {"is_up": False}], node="login"), LINKS, [],
+    ),
+    "retransmits are counted over the hours of the window": (
+        lambda c: host(c, [{"memory_total_bytes": 1, "tcp_sent_segments": 1000 * n,
+                            "tcp_retransmitted_segments": 5 * n} for n in range(90)]),
+        "select sent_segments, retransmitted_segments, retransmit_ratio from marts.tcp_retransmits",
+        [(89_000, 445, 0.005)],
+    ),
+    "down from the reading that shows it to the one that ends it": (
+        lambda c: port(c, lost((True, 0), (True, 0), (False, 1), (False, 1), (True, 1))),
+        LOST, [(1, 0.4, "lost", at(60), at(120), True, at(240))],
     ),
     "down between two readings, shown by its counter": (
-        [(True, 4), (True, 6)], (2, 0), (at(0), at(60), at(60), False),
+        lambda c: port(c, lost((True, 4), (True, 6))), LOST,
+        [(2, 0, "lost", at(0), at(60), False, None)],
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("read", "lost", "event"), LOST.values(), ids=LOST)
+@pytest.mark.parametrize(("load", "sql", "expected"), CASES.values(), ids=CASES)
 @built_together
-def test_a_lost_link_is_an_event(cluster, read, lost, event):
+def test_links_and_hosts(cluster, load, sql, expected):
     cluster.node("a", 8)
-    port(cluster, [{"is_up": up, "link_downs": down} for up, down in read])
+    load(cluster)
     yield
-    (row,) = cluster.read(LINKS).to_dicts()
-    assert (row["link_downs"], row["down_ratio"]) == (lost[0], pytest.approx(lost[1]))
-    assert row["trouble"] == "lost"
-    (found,) = cluster.read(EVENTS).to_dicts()
-    assert (found["after_at"], found["start_at"], found["is_seen_down"]) == (*event[:2], event[3])
-    assert found["end_at"] == event[2] or not event[3]
-
-
-@built_together
-def test_the_runs_that_held_the_node_then_are_hit_and_no_others(cluster):
-    for node in "ab":
-        cluster.node(node, 8)
-    cluster.job("before", 0, 60, ["a"], 8)
-    cluster.job("hit", 61, 600, ["a"], 8)
-    cluster.job("elsewhere", 61, 600, ["b"], 8)
-    port(cluster, [{"is_up": up} for up in (True, True, True, False, False)])
-    yield
-    found = cluster.read("select run_id, gpus, end_at from marts.link_event_runs")
-    assert found.rows() == [("hit", 8, None)]
-
-
-@built_together
-def test_hosts_that_are_no_nodes_of_the_fleet_are_left_out(cluster):
-    cluster.node("a", 8)
-    port(cluster, [{"is_up": True}, {"is_up": False}], node="login")
-    yield
-    assert cluster.read(LINKS).is_empty()
-
-
-@built_together
-def test_retransmits_are_counted_over_the_hours_of_the_window(cluster):
-    cluster.node("a", 8)
-    host(cluster, [{"memory_total_bytes": 1, "tcp_sent_segments": 1000 * n,
-                    "tcp_retransmitted_segments": 5 * n} for n in range(90)])  # fmt: skip
-    yield
-    (row,) = cluster.read("select * from marts.tcp_retransmits").to_dicts()
-    assert (row["sent_segments"], row["retransmitted_segments"]) == (89_000, 445)
-    assert row["retransmit_ratio"] == 0.005
+    assert cluster.read(sql).rows() == expected
 
 
 @built_together(builds=2)
@@ -184,5 +161,5 @@ def test_readings_that_come_later_are_counted_as_if_all_had_come_at_once(cluster
     port(cluster, [{"symbol_errors": 2 * n} for n in range(40, 90)], first_s=40 * 60)
     cluster.add("node_samples", *read[40:], source="node-exporter", node="a")
     yield
-    assert cluster.read(LINKS)["symbol_errors"].to_list() == [178]
+    assert cluster.read(f"select symbol_errors {LINKS}").rows() == [(178,)]
     assert cluster.read(INTERVALS)["cpu_busy_ratio"].to_list() == [0.5] * 89

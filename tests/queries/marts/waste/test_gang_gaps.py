@@ -24,54 +24,71 @@ def gang(evidence, gaps, *, gpus=GPUS, idle_gpus=None, end=LENGTH_S):
         evidence.samples(f"a#{gpu}", evidence.every(-10, end), works_outside(of_it))
 
 
-def gang_gaps(evidence, columns="*", **scope):
-    sql = f"select {columns} from marts.gang_gaps order by job_run_key, start_at"
-    return evidence.read(sql, scope=Scope(**scope))
-
-
-def periodic(evidence, columns="*"):
-    return evidence.read(f"select {columns} from marts.periodic_gaps order by job_run_key")
-
-
 def every(period, length, end=LENGTH_S, first=300):
     return [(start, start + length) for start in range(first, end - length, period)]
 
 
 TOGETHER = "4 of 4 GPUs of the job were idle together for 110 s; no job events cover it"
-# what it shows: how many of four GPUs are idle for 100 s, columns and rows of the gang's gaps
-GAPS = {
+GAPS = "from marts.gang_gaps order by job_run_key, start_at"
+PERIODIC = "from marts.periodic_gaps order by job_run_key"
+ONE = [(1000, 1100)]
+
+
+def disk(evidence):
+    """Load a disk of the node that is busy in the gap."""
+    busy = [(980, 0), (1010, 1), (1040, 30), (1070, 59), (1100, 88), (1130, 88)]
+    rows = [{"ts": s, "cpu_total_s": float(s), "disk_busy_s": float(b)} for s, b in busy]
+    evidence.add("node_samples", *rows, source="node-exporter", node="a")
+
+
+# what it shows: what is loaded of a job, what is read of its gaps
+CASES = {
     # from the last active reading to the first active one
-    "GPUs that are idle together are one gap": (
-        4, "rule, gap_s, gpus, held_gpus, gpu_ms, node, gpu_uuid, score",
-        [("gang_gap", 110.0, 4, 4, 440_000, "a", None, 1.0)],
+    "GPUs that are idle together are one gap, which costs their time": (
+        lambda c: [gang(c, ONE), c.add("rates", price_per_gpu_h=3.6, currency="USD")],
+        "select rule, gap_s, gpus, held_gpus, gpu_ms, node, gpu_uuid, score, round(cost, 6), "
+        f"coincides, coincides_ratio, confidence, evidence {GAPS}",
+        [("gang_gap", 110.0, 4, 4, 440_000, "a", None, 1.0, 0.44, "Nothing known", None,
+          "Not confirmed", TOGETHER)],
     ),
-    "a GPU that is idle alone is no gap of the gang": (1, "rule", []),
-    "three of four GPUs are most of them": (3, "gpus, held_gpus, gpu_ms", [(3, 4, 330_000)]),
-    "without job events nothing is known of it": (
-        4, "coincides, coincides_ratio, confidence, evidence",
-        [("Nothing known", None, "Not confirmed", TOGETHER)],
+    "a GPU that is idle alone is no gap of the gang": (
+        lambda c: gang(c, ONE, idle_gpus=1), GAPS, [],
     ),
-    "it costs its GPU time at its price": (4, "round(cost, 6)", [(0.44,)]),
+    "three of four GPUs are most of them": (
+        lambda c: gang(c, ONE, idle_gpus=3), f"select gpus, held_gpus, gpu_ms {GAPS}",
+        [(3, 4, 330_000)],
+    ),
+    "idle GPUs that nobody holds are no gang": (
+        lambda c: [c.node("a", 2), c.watched(600),
+                   *(c.samples(f"a#{gpu}", c.every(-10, 600), lambda _: False) for gpu in (0, 1))],
+        GAPS, [],
+    ),
+    "a busy disk explains a gap that the job does not": (
+        lambda c: [gang(c, ONE), disk(c)], f"select coincides, confidence {GAPS}",
+        [("Host disk busy", "Likely")],
+    ),
+    "the gaps of a gang have no more time than those of its GPUs": (
+        lambda c: gang(c, every(500, 60), idle_gpus=3),
+        "select 0 < (select sum(gpu_ms) from marts.gang_gaps), (select sum(gpu_ms) from "
+        "marts.gang_gaps) <= (select sum(gpu_ms) from marts.idle_gaps)", [(True, True)],
+    ),
+    "pauses that take next to nothing are not regular": (  # 1.7 % of the time
+        lambda c: gang(c, every(1200, 10)),
+        f"select gap_s, (select count(*) from marts.periodic_gaps) {GAPS}", [(20.0, 0)] * 6,
+    ),
+    "repeats that readings missed do not hide the period": (
+        lambda c: gang(c, [gap for n, gap in enumerate(every(300, 40)) if n % 5 != 2], gpus=1),
+        f"select period_s, missed, right(gpu_uuid, 3) {PERIODIC}", [(300.0, 4, "a#0")],
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("idle_gpus", "columns", "expected"), GAPS.values(), ids=GAPS)
+@pytest.mark.parametrize(("load", "sql", "expected"), CASES.values(), ids=CASES)
 @built_together
-def test_gap_of_a_gang(cluster, idle_gpus, columns, expected):
-    gang(cluster, [(1000, 1100)], idle_gpus=idle_gpus)
-    cluster.add("rates", price_per_gpu_h=3.6, currency="USD")
+def test_gaps(cluster, load, sql, expected):
+    load(cluster)
     yield
-    assert gang_gaps(cluster, columns).rows() == expected
-
-
-@built_together
-def test_idle_gpus_that_nobody_holds_are_no_gang(cluster):
-    cluster.node("a", 2)
-    cluster.watched(600)
-    for gpu in range(2):
-        cluster.samples(f"a#{gpu}", cluster.every(-10, 600), lambda _: False)
-    yield
-    assert gang_gaps(cluster).is_empty()
+    assert cluster.read(sql).rows() == expected
 
 
 @pytest.mark.parametrize(
@@ -95,53 +112,16 @@ def test_a_gap_coincides_with_what_the_job_declares(cluster, declared, coincides
     ]
     cluster.events("1", ran)
     yield
-    found = gang_gaps(cluster, "coincides, confidence")
-
+    found = cluster.read(f"select coincides, confidence {GAPS}")
     assert found.rows() == [(coincides, confidence)]
 
 
 @built_together
-def test_a_busy_disk_explains_a_gap_that_the_job_does_not(cluster):
-    gang(cluster, [(1000, 1100)])
-    rows = [
-        {"ts": s, "cpu_total_s": float(s), "disk_busy_s": float(busy)}
-        for s, busy in [(980, 0), (1010, 1), (1040, 30), (1070, 59), (1100, 88), (1130, 88)]
-    ]
-    cluster.add("node_samples", *rows, source="node-exporter", node="a")
-    yield
-    found = gang_gaps(cluster, "coincides, confidence")
-
-    assert found.rows() == [("Host disk busy", "Likely")]
-
-
-@built_together
 def test_sums_are_of_the_gpus_in_the_scope_and_the_gang_stays_whole(cluster):
-    gang(cluster, [(1000, 1100)])
+    gang(cluster, ONE)
     yield
-    found = gang_gaps(cluster, "gpus, gpu_ms", gpu_uuid=f"{cluster.name}/a#0")
-
-    assert found.rows() == [(4, 110_000)]
-
-
-@built_together
-def test_the_gaps_of_a_gang_have_no_more_time_than_those_of_its_gpus(cluster):
-    gang(cluster, every(500, 60), idle_gpus=3)
-    yield
-    in_gang, in_all = cluster.read(
-        "select (select sum(gpu_ms) from marts.gang_gaps)::bigint, "
-        "(select sum(gpu_ms) from marts.idle_gaps)::bigint"
-    ).row(0)
-    assert 0 < in_gang <= in_all
-
-
-@built_together
-def test_regular_gaps_have_a_phase_and_a_share_of_the_time(cluster):
-    gang(cluster, every(300, 40))
-    yield
-    (row,) = periodic(cluster).to_dicts()
-
-    assert row["share_ratio"] == pytest.approx(23 * (50 - 10) / LENGTH_S)  # less an interval
-    assert (row["phase_s"], row["jitter_s"]) == (0.0, 0.0)  # the first at 300 s, a period later
+    scope = Scope(gpu_uuid=f"{cluster.name}/a#0")
+    assert cluster.read(f"select gpus, gpu_ms {GAPS}", scope).rows() == [(4, 110_000)]
 
 
 @built_together
@@ -158,9 +138,8 @@ def test_regular_gaps_are_tied_to_the_saves_that_they_come_with(cluster):
         step = last
     cluster.events("1", events)
     yield
-    (row,) = periodic(cluster, "coincides, period_s, confidence").rows()
-
-    assert row == ("Checkpoint save", 600.0, "Confirmed")
+    found = cluster.read(f"select coincides, period_s, confidence {PERIODIC}").rows()
+    assert found == [("Checkpoint save", 600.0, "Confirmed")]
 
 
 @built_together
@@ -178,31 +157,11 @@ def test_regular_saves_in_which_gpus_spin_are_pauses(cluster):
     ]
     cluster.events("1", events)
     yield
-    (row,) = periodic(
-        cluster, "coincides, period_s, gap_s, gaps, idle_gaps, confidence, evidence"
-    ).rows()
-
+    columns = "coincides, period_s, gap_s, gaps, idle_gaps, confidence, evidence"
+    (row,) = cluster.read(f"select {columns} {PERIODIC}").rows()
     assert row[:6] == ("Checkpoint save", 600.0, 60.0, 12, 0, "Confirmed")
     assert row[6].startswith("every 600 s (jitter 0 s) the job paused for 60 s, 12 times, with: ")
-    assert gang_gaps(cluster).is_empty()
-
-
-@built_together
-def test_pauses_that_take_next_to_nothing_are_left_out(cluster):
-    gang(cluster, every(1200, 10))  # 1.7 % of the time
-    yield
-    assert periodic(cluster).is_empty()
-    assert gang_gaps(cluster, "gap_s")["gap_s"].to_list() == [20.0] * 6
-
-
-@built_together
-def test_repeats_that_readings_missed_do_not_hide_the_period(cluster):
-    kept = [gap for n, gap in enumerate(every(300, 40)) if n % 5 != 2]
-    gang(cluster, kept, gpus=1)
-    yield
-    (row,) = periodic(cluster, "period_s, missed, gpu_uuid").rows()
-
-    assert row == (300.0, 4, f"{cluster.name}/a#0")
+    assert cluster.read(GAPS).is_empty()
 
 
 def random_gaps(seed):
@@ -226,11 +185,8 @@ def test_gaps_at_random_times_are_not_called_regular(cluster):
         seconds = cluster.every(-10, LENGTH_S * 2)
         cluster.samples(f"a#{seed}", seconds, works_outside(random_gaps(seed)))
     yield
-    found = periodic(cluster)
-
-    jobs = gang_gaps(cluster, "distinct on (job_run_key) job_run_key")
-    assert jobs.height == SEEDS
-    assert found["job_run_key"].n_unique() < 0.05 * SEEDS
+    assert cluster.read(GAPS)["job_run_key"].n_unique() == SEEDS
+    assert cluster.read(PERIODIC)["job_run_key"].n_unique() < 0.05 * SEEDS
 
 
 @built_together
@@ -246,8 +202,6 @@ def test_short_gaps_of_nodes_that_are_read_every_half_minute_are_found(cluster):
             seconds = [s + 7.0 * place for s in cluster.every(-30, LENGTH_S - 30, 30)]
             cluster.samples(f"{node}#{gpu}", seconds, gaps)
     yield
-    (row,) = periodic(cluster, "period_s, gaps, gap_s, gpus, node").rows()
-
-    period_s, number, gap_s, gpus, node = row
-    assert (period_s, number, gpus, node) == (300.0, 23, 8, None)
+    ((gap_s, *row),) = cluster.read(f"select gap_s, period_s, gaps, gpus, node {PERIODIC}").rows()
+    assert row == [300.0, 23, 8, None]
     assert 41 <= gap_s <= 41 + 30

@@ -1,11 +1,15 @@
 """A GPU that evidence puts in two places at one time is counted in one, and named."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import START_MS, built_together
 
-PLACES = """select node, start_ms - 1800000000000 as from_ms, end_ms - 1800000000000 as to_ms
-    from intermediate.int_gpu_units where gpu_uuid = 'GPU-{}' order by start_ms"""
-NAMED = "select example from marts.data_quality where kind = 'GPUs in two places'"
+
+def places(cluster):
+    """Return where its GPU was, and from when to when in seconds."""
+    return cluster.read(
+        f"""select node, (start_ms - {START_MS}) // 1000, (end_ms - {START_MS}) // 1000
+        from intermediate.int_gpu_units where gpu_uuid = 'GPU-{cluster.name}' order by start_ms"""
+    ).rows()
 
 
 def listed(cluster, node, *, since=0, until=None, source="dcgm"):
@@ -14,45 +18,33 @@ def listed(cluster, node, *, since=0, until=None, source="dcgm"):
     cluster.add("gpus", source=source, valid_from_at=since, valid_to_at=until, **named)
 
 
+# what it shows: node and source of its listings, whether it is cut into instances; its GPU-seconds
+LISTED = {
+    "of two nodes from the same time on one counts": ("a dcgm, b nvml", False, 100),
+    "sources that take turns over a GPU leave one stay in each node": (
+        "a dcgm, b nvml, a prometheus", False, 100,
+    ),
+    "a MIG GPU in two nodes is one GPU": ("a dcgm, b nvml", True, 70),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("listings", "is_cut", "gpu_s"), LISTED.values(), ids=LISTED)
 @built_together
-def test_of_two_nodes_from_the_same_time_on_one_counts(cluster):
-    listed(cluster, "a")
-    listed(cluster, "b", source="nvml")
-    cluster.watched(100)
-
+def test_a_gpu_that_is_listed_in_two_nodes_at_one_time(cluster, listings, is_cut, gpu_s):
+    for listing in listings.split(", "):
+        node, source = listing.split()
+        listed(cluster, node, source=source)
+    if is_cut:
+        cluster.add(
+            "gpu_instances", {"gpu_instance": "1"}, {"gpu_instance": "2"}, source="dcgm",
+            gpu_uuid=f"GPU-{cluster.name}", profile="3g.40gb", compute_slices=3, valid_from_at=0,
+        )  # fmt: skip
+    cluster.watched(gpu_s)
     yield
-
-    assert sum(cluster.gpu_s().values()) == 100
-    assert len(cluster.read(PLACES.format(cluster.name))) == 1
-    assert cluster.read(NAMED).height == 1
-
-
-@built_together
-def test_sources_that_take_turns_over_a_gpu_in_two_nodes_leave_one_stay_in_each(cluster):
-    listed(cluster, "a", source="dcgm")
-    listed(cluster, "b", source="nvml")
-    listed(cluster, "a", source="prometheus")
-    cluster.watched(100)
-
-    yield
-
-    assert sum(cluster.gpu_s().values()) == 100
-    assert cluster.violations() == 0
-
-
-@built_together
-def test_a_mig_gpu_in_two_nodes_is_one_gpu(cluster):
-    listed(cluster, "a")
-    listed(cluster, "b", source="nvml")
-    cluster.add(
-        "gpu_instances", {"gpu_instance": "1"}, {"gpu_instance": "2"}, source="dcgm",
-        gpu_uuid=f"GPU-{cluster.name}", profile="3g.40gb", compute_slices=3, valid_from_at=0,
-    )  # fmt: skip
-    cluster.watched(70)
-
-    yield
-
-    assert sum(cluster.gpu_s().values()) == 70
+    assert sum(cluster.gpu_s().values()) == gpu_s
+    named = "select example from marts.data_quality where kind = 'GPUs in two places'"
+    nodes = {node for node, *_ in places(cluster)}
+    assert (len(nodes), cluster.read(named).height) == (1, 1)
     assert cluster.violations() == 0
 
 
@@ -61,13 +53,8 @@ def test_a_gpu_that_moves_is_in_its_new_node_from_then_on(cluster):
     listed(cluster, "a")
     listed(cluster, "b", since=60)
     cluster.watched(100)
-
     yield
-
-    assert cluster.read(PLACES.format(cluster.name)).rows() == [
-        (f"{cluster.name}-a", 0, 60_000),
-        (f"{cluster.name}-b", 60_000, None),
-    ]
+    assert places(cluster) == [(f"{cluster.name}-a", 0, 60), (f"{cluster.name}-b", 60, None)]
 
 
 @pytest.mark.parametrize("since", [0, 40])
@@ -78,8 +65,6 @@ def test_an_inventory_comes_before_a_node_where_only_a_job_held_the_gpu(cluster,
     named = {"slurm_index": 0, "gpu_uuid": f"GPU-{cluster.name}", "method": "hpc_job"}
     cluster.hold("1", submit=since, node=f"{cluster.name}-b", **named)
     cluster.watched(100)
-
     yield
-
-    assert cluster.read(PLACES.format(cluster.name))["node"].to_list() == [f"{cluster.name}-a"]
+    assert [node for node, *_ in places(cluster)] == [f"{cluster.name}-a"]
     assert cluster.violations() == 0

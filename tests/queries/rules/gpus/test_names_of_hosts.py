@@ -1,11 +1,16 @@
-"""Job events and exporters find their node by its short and its full name, else by its GPUs."""
+"""Job events and exporters find their node by its short and its full name, else by its GPUs.
+
+One GPU may be read by two sources, each by its own name for the node.
+"""
 
 import pytest
 from tests.queries.conftest import built_together, steps
 
+DOMAINS = ["", ".cluster.example"]
 
-@pytest.mark.parametrize("of_job", ["", ".cluster.example"])
-@pytest.mark.parametrize("of_events", ["", ".cluster.example"])
+
+@pytest.mark.parametrize("of_job", DOMAINS)
+@pytest.mark.parametrize("of_events", DOMAINS)
 @built_together
 def test_a_host_is_its_node_with_and_without_its_domain(cluster, of_job, of_events):
     """The run is known by its name, which needs the host, and each rank has its GPU."""
@@ -25,19 +30,6 @@ def test_a_host_is_its_node_with_and_without_its_domain(cluster, of_job, of_even
     assert lives["job_run_key"].to_list() == [f"{cluster.name}/1@1800000000"]
 
 
-def listed(cluster, start, end):
-    """Say of a GPU that it was in node `a` from one second to the other."""
-    times = {"valid_from_at": start, "valid_to_at": end, "gpu_model": "h100"}
-    gpu = {"gpu_uuid": cluster.gpu("GPU-0"), "gpu_index": 0}
-    cluster.add("gpus", gpu, source="inventory", node="a", **times)
-
-
-def seen_in_a_pod(cluster, second):
-    """Say that an exporter, which calls itself after its pod, saw that GPU from then on."""
-    gpu = {"gpu_uuid": cluster.gpu("GPU-0"), "gpu_index": 0}
-    cluster.add("gpus", gpu, source="dcgm", node=f"exporter-{cluster.name}", valid_from_at=second)
-
-
 # what it shows: when the inventory has the GPU in node `a`, when the pod sees it; s of its nodes
 SEEN = {
     "at no time": ((0, None), None, {"a": 1000}),
@@ -52,11 +44,93 @@ SEEN = {
 def test_a_host_whose_gpus_an_inventory_file_has_on_a_node_is_that_node(
     cluster, listed_s, seen_s, expected
 ):
-    listed(cluster, *listed_s)
-    seen_in_a_pod(cluster, seen_s)
+    gpu = {"gpu_uuid": cluster.gpu("GPU-0"), "gpu_index": 0}
+    start, end = listed_s
+    times = {"valid_from_at": start, "valid_to_at": end, "gpu_model": "h100"}
+    cluster.add("gpus", gpu, source="inventory", node="a", **times)
+    pod = f"exporter-{cluster.name}"  # an exporter calls itself after its pod
+    cluster.add("gpus", gpu, source="dcgm", node=pod, valid_from_at=seen_s)
     cluster.watched(1000)
     yield
     rows = cluster.read(
         "select node, sum(gpu_ms)::bigint // 1000 from marts.ledger_scoped group by node"
     )
     assert {node.removesuffix(f"-{cluster.name}"): s for node, s in rows.rows()} == expected
+
+
+RUN, UNKNOWN = "exp-7", "GPU-0a"
+RAN = [{"event": "job.start", "t": 4}, *steps(1, 27, 10)]
+
+
+@pytest.mark.parametrize("named", [None, UNKNOWN])
+@pytest.mark.parametrize("has_slots", [True, False])
+@built_together
+def test_events_of_gpus_that_no_inventory_knows_are_matched_by_their_host(
+    cluster, has_slots, named
+):
+    if has_slots:
+        cluster.node("a", 2)
+    cluster.job("7", 0, 300, ["a"], 2)
+    cluster.events(RUN, RAN, gpu_uuid=named and cluster.gpu(named))
+    yield
+    assert cluster.gpu_s() == {"startup": 20, "step_unsplit": 540, "teardown": 40}
+
+
+@built_together(builds=2)
+def test_they_stay_matched_when_an_inventory_names_the_gpu_later(cluster):
+    cluster.job("7", 0, 300, ["a"], 2)
+    cluster.events(RUN, RAN, gpu_uuid=cluster.gpu(UNKNOWN))
+    yield
+    named = [
+        {"gpu_uuid": cluster.gpu(uuid), "slurm_index": i, "gpu_index": i}
+        for i, uuid in enumerate((UNKNOWN, "GPU-0b"))
+    ]
+    cluster.add("gpus", *named, source="nvml", node="a")
+    yield
+    assert cluster.gpu_s()["step_unsplit"] == 540
+
+
+@built_together
+def test_of_two_jobs_on_their_host_they_belong_to_neither(cluster):
+    cluster.node("a", 2)
+    for job in ("7", "8"):
+        cluster.job(job, 0, 300, ["a"], 1)
+    cluster.events(RUN, RAN, gpu_uuid=cluster.gpu(UNKNOWN))
+    yield
+    assert not cluster.gpu_s().get("step_unsplit")
+
+
+def read_by(cluster, source, node, first, until):
+    """Load that a source reads the GPU on a node of that name, every ten seconds."""
+    gpu = {"gpu_uuid": cluster.gpu("gpu")}
+    seen = {"node": node, "gpu_index": 0, "valid_from_at": first, "cluster": None}
+    cluster.add("gpus", seen, source=source, **gpu)
+    cluster.samples("gpu", cluster.every(first, until), lambda _: True, source)
+
+
+@pytest.mark.parametrize("of_job", DOMAINS)
+@pytest.mark.parametrize("of_dcgm", DOMAINS)
+@pytest.mark.parametrize("of_nvml", DOMAINS)
+@built_together
+def test_a_gpu_that_two_sources_read_is_there_once(cluster, of_dcgm, of_nvml, of_job):
+    node = f"gpu-{cluster.name}"
+    read_by(cluster, "dcgm", node + of_dcgm, 0, 1000)
+    read_by(cluster, "nvml", node + of_nvml, 5, 1005)
+    cluster.job("1", 0, 1000, [node + of_job], 1)
+    yield
+    assert cluster.gpu_s() == {"busy_unclassified": 1000, "free_unknown": 5}
+    assert cluster.violations() == 0
+
+
+@built_together
+def test_nodes_of_one_short_name_in_two_domains_are_two(cluster):
+    """The GPU was taken from one to the other, as its names say."""
+    node = f"a-{cluster.name}"
+    read_by(cluster, "dcgm", f"{node}.east", 0, 500)
+    read_by(cluster, "nvml", f"{node}.west", 600, 1000)
+    yield
+    nodes = cluster.read(
+        f"""select node from intermediate.int_gpu_units where gpu_uuid = '{cluster.gpu("gpu")}'
+        order by start_ms"""
+    )
+    assert nodes["node"].to_list() == [f"{node}.east", f"{node}.west"]

@@ -1,4 +1,4 @@
-"""Shards, MPS and GPUs in use that Slurm lists: each part is on one GPU of its node."""
+"""Shards, MPS and GPUs in use that Slurm or its queue lists: each part is on one GPU of a node."""
 
 import pytest
 from tests.queries.conftest import built_together
@@ -38,6 +38,9 @@ SHARDS = {
         [("1", "gres/shard=2", 0, 900), ("1", "gres/shard=2", 1800, HOUR)], {"1": 450 + 900},
     ),
     "one that still runs": ([("1", "gres/shard=1", 1800, None)], {"1": 450}),
+    "beside a GPU that a source names for another job": (
+        [("1", "gres/shard=2", 0, HOUR), ("named", 1, 0, HOUR)], {"1": 1800, "named": HOUR},
+    ),
 }  # fmt: skip
 
 
@@ -58,6 +61,8 @@ def test_parts_of_the_accounting_share_one_device(cluster, given):
         tres, gpus = (asked, 0) if isinstance(asked, str) else (None, asked)
         state = "RUNNING" if end is None else "COMPLETED"
         cluster.job(job, start, end, [node], gpus, state, alloc_tres=tres)
+        if job == "named":
+            cluster.hold(job, node=node, slurm_index=3)
     cluster.watched(HOUR)
 
     yield
@@ -68,20 +73,6 @@ def test_parts_of_the_accounting_share_one_device(cluster, given):
     free = sum(found.get(name, 0) for name in ("idle_no_demand", "idle_with_demand"))
     assert free == 4 * HOUR - sum(expected.values())
     assert cluster.read(UNPLACED).rows() == []
-    assert cluster.violations() == 0
-
-
-@built_together
-def test_a_gpu_that_a_source_names_for_another_job_is_not_shared(cluster):
-    node = four_gpus(cluster)
-    cluster.job("1", 0, HOUR, [node], 0, alloc_tres="gres/shard=2")
-    cluster.job("2", 0, HOUR, [node], 1)
-    cluster.hold("2", node=node, slurm_index=3)
-    cluster.watched(HOUR)
-
-    yield
-
-    assert held(cluster) == {"1": 1800, "2": HOUR}
     assert cluster.violations() == 0
 
 
@@ -97,8 +88,7 @@ def test_the_gpu_with_the_jobs_id_on_its_series_is_the_one_of_its_part(cluster):
     yield
 
     assert held(cluster) == {"1": 1800}
-    named = f"select distinct gpu_uuid from intermediate.int_holds where cluster = '{cluster.name}'"
-    assert cluster.read(named).item() == gpu
+    assert cluster.own("distinct gpu_uuid", "intermediate.int_holds") == [(gpu,)]
 
 
 @built_together
@@ -145,3 +135,38 @@ def test_shards_of_unknown_size_are_named_and_not_guessed(cluster):
     assert cluster.read(UNPLACED).rows() == []
     named = "select example from marts.data_quality where kind = 'jobs with shards of unknown size'"
     assert cluster.read(named).item() == f"{cluster.name}/1"
+
+
+@built_together
+def test_shards_and_mps_that_the_queue_alone_lists_are_the_same_parts(cluster):
+    node = f"{cluster.name}-g"
+    cluster.node(node, 4)
+    cluster.add("nodes", node=node, gres="gpu:a40:4,shard:a40:16,mps:a40:400")
+    for job, kind, amount in (("1", "shard", 2), ("2", "mps", 50)):
+        cluster.job(job, 0, HOUR, [node], None)
+        part = {"job_id_raw": job, "submit_at": 0, "node": node, "kind": kind, "amount": amount}
+        cluster.add("gpu_parts", part, source="slurm")
+    cluster.watched(HOUR)
+
+    yield
+
+    assert held(cluster) == {"1": 1800, "2": 1800}
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [([], {"1": 3 * HOUR}), (["2"], {})],
+    ids=["alone on the node", "beside another job"],
+)
+@built_together
+def test_gpus_that_a_node_lists_as_used_are_of_the_only_job_on_it(cluster, others, expected):
+    node = f"{cluster.name}-g"
+    cluster.node(node, 4)
+    cluster.add("nodes", node=node, gpus_used=3, used_indices=[0, 1, 3], observed_at=1800)
+    for job in ("1", *others):
+        cluster.job(job, 0, HOUR, [node], None)
+    cluster.watched(HOUR)
+
+    yield
+
+    assert held(cluster) == expected

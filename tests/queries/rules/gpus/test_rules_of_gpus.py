@@ -37,19 +37,19 @@ LEDGERS = {
         lambda c: [c.node("a", 1), c.job("1", 0, 10, ["a"], 1), c.job("2", 20, 30, ["a"], 1)],
         {"unknown": 20, "free_unknown": 10},
     ),
+    "of a GPU that nobody lists one of the node is held": (
+        lambda c: [
+            c.node("a", 1), c.watched(100), c.job("1", 0, 100, ["a"], 1),
+            c.hold("1", "b#0", method="pod"),
+        ],
+        {"unknown": 100},
+    ),
     "a held GPU is never down": (
         lambda c: [
             c.node("a", 1), c.watched(100), c.state("a", "down", 0, 100),
             c.job("1", 20, 60, ["a"], 1),
         ],
         {"down": 60, "unknown": 40},
-    ),
-    "down comes before maintenance and drained": (
-        lambda c: [
-            c.node("a", 1), c.watched(100), c.state("a", "drained", 0, 60),
-            c.state("a", "maintenance", 20, 60), c.state("a", "down", 40, 60),
-        ],
-        {"drained": 20, "maintenance": 20, "down": 20, "idle_no_demand": 40},
     ),
     "a reservation that nobody uses is its owner's": (
         lambda c: [
@@ -84,13 +84,6 @@ LEDGERS = {
             c.node("a", 1), c.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=140, suspended_s=10),
         ],
         {"unknown": 150},
-    ),
-    "parts of a MIG GPU count with their share and the rest is stranded": (
-        lambda c: [
-            c.node("m", 1), instances(c, ("3g.40gb", 3, 0, None, None)), c.watched(7000),
-            c.job("1", 0, 7000, ["m"], 1, gpu_type="3g.40gb"),
-        ],
-        {"unknown": 3000, "stranded": 4000},
     ),
     "a GPU repartitioned from 3g + 4g to 7g counts once": (
         lambda c: [
@@ -137,6 +130,13 @@ LEDGERS = {
         ],
         {"gang_wait": 390, "idle_no_demand": 410},
     ),
+    "waiting for the gang comes before what the job says of that time": (
+        lambda c: [
+            c.node("a", 2), c.watched(200), c.job("1", 0, 200, ["a"], 2), pods(c, 0, 50),
+            c.events("1", [{"event": "job.start", "t": 0}, {"event": "job.end", "t": 200}]),
+        ],
+        {"gang_wait": 50, "idle_no_demand": 50, "unknown": 300},
+    ),
 }  # fmt: skip
 
 
@@ -148,22 +148,9 @@ def test_ledger(cluster, load, expected):
     assert cluster.gpu_s() == expected
 
 
-@built_together
-def test_an_hour_without_a_price_is_unpriced_and_never_zero(cluster):
-    cluster.node("a", 1, model="h100")
-    cluster.job("1", 0, 7200, ["a"], 1)
-    cluster.add("rates", gpu_model="H100", price_per_gpu_h=2.5, valid_to_at=3600)
-    yield
-    row = cluster.read("select * from marts.ledger_by_category where gpu_ms > 0").row(0, named=True)
-    assert row["cost"] == pytest.approx(2.5)
-    assert row["unpriced_gpu_ms"] == 3_600_000
-    cost = cluster.read("select * from marts.cost_per_gpu_hour").row(0, named=True)
-    assert cost["price_per_gpu_h"] == pytest.approx(2.5)
-    assert cost["cost_per_allocated_gpu_h"] is None
-
-
 @built_together(builds=2)
 def test_the_ledger_balances_after_a_gpu_left_the_inventorys_past(cluster):
+    """The slot gives way to the GPU, and leaves its word that a GPU stood there before."""
     placed = {"node": "a", "slurm_index": 0, "gpu_model": "h100"}
     cluster.add("gpus", source="slurm", gpu_uuid="a#0", **placed)
     cluster.watched(4 * 3600)
@@ -171,36 +158,35 @@ def test_the_ledger_balances_after_a_gpu_left_the_inventorys_past(cluster):
     seen = {"gpu_uuid": cluster.gpu("GPU-0"), "gpu_index": 0, "valid_from_at": 9000}
     cluster.add("gpus", seen, source="nvml", **placed)
     yield
-    # the slot gave way, and left its word that a GPU stood there before
     assert cluster.gpu_s() == {"idle_no_demand": 4 * 3600}
 
 
+# what it shows: model of the inventory, GPUs and hours of a job, prices by model and until when;
+# cost, GPU-ms without a price, price of a GPU-hour and cost of an allocated one
+COSTS = {
+    "an hour without a price is unpriced and never zero": (
+        "h100", 1, 2, {"H100": 2.5}, 3600, (2.5, 3_600_000, 2.5, None),
+    ),
+    "an A10 price is not an A100's": (
+        "NVIDIA A100-SXM4-80GB", 1, 1, {"A10": 1, "A100": 3}, None, (3, 0, 3, 3),
+    ),
+    "GPUs that only the scheduler knows have the model that it names": (
+        None, 2, 2, {"H100": 2.5}, None, (10, 0, 2.5, 2.5),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus", "hours", "prices", "until", "expected"), COSTS.values(), ids=COSTS
+)
 @built_together
-def test_an_a10_price_is_not_an_a100s(cluster):
-    cluster.node("a", 1, model="NVIDIA A100-SXM4-80GB")
-    cluster.job("1", 0, 3600, ["a"], 1)
-    for model, price in (("A10", 1), ("A100", 3)):
-        cluster.add("rates", gpu_model=model, price_per_gpu_h=price)
+def test_cost_of_allocated_time(cluster, model, gpus, hours, prices, until, expected):
+    if model:
+        cluster.node("a", gpus, model=model)
+    cluster.job("1", 0, 3600 * hours, ["a"], gpus, gpu_type=None if model else "h100")
+    for of_model, price in prices.items():
+        cluster.add("rates", gpu_model=of_model, price_per_gpu_h=price, valid_to_at=until)
     yield
-    assert cluster.summary()["capacity_cost"] == pytest.approx(3)
-
-
-@built_together
-def test_waiting_for_the_gang_comes_before_what_the_job_says_of_that_time(cluster):
-    cluster.watched(200)
-    cluster.job_on_a_node("1", 0, 200, 2)
-    cluster.events("1", [{"event": "job.start", "t": 0}, {"event": "job.end", "t": 200}])
-    pods(cluster, 0, 50)
-    yield
-    assert cluster.gpu_s()["gang_wait"] == 50
-    assert sum(cluster.gpu_s().values()) == 400
-
-
-@built_together
-def test_gpus_that_only_the_scheduler_knows_have_the_model_that_it_names(cluster):
-    cluster.job("1", 0, 3600, ["a"], 2, gpu_type="h100")
-    cluster.job("2", 3600, 7200, ["a"], 2)
-    cluster.add("rates", gpu_model="H100", price_per_gpu_h=2.5)
-    yield
-    row = cluster.read("from marts.ledger_by_category where gpu_ms > 0").row(0, named=True)
-    assert (row["cost"], row["unpriced_gpu_ms"]) == (pytest.approx(10.0), 0)
+    spent = "select cost, unpriced_gpu_ms from marts.ledger_by_category where gpu_ms > 0"
+    costs = "select price_per_gpu_h, cost_per_allocated_gpu_h from marts.cost_per_gpu_hour"
+    assert (*cluster.read(spent).row(0), *cluster.read(costs).row(0)) == pytest.approx(expected)

@@ -1,6 +1,5 @@
 """MIG instances: telemetry knows them by id, schedulers by profile and number."""
 
-import polars as pl
 import pytest
 from tests.queries.conftest import built_together
 
@@ -47,12 +46,6 @@ def readings(cluster, uuid, instance, until, active):
     )  # fmt: skip
 
 
-def units(cluster, columns):
-    return cluster.read(
-        f"select {columns} from intermediate.int_gpu_units where cluster = '{cluster.name}'"
-    )
-
-
 def by_instance(cluster):
     """Return GPU-seconds by instance and category."""
     assert cluster.violations() == 0
@@ -62,80 +55,85 @@ def by_instance(cluster):
     return {(instance, category): seconds for instance, category, seconds in rows.rows()}
 
 
-@built_together
-def test_readings_of_instances_are_those_of_the_parts_telemetry_reports(cluster):
-    gpu(cluster, "dcgm", GPU, 0)
-    cut(cluster, "dcgm", GPU, FOUR_THREE, 0)
-    cluster.watched(1000)
-    cluster.job("1", 0, 1000, ["m"], 2)
-    readings(cluster, GPU, "1", 1000, active=True)
-    readings(cluster, GPU, "2", 1000, active=False)
-    yield
-    assert by_instance(cluster) == {
-        ("1", "busy_unclassified"): pytest.approx(1000 * 4 / 7, abs=0.001),
-        ("2", "idle_held"): pytest.approx(1000 * 3 / 7, abs=0.001),
-    }
+def one(source, parts, start=0, end=None, seen=0):
+    """Return what loads the instances of a GPU that a source lists."""
+    return lambda c: [gpu(c, source, GPU, 0, seen), cut(c, source, GPU, parts, start, end)]
 
 
-@built_together
-def test_a_job_that_began_before_the_first_reading_held_an_instance_from_its_start(cluster):
-    """How a GPU is cut when it is seen first is how it was cut before."""
-    gpu(cluster, "dcgm", GPU, 0, start=60)
-    cut(cluster, "dcgm", GPU, FOUR_THREE, 60)
-    cluster.job("1", 0, 700, ["m"], 2)
-    yield
-    assert cluster.gpu_s() == {"unknown": 700}
-    assert cluster.violations() == 0
+def job(gpus, kind=None):
+    return lambda c: c.job("1", 0, 700, ["m"], gpus, gpu_type=kind)
 
 
-# what it shows: (instances, from, to) of listings, whether a job has a 4g instance, GPU-seconds of
-# 700 s by instance and category
+def read(instance, *, active):
+    return lambda c: readings(c, GPU, instance, 700, active)
+
+
+ALL_700 = [("1", "4g.40gb", None), ("2", "3g.40gb", None), ("3", "2g.20gb", None)]
+TOO_MANY = [*ALL_700, ("0", "9g.90gb", None)]
+TWO_BUSY = {("1", "busy_unclassified"): 400, ("2", "busy_unclassified"): 300}
+HUGE = "9223372036854775808"
+# what it shows: what is loaded, GPU-seconds of 700 s by instance and category
 LISTINGS = {
+    "readings of instances are those of the parts that telemetry reports": (
+        [one("dcgm", FOUR_THREE), job(2), read("1", active=True), read("2", active=False)],
+        {("1", "busy_unclassified"): 400, ("2", "idle_held"): 300},
+    ),
+    # how a GPU is cut when it is seen first is how it was cut before
+    "a job that began before the first reading held an instance from its start": (
+        [one("dcgm", FOUR_THREE, 60, seen=60), job(2)],
+        {("1", "unknown"): 400, ("2", "unknown"): 300},
+    ),
     "one that stays when others are repartitioned stays one part": (
-        [(FOUR_THREE, 0, 500), ([("1", "4g.40gb", None), ("9", "1g.10gb", None)], 500, None)], True,
+        [one("nvml", FOUR_THREE, 0, 500), job(1, "4g.40gb"),
+         one("nvml", [("1", "4g.40gb", None), ("9", "1g.10gb", None)], 500)],
         {("1", "unknown"): 400, ("2", "idle_no_demand"): 500 * 3 / 7,
          ("9", "idle_no_demand"): 200 * 1 / 7, ("rest", "stranded"): 200 * 2 / 7},
     ),
     "one that does not fit beside one that stays is left out": (
-        [(FOUR_THREE, 0, 300), ([("1", "4g.40gb", None), ("5", "4g.40gb", None)], 300, None)],
-        False,
+        [one("nvml", FOUR_THREE, 0, 300),
+         one("nvml", [("1", "4g.40gb", None), ("5", "4g.40gb", None)], 300)],
         {("1", "idle_no_demand"): 400, ("2", "idle_no_demand"): 300 * 3 / 7,
          ("rest", "stranded"): 400 * 3 / 7},
     ),
     # late listings can overlap: the earlier one ends where the next, without the second, begins
     "one that is listed again before its end is counted once": (
-        [([("1", "3g.40gb", None)], 0, 400), ([("1", "3g.40gb", None)], 300, None),
-         ([("2", "3g.40gb", None)], 0, None)], False,
+        [one("nvml", [("1", "3g.40gb", None)], 0, 400), one("nvml", [("1", "3g.40gb", None)], 300),
+         one("nvml", [("2", "3g.40gb", None)])],
         {("1", "idle_no_demand"): 300, ("2", "idle_no_demand"): 300 * 3 / 7,
          ("rest", "stranded"): 300 * 1 / 7 + 400 * 4 / 7},
+    ),
+    "a name that is no number is a part of its own": (
+        [one("dcgm", [("1", "3g.40gb", None), ("null", "3g.40gb", None)])],
+        {("1", "idle_no_demand"): 300, ("null", "idle_no_demand"): 300, ("rest", "stranded"): 100},
+    ),
+    "so is a number that none can have": (
+        [one("dcgm", [(HUGE, "1g.10gb", None)])],
+        {(HUGE, "idle_no_demand"): 100, ("rest", "stranded"): 600},
+    ),
+    "an inventory that says otherwise has the last word": (
+        [one("inventory", [("7g.80gb.0", "7g.80gb", 0)], None), one("dcgm", FOUR_THREE), job(1)],
+        {("7g.80gb.0", "unknown"): 700},
+    ),
+    # a listing with more than seven slices is wrong
+    "instances beyond a whole GPU are left out": (
+        [one("dcgm", TOO_MANY), job(2), *(read(part[0], active=True) for part in ALL_700)],
+        TWO_BUSY,
+    ),
+    "the same in another order": (
+        [one("dcgm", TOO_MANY[::-1]), job(2), *(read(part[0], active=True) for part in ALL_700)],
+        TWO_BUSY,
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("listed", "has_job", "expected"), LISTINGS.values(), ids=LISTINGS)
+@pytest.mark.parametrize(("loads", "expected"), LISTINGS.values(), ids=LISTINGS)
 @built_together
-def test_instances_over_several_listings(cluster, listed, has_job, expected):
-    gpu(cluster, "nvml", GPU, 0)
-    for parts, start, end in listed:
-        cut(cluster, "nvml", GPU, parts, start, end)
+def test_instances_of_a_gpu(cluster, loads, expected):
     cluster.watched(700)
-    if has_job:
-        cluster.job("1", 0, 700, ["m"], 1, gpu_type="4g.40gb")
+    for load in loads:
+        load(cluster)
     yield
     assert by_instance(cluster) == pytest.approx(expected, abs=0.001)
-
-
-@built_together
-def test_a_collector_that_starts_while_the_layout_is_the_same_changes_nothing(cluster):
-    gpu(cluster, "nvml", GPU, 0)
-    parts = FOUR_THREE
-    cut(cluster, "nvml", GPU, parts, 0)
-    cut(cluster, "nvml", GPU, parts, 300)
-    cluster.job("1", 0, 700, ["m"], 2)
-    yield
-    assert cluster.gpu_s() == {"unknown": 700}
-    rows = units(cluster, "gpu_instance, start_ms")
-    assert rows.height == 2
 
 
 @pytest.mark.parametrize("place", [GPU, "m#0"])
@@ -172,25 +170,6 @@ def test_names_of_an_inventory_meet_the_ids_of_telemetry(cluster, source, place)
     assert sum(found.values()) == pytest.approx(700, abs=0.001)
 
 
-@pytest.mark.parametrize(
-    ("parts", "found"),
-    [
-        ([("1", "3g.40gb", None), ("null", "3g.40gb", None)], {"1", "null", "rest"}),
-        ([("9223372036854775808", "1g.10gb", None)], {"9223372036854775808", "rest"}),
-    ],
-    ids=["no number", "a number that none can have"],
-)
-@built_together
-def test_an_odd_name_among_the_ids_of_one_source_is_a_part_of_its_own(cluster, parts, found):
-    gpu(cluster, "dcgm", GPU, 0)
-    cut(cluster, "dcgm", GPU, parts, 0)
-    cluster.watched(700)
-    yield
-    seconds = by_instance(cluster)
-    assert {instance for instance, _ in seconds} == found
-    assert sum(seconds.values()) == pytest.approx(700, abs=0.001)
-
-
 @built_together
 def test_slots_of_a_cut_node_give_way_though_they_are_numbered_by_instances(cluster):
     """A scheduler counts instances: the second GPU's slot is number 2, its index is 1."""
@@ -209,24 +188,10 @@ def test_slots_of_a_cut_node_give_way_though_they_are_numbered_by_instances(clus
     cluster.hold("1", node="m", slurm_index=3)
     yield
     assert cluster.violations() == 0
-    of_cluster = f"where cluster = '{cluster.name}'"
-    held = cluster.read(f"select gpu_uuid, gpu_instance from intermediate.int_holds {of_cluster}")
-    assert held.rows() == [(gpu_id(cluster, other), "2")]
-    gpus = cluster.read(
-        f"select gpu_uuid from intermediate.int_gpu_inventory {of_cluster} order by 1"
-    )
-    assert gpus.to_series().to_list() == [gpu_id(cluster, other), gpu_id(cluster, GPU)]
-
-
-@built_together
-def test_an_inventory_that_says_otherwise_has_the_last_word(cluster):
-    gpu(cluster, "dcgm", GPU, 0)
-    gpu(cluster, "inventory", GPU, 0)
-    cut(cluster, "inventory", GPU, [("7g.80gb.0", "7g.80gb", 0)])
-    cut(cluster, "dcgm", GPU, FOUR_THREE, 0)
-    cluster.job("1", 0, 700, ["m"], 1)
-    yield
-    assert units(cluster, "gpu_instance").equals(pl.DataFrame({"gpu_instance": ["7g.80gb.0"]}))
+    held = cluster.own("gpu_uuid, gpu_instance", "intermediate.int_holds")
+    assert held == [(gpu_id(cluster, other), "2")]
+    gpus = cluster.own("gpu_uuid", "intermediate.int_gpu_inventory")
+    assert gpus == [(gpu_id(cluster, other),), (gpu_id(cluster, GPU),)]
 
 
 @built_together
@@ -241,23 +206,5 @@ def test_an_inventory_with_the_numbers_of_the_scheduler_names_its_gpus_past_cut_
         slot(cluster, "slurm", f"m#{number}", number)
     cluster.watched(1000)
     yield
-    rows = units(cluster, "distinct gpu_uuid")
-    assert set(rows["gpu_uuid"]) == {gpu_id(cluster, GPU), gpu_id(cluster, OTHER)}
-
-
-@pytest.mark.parametrize("order", [1, -1])
-@built_together
-def test_instances_beyond_a_whole_gpu_are_left_out(cluster, order):
-    """A listing with more than seven slices is wrong: what does not fit is no part of the GPU."""
-    gpu(cluster, "dcgm", GPU, 0)
-    parts = [("1", "4g.40gb", None), ("2", "3g.40gb", None), ("3", "2g.20gb", None)]
-    cut(cluster, "dcgm", GPU, [*parts, ("0", "9g.90gb", None)][::order], 0)
-    cluster.watched(700)
-    cluster.job("1", 0, 700, ["m"], 2)
-    for instance, _, _ in parts:
-        readings(cluster, GPU, instance, 700, active=True)
-    yield
-    found = by_instance(cluster)
-
-    assert set(found) == {("1", "busy_unclassified"), ("2", "busy_unclassified")}
-    assert sum(found.values()) == pytest.approx(700, abs=0.001)
+    found = {gpu for (gpu,) in cluster.own("gpu_uuid", "intermediate.int_gpu_units")}
+    assert found == {gpu_id(cluster, GPU), gpu_id(cluster, OTHER)}

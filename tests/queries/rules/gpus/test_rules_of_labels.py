@@ -10,8 +10,7 @@ def working(cluster, gpu, until):
 
 
 def job_runs(cluster, columns):
-    sql = f"select {columns} from intermediate.int_job_runs where cluster = '{cluster.name}'"
-    return cluster.read(sql).rows()
+    return cluster.own(columns, "intermediate.int_job_runs")
 
 
 def labelled(cluster):
@@ -30,36 +29,25 @@ def test_a_pod_on_the_series_of_gpus_has_held_them(cluster):
     assert cluster.gpu_s() == {"busy_unclassified": 1600, "free_unknown": 2400}
     (run,) = job_runs(cluster, "job_id, job_name, team, state, gpus, is_inferred")
     assert run == ("nlp/train-0", "train-0", "nlp", "UNKNOWN", 2, True)
-    assert {row[4] for row in holds(cluster)} == {"label"}
-
-
-@built_together
-def test_a_label_on_the_latest_reading_says_that_its_owner_goes_on(cluster):
-    labelled(cluster)
-    cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 1000)
-    cluster.label(cluster.gpu("n-1"), "nlp/b", 100, 900)
-    yield
-    assert holds(cluster) == [
-        ("n-0", "nlp/a", 100, None, "label"), ("n-1", "nlp/b", 100, 900, "label"),
-    ]  # fmt: skip
-    runs = job_runs(cluster, "job_id, state, outcome")
-    assert sorted(runs) == [
-        ("nlp/a", "RUNNING", "running"), ("nlp/b", "UNKNOWN", "limit"),
-    ]  # fmt: skip
 
 
 @built_together(builds=2)
-def test_an_exporter_that_has_gone_holds_nothing_for_ever(cluster):
+def test_a_label_on_the_latest_reading_goes_on_until_its_exporter_has_gone(cluster):
     """It has gone while others of its cluster are read on."""
     labelled(cluster)
     cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 1000)
+    cluster.label(cluster.gpu("n-1"), "nlp/b", 100, 900)
+    ended = ("n-1", "nlp/b", 100, 900, "label")
     yield
-    assert [row[3] for row in holds(cluster)] == [None]
+    assert holds(cluster) == [("n-0", "nlp/a", 100, None, "label"), ended]
+    assert job_runs(cluster, "job_id, state, outcome") == [
+        ("nlp/a", "RUNNING", "running"), ("nlp/b", "UNKNOWN", "limit"),
+    ]  # fmt: skip
     cluster.telemetry("m", 1, "dcgm")
     working(cluster, "m-0", 2000)
     yield
-    assert [row[3] for row in holds(cluster)] == [1000]
-    assert job_runs(cluster, "state, outcome") == [("UNKNOWN", "limit")]
+    assert holds(cluster) == [("n-0", "nlp/a", 100, 1000, "label"), ended]
+    assert job_runs(cluster, "state, outcome") == [("UNKNOWN", "limit")] * 2
 
 
 @built_together
@@ -150,10 +138,8 @@ def test_a_scheduler_that_reports_earlier_times_takes_them_back(cluster):
     labelled(cluster)
     cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 900)
     yield
-    before = holds(cluster)
+    assert [row[1] for row in holds(cluster)] == ["nlp/a"]
     cluster.job("77", 50, 60, ["n"], 1)
-
-    assert [row[1] for row in before] == ["nlp/a"]
     yield
     assert [row[1] for row in holds(cluster)] == ["77"]
     assert cluster.gpu_s() == {"busy_unclassified": 10, "free_unknown": 3990}
@@ -176,13 +162,8 @@ def test_an_id_that_comes_after_a_build_moves_the_hold(cluster):
     labelled(cluster)
     cluster.job("4711", 100, 900, ["n"], 1)
     yield
-    before = holds(cluster)
-    cluster.label(cluster.gpu("n-2"), "4711", 130, 300, kind="hpc_job")
-    yield
-    after = holds(cluster)
-    cluster.label(cluster.gpu("n-2"), "4711", 130, 900, kind="hpc_job")
-
-    assert [row[0] for row in before] == ["n-0"]
-    assert [row[0] for row in after] == ["n-2"]
-    yield
-    assert holds(cluster) == after
+    assert [row[0] for row in holds(cluster)] == ["n-0"]
+    for last in (300, 900):
+        cluster.label(cluster.gpu("n-2"), "4711", 130, last, kind="hpc_job")
+        yield
+        assert holds(cluster) == [("n-2", "4711", 100, 900, "hpc_job")]

@@ -31,8 +31,7 @@ def test_gpus_that_change_numbers_at_a_reboot_stay_two(cluster):
     cluster.hold("1", submit=600, node="n", slurm_index=1)
     yield
     assert gpu_s(cluster) == {"a": 1000, "b": 1000}
-    sql = f"select gpu_uuid from intermediate.int_holds where cluster = '{cluster.name}'"
-    assert cluster.read(sql)["gpu_uuid"].to_list() == [cluster.gpu("a")]
+    assert cluster.own("gpu_uuid", "intermediate.int_holds") == [(cluster.gpu("a"),)]
 
 
 # what it shows: numbers of GPUs by second, (GPU, first, last second) of readings, GPU-seconds

@@ -4,10 +4,6 @@ import pytest
 from tests.queries.conftest import built_together
 
 HOUR = 3600
-HELD = """select split_part(split_part(job_run_key, '/', -1), '@', 1) as owner,
-    sum(gpu_ms) / 1000 as gpu_s
-    from marts.ledger_pieces
-    where cluster = '{}' and job_run_key is not null group by all order by all"""
 
 
 def label(owner, start, end, *, kind="pod", container="", instance=""):
@@ -42,8 +38,8 @@ def slots(cluster, node, count):
 
 def held(cluster):
     """Return the GPU-seconds of each owner."""
-    rows = cluster.store.read(HELD.format(cluster.name)).rows()
-    return {name: float(gpu_s) for name, gpu_s in rows}
+    owner = "split_part(split_part(job_run_key, '/', -1), '@', 1), (sum(gpu_ms) / 1000)::double"
+    return dict(cluster.own(owner, "marts.ledger_pieces", "job_run_key is not null group by 1"))
 
 
 def mig(cluster, *, by_labels, by_accounting):
@@ -95,25 +91,6 @@ def containers(cluster, *, by_labels, by_accounting):
         cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 1)
 
 
-def shards(cluster, *, by_labels, by_accounting):
-    """Load a GPU of four shards with two jobs of two."""
-    names = [label(job, 0, HOUR, kind="hpc_job") for job in "ab"]
-    loaded(cluster, names if by_labels else [])
-    node = f"{cluster.name}-a"
-    cluster.add("nodes", node=node, gres="gpu:1,shard:4")
-    for job in "ab" if by_accounting else "":
-        cluster.job(job, 0, HOUR, [node], 0, alloc_tres="gres/shard=2")
-
-
-def mps(cluster, *, by_labels, by_accounting):
-    """Load a GPU of which MPS gives a job half and another a quarter; labels know no parts."""
-    names = [label("a", 0, HOUR, kind="hpc_job"), label("b", 0, 1800, kind="hpc_job")]
-    loaded(cluster, names if by_labels else [])
-    if by_accounting:
-        cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 0, alloc_tres="gres/mps=50")
-        cluster.job("b", 0, 1800, [f"{cluster.name}-a"], 0, alloc_tres="gres/mps=25")
-
-
 def hami(cluster, *, by_labels, by_accounting):
     """Load a GPU of which HAMi lets pods have half and a quarter of the cores."""
     pods = [label("a", 0, HOUR), label("b", 0, 1800)]
@@ -135,9 +112,7 @@ WAYS = {
     sliced: ({"a": 2700, "b": 900}, {"a": 900, "b": 900}, {"a": 900, "b": 900}),
     virtual: ({"a": 2700, "b": 900}, {"a": 1800, "b": 360}, {"a": 1800, "b": 360}),
     containers: ({"a": 3600},) * 3,
-    shards: ({"a": 1800, "b": 1800},) * 3,
     hami: ({"a": 2700, "b": 900}, {"a": 1800, "b": 450}, {"a": 1800, "b": 450}),
-    mps: ({"a": 2700, "b": 900}, {"a": 1800, "b": 450}, {"a": 1800, "b": 450}),
 }
 BY = {"labels": (True, False), "accounting": (False, True), "both": (True, True)}
 
@@ -182,8 +157,7 @@ def test_a_node_without_labels_has_as_many_gpus_as_telemetry_lists(cluster, devi
 
     assert sum(cluster.gpu_s().values()) == devices * HOUR
     assert held(cluster) == {"a": HOUR * devices / count, "b": devices * HOUR / 2}
-    sliced = f"select node, replicas from staging.stg_time_sliced where cluster = '{cluster.name}'"
-    assert cluster.read(sliced).rows() == [(node, count // devices)]
+    assert cluster.own("node, replicas", "staging.stg_time_sliced") == [(node, count // devices)]
     assert cluster.violations() == 0
 
 

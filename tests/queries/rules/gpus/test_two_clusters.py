@@ -3,8 +3,6 @@
 import pytest
 from tests.queries.conftest import Evidence, steps
 
-from goodput_queries.scope import EVERYTHING
-
 EAST_COMM, WEST_COMM, NORTH_COMM = (f"0x{digit}000000000000000" for digit in "123")
 ADDRESS = "192.0.2.2"
 PCI = ["00000000:1b:00.0", "00000000:9b:00.0"]
@@ -111,16 +109,6 @@ def store(new_store):
     store.close()
 
 
-@pytest.fixture
-def rows(store):
-    """Return a reader of rows."""
-
-    def read(sql, scope=EVERYTHING):
-        return store.read(sql, scope=scope).rows()
-
-    return read
-
-
 # what is of its own cluster: the query, its rows
 OF_THEIR_CLUSTER = {
     "GPUs of ranks": (
@@ -172,6 +160,16 @@ OF_THEIR_CLUSTER = {
         "select cluster, node from staging.stg_host_samples where node like 'w%' order by all",
         [("default", "w"), ("left", "w.left.example"), ("right", "w.right.example")],
     ),
+    "an error at an address: the event": (
+        "select cluster, gpu_uuid from marts.gpu_events", [("east", "east-0")],
+    ),
+    "an error at an address: the attempt": (
+        "select cluster, gpu_uuid from intermediate.int_attempt_xids", [("east", "east-0")],
+    ),
+    "an error at an address: the chain": (
+        """select split_part(attempt_key, '/', 1), gpu_uuid from marts.failure_chains
+        where what like '%79%'""", [("east", "east-0")],
+    ),
     "meters of nodes": (
         "select cluster, node, energy_mj from intermediate.int_node_energy order by all",
         [("east", "n", 100_000_000), ("west", "n", 100_000_000)],
@@ -180,16 +178,5 @@ OF_THEIR_CLUSTER = {
 
 
 @pytest.mark.parametrize(("sql", "expected"), OF_THEIR_CLUSTER.values(), ids=OF_THEIR_CLUSTER)
-def test_each_is_of_its_own_cluster(rows, sql, expected):
-    assert rows(sql) == expected
-
-
-def test_an_error_at_an_address_is_of_the_gpu_of_its_own_cluster(rows):
-    events = rows("select cluster, gpu_uuid from marts.gpu_events")
-    xids = rows("select cluster, gpu_uuid from intermediate.int_attempt_xids")
-    chain = rows(
-        """select split_part(attempt_key, '/', 1), gpu_uuid
-        from marts.failure_chains where what like '%79%'"""
-    )
-
-    assert events == xids == chain == [("east", "east-0")]
+def test_each_is_of_its_own_cluster(store, sql, expected):
+    assert store.read(sql).rows() == expected

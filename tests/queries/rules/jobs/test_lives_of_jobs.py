@@ -1,41 +1,39 @@
 """Which life of its gang an event belongs to, by what the job numbers and what it leaves out."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, steps
+from tests.queries.conftest import START_MS, built_together, durable, steps
 
 
 def lives(evidence):
-    return evidence.store.read(
-        """select job_id, attempt, (start_ms - $1) // 1000, (end_ms - $1) // 1000, outcome
-        from intermediate.int_attempts where cluster = $2 order by attempt""",
-        [1_800_000_000_000, evidence.name],
-    ).rows()
+    columns = f"job_id, attempt, (start_ms - {START_MS}) // 1000, (end_ms - {START_MS}) // 1000"
+    rows = evidence.own(f"{columns}, outcome", "intermediate.int_attempts")
+    return sorted(rows, key=lambda row: row[1])
 
 
+# what it shows: events of the second job run, GPU-seconds
+SAVED = [*steps(1, 8, 10), durable(4, 50)]
+RESTARTED = {
+    # the restart count of torchrun is 0 again after a requeue
+    "with its steps": (SAVED, steps(5, 18, 160), {"lost_work": 40, "step_unsplit": 40 + 140}),
+    # within a second of the job run's start, by which clocks differ: a start says what it is
+    "that only starts": (
+        [{"event": "job.start", "t": 1}, *steps(1, 8, 10)],
+        [{"event": "job.start", "t": 151}, {"event": "job.end", "t": 153}], {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second", "expected"), RESTARTED.values(), ids=RESTARTED)
 @built_together
-def test_a_number_that_each_job_run_restarts_names_two_lives(cluster):
-    """The restart count of torchrun is 0 again after a requeue."""
+def test_a_number_that_each_job_run_restarts_names_two_lives(cluster, first, second, expected):
     cluster.job_on_a_node("7", 0, 100, 1, "FAILED", job_name="r")
     cluster.job("8", 150, 300, ["a"], 1, job_name="r")
-    cluster.events("r", [*steps(1, 8, 10), durable(4, 50)], attempt=0)
-    cluster.events("r", steps(5, 18, 160), attempt=0)
+    cluster.events("r", first, attempt=0)
+    cluster.events("r", second, attempt=0)
     yield
     assert lives(cluster) == [("7", 0, 0, 100, "failed"), ("8", 1, 150, 300, "ok")]
-    found = cluster.gpu_s()
-    assert (found["lost_work"], found["step_unsplit"]) == (40, 40 + 140)
+    assert cluster.gpu_s().items() >= expected.items()
     assert cluster.read("select restarts, attempts from marts.runs").rows() == [(1, 2)]
-
-
-@built_together
-def test_a_number_that_is_restarted_names_a_life_that_only_starts(cluster):
-    """Within a second of the job run's start, by which clocks differ: a start says what it is."""
-    cluster.job_on_a_node("7", 0, 100, 1, "FAILED", job_name="r")
-    cluster.job("8", 150, 300, ["a"], 1, job_name="r")
-    cluster.events("r", [{"event": "job.start", "t": 1}, *steps(1, 8, 10)], attempt=0)
-    ends = [{"event": "job.start", "t": 151}, {"event": "job.end", "t": 153}]
-    cluster.events("r", ends, attempt=0)
-    yield
-    assert lives(cluster) == [("7", 0, 0, 100, "failed"), ("8", 1, 150, 300, "ok")]
 
 
 @pytest.mark.parametrize("numbers", [(0, 1), (20_000, 30_000)])
@@ -93,18 +91,27 @@ def test_a_run_that_has_only_the_schedulers_number_is_named_after_its_job(cluste
     assert found == [("7", "pretrain (7)"), ("8", "8"), ("exp42", "exp42")]
 
 
-@pytest.mark.parametrize("rank", [0, None])
+# what it shows: first step of the second attempt, lost steps of both, what data quality names
+RESUMED = {
+    "after the saved step": (5, [4, 0], []),
+    "after the last step": (9, [0, 0], []),
+    "where a log that prints every 8th step begins": (17, [0, 0], []),
+    "at a step that was not reached": (201, [None, 0], [(1, "{}/r at step 201 after 8")]),
+}
+
+
+@pytest.mark.parametrize(("first", "lost", "named"), RESUMED.values(), ids=RESUMED)
 @built_together
-def test_starts_that_two_sources_report_are_one_life(cluster, rank):
-    """The job's own events, and the lines that its framework or NVRx printed about the same."""
-    cluster.job_on_a_node("1", 0, 300, 1)
-    for start, first in ((0, 1), (150, 6)):
-        reported = steps(first, first + 8, start + 10)
-        for source, late, host in (("job-events", 1.0, "a"), ("job-log", 1.4, None)):
-            begun = {"event": "job.start", "t": start + late}
-            rows = [begun, *reported] if source == "job-events" else [begun]
-            of = {"attempt": None, "rank": rank if host is None else 0, "host": host}
-            cluster.events("1", rows, source=source, **of)
+def test_steps_that_a_run_rolled_back(cluster, first, lost, named):
+    cluster.job_on_a_node("1", 0, 100, 1, "FAILED", job_name="r")
+    cluster.job("2", 100, 200, ["a"], 1, job_name="r")
+    cluster.events("r", [*steps(1, 8, 10), durable(4, 50)], attempt=0)
+    cluster.events("r", steps(first, first + 7, 110), attempt=1)
     yield
-    assert [row[2:] for row in lives(cluster)] == [(0, 151, "failed"), (151, 300, "ok")]
-    assert cluster.read("select restarts from marts.runs").item() == 1
+    found = cluster.read("select lost_steps from marts.attempts order by attempt")
+    assert found["lost_steps"].to_list() == lost
+    found = cluster.read(
+        f"""select n, example from marts.data_quality
+        where kind = 'steps that were not reached' and starts_with(example, '{cluster.name}/')"""
+    )
+    assert found.rows() == [(n, example.format(cluster.name)) for n, example in named]

@@ -1,15 +1,8 @@
 """Phases without an end: how long each lasts, whatever the GPUs show meanwhile."""
 
-from datetime import timedelta
-from zoneinfo import ZoneInfo
-
 import pytest
-from tests.queries.conftest import START, built_together, durable, steps
+from tests.queries.conftest import built_together, durable, steps
 from tests.queries.rules.jobs.test_rules_of_jobs import event
-
-from goodput_ingest.formats.files import Part
-from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.job_logs.reader import LogReader
 
 READ = range(-10, 701, 10)
 STEPS = [*steps(1, 10, 0), durable(10, 100)]
@@ -36,6 +29,12 @@ OPEN_PHASES = {
     "an initialisation of a running job with an inactive GPU": (
         "RUNNING", [event("job.start", 100), opened("init")], READ, lambda s: s <= 100,
         {"startup": 700},
+    ),
+    "an initialisation that ended, with a restore in it and an inactive GPU": (
+        "RUNNING",
+        [event("job.start", 60), opened("init", 60), opened("restore", 100),
+         event("phase.end", 150, phase="restore"), event("phase.end", 300, phase="init")],
+        READ, lambda s: s <= 100, {"startup": 250, "restore": 50, "idle_held": 400},
     ),
     "a save that the next step of its rank ended, with an inactive GPU": (
         "RUNNING", [*STEPS, opened("ckpt_save"), *steps(11, 30, 500)], READ, lambda s: s <= 100,
@@ -108,47 +107,5 @@ def test_an_open_phase_of_a_run_known_from_events_alone(cluster, until, expected
     events = [event("job.start", 0), *STEPS, opened("ckpt_save")]
     cluster.events("train", events, attempt=None, host="a", local_rank=0)
     cluster.samples("a-0", cluster.every(-10, until), lambda _: True, source="nvml")
-    yield
-    assert cluster.gpu_s() == expected
-
-
-def local(second):
-    return f"{START + timedelta(seconds=second):%Y-%m-%d %H:%M:%S}"
-
-
-TITAN = "[titan] {},000 - root - INFO - {}"
-MEGATRON = "[after megatron is initialized] datetime: " + local(60)
-# what it shows: lines of a log, GPU-seconds of its running job, whose GPU does nothing from 100 on
-STARTING = {
-    "Megatron-LM builds its model": ([MEGATRON], {"startup": 700}),
-    "the first step of Megatron-LM has begun": (
-        [MEGATRON, "[before the start of training step] datetime: " + local(300)],
-        {"startup": 300, "idle_held": 400},
-    ),
-    "torchtitan builds its model": (
-        [TITAN.format(local(60), "Starting job: llama")], {"startup": 700},
-    ),
-    "the first step of torchtitan has begun": (
-        [
-            TITAN.format(local(60), "Starting job: llama"),
-            TITAN.format(local(100), "Loading the checkpoint from /ckpt/step-4."),
-            TITAN.format(local(150), "Finished loading the checkpoint in 50.00 seconds."),
-            TITAN.format(local(300), "Training starts at step 5"),
-        ],
-        {"startup": 250, "restore": 50, "idle_held": 400},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("lines", "expected"), STARTING.values(), ids=STARTING)
-@built_together
-def test_a_log_that_begins(cluster, lines, expected):
-    cluster.node("a", 1)
-    cluster.job("1", 0, None, ["a"], 1, "RUNNING")
-    cluster.watched(700)
-    cluster.samples("a#0", list(READ), lambda s: s <= 100)
-    reader = LogReader("log", ReadOptions(zone=ZoneInfo("UTC")))
-    ((rows, _),) = reader.read(Part(1, "".join(f"{line}\n" for line in lines).encode(), ""))
-    cluster.add("job_events", *rows, source="job-log", run_id="1", host="a", attempt=0, rank=0)
     yield
     assert cluster.gpu_s() == expected

@@ -13,8 +13,7 @@ from tests.queries.rules.jobs.without_a_scheduler import (
 
 
 def inferred(cluster, columns):
-    sql = f"select {columns} from intermediate.int_job_runs where cluster = '{cluster.name}'"
-    return cluster.read(sql).rows()
+    return cluster.own(columns, "intermediate.int_job_runs")
 
 
 # what it shows: when the first and the second GPU of a node work, until when each is read, GPU-s
@@ -100,21 +99,7 @@ def test_a_process_that_its_node_describes(cluster, described, start, end):
     assert inferred(cluster, "job_name, user_name") == [
         ("train.py", "ann") if is_known else ("pid 4711 on n", "")
     ]
-    names = f"select run_name from marts.runs where cluster = '{cluster.name}'"
-    assert cluster.read(names).rows() == [(run,)]
-
-
-@built_together
-def test_a_process_that_starts_has_no_gpu_that_another_one_is_on(cluster):
-    cluster.telemetry("n", 1)
-    readings(cluster, "n-0", [])
-    cluster.processes(
-        "n-0", lambda s: [1] if 200 <= s <= 400 else [2] if s >= 500 else [], cluster.every(0, 2000)
-    )
-    for pid, start in ((1, 190), (2, 100)):
-        cluster.add("processes", node="n", pid=pid, start_at=start, last_seen_at=500)
-    yield
-    assert [row[1:3] for row in holds(cluster)] == [("pid 1 on n", 190), ("pid 2 on n", 400)]
+    assert cluster.own("run_name", "marts.runs") == [(run,)]
 
 
 @pytest.mark.parametrize(
@@ -140,21 +125,6 @@ def test_a_job_holds_the_gpus_that_its_ranks_name(cluster, ranks, held):
     yield
     assert [row[0] for row in holds(cluster) if row[1] == "train"] == held
     assert {row[2:4] for row in holds(cluster) if row[1] == "train"} == {(100, 900)}
-
-
-@built_together
-def test_a_job_without_a_scheduler_has_steps_and_goodput(cluster):
-    cluster.telemetry("n", 2)
-    readings(cluster, "n-0", [(0, 2000)])
-    job(cluster, "train", [{"local_rank": 0}])
-    yield
-    assert phases(cluster) == {
-        ("busy_unclassified", "owner_unknown"): 1200,
-        ("free_unknown", None): 2000,
-        ("step_unsplit", None): 800,
-    }
-    (run,) = inferred(cluster, "job_id, is_inferred, ownership, outcome")
-    assert run == ("train", True, "job_event", "ok")
 
 
 @pytest.mark.parametrize(
@@ -184,67 +154,66 @@ def test_runs_without_a_name_are_distinguished_by_their_host(cluster):
     assert runs.to_list() == ["unnamed on m", "unnamed on n"]
 
 
-@built_together
-def test_a_process_that_dies_and_starts_again_is_two_attempts_of_a_run(cluster):
-    cluster.telemetry("n", 2)
-    cluster.events("train", steps(100, 500), attempt=None, host="n", pid=1, local_rank=0)
+def two_processes(c):
+    """Load two processes of a GPU, the second of which starts before it is listed."""
+    listed = c.every(0, 2000)
+    c.processes("n-0", lambda s: [1] if 200 <= s <= 400 else [2] if s >= 500 else [], listed)
+    for pid, start in ((1, 190), (2, 100)):
+        c.add("processes", node="n", pid=pid, start_at=start, last_seen_at=500)
+
+
+def dies_and_starts_again(c):
     again = [*steps(560, 900, first=21), {"t": 900, "event": "job.end"}]
-    cluster.events("train", again, attempt=None, host="n", pid=2, local_rank=0)
-    readings(cluster, "n-0", [(100, 500), (560, 900)])
-    yield
-    assert holds(cluster) == [("n-0", "train", 100, 900, "job_event")]
-    attempts = cluster.read(
-        f"""select attempt, outcome from intermediate.int_attempts
-        where cluster = '{cluster.name}' order by attempt"""
-    )
-    assert attempts.rows() == [(0, "failed"), (1, "ok")]
+    for pid, events in ((1, steps(100, 500)), (2, again)):
+        c.events("train", events, attempt=None, host="n", pid=pid, local_rank=0)
 
 
+STEP = {"t": 2900, "event": "step", "step": 11, "dur_s": 10.0}
+FIRST = [{"local_rank": 0}]
+# what it shows: when the first GPU of a node works, what else is loaded; owners of GPUs, begin, end
+OWNERS = {
+    "a process that starts has no GPU that another one is on": (
+        [], two_processes, [("n-0", "pid 1 on n", 190, 400), ("n-0", "pid 2 on n", 400)],
+    ),
+    "a process that dies and starts again is of one run": (
+        [(100, 500), (560, 900)], dies_and_starts_again, [("n-0", "train", 100, 900)],
+    ),
+    "a run that is started again an hour later is another job run": (
+        None, lambda c: [job(c, "train", FIRST), job(c, "train", FIRST, start=4000, end=4800)],
+        [("n-0", "train", 100, 900), ("n-0", "train", 4000, 4800)],
+    ),
+    "a job that is silent for long keeps its GPUs": (
+        None,
+        lambda c: c.events("train", [*steps(100, 200), STEP], attempt=None, host="n", local_rank=0),
+        [("n-0", "train", 100, 2900)],
+    ),
+    "a job goes before the process that a list shows": (
+        [(0, 2000)], lambda c: [processes(c, "n-0", [7], 50, 1000), job(c, "train", [{"pid": 7}])],
+        [("n-0", "pid 7 on n", 50, 100), ("n-0", "pid 7 on n", 900, 1000),
+         ("n-0", "train", 100, 900)],
+    ),
+    "where labels exist nothing is inferred": (
+        [(0, 2000)],
+        lambda c: [processes(c, "n-0", [5], 0, 2000), c.label(c.gpu("n-1"), "nlp/a", 100, 900)],
+        [("n-1", "nlp/a", 100, 900)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("active", "load", "expected"), OWNERS.values(), ids=OWNERS)
 @built_together
-def test_a_run_that_is_started_again_an_hour_later_is_another_job_run(cluster):
+def test_owners_of_gpus(cluster, active, load, expected):
     cluster.telemetry("n", 2)
-    job(cluster, "train", [{"local_rank": 0}], start=100, end=900)
-    job(cluster, "train", [{"local_rank": 0}], start=4000, end=4800)
+    if active is not None:
+        readings(cluster, "n-0", active)
+    load(cluster)
     yield
-    assert [row[2:4] for row in holds(cluster)] == [(100, 900), (4000, 4800)]
-    assert cluster.read("from marts.runs").height == 1
-
-
-@built_together
-def test_a_job_that_is_silent_for_long_keeps_its_gpus(cluster):
-    cluster.telemetry("n", 2)
-    cluster.events(
-        "train",
-        [*steps(100, 200), {"t": 2900, "event": "step", "step": 11, "dur_s": 10.0}],
-        attempt=None, host="n", local_rank=0,
-    )  # fmt: skip
-    yield
-    assert [row[2:4] for row in holds(cluster)] == [(100, 2900)]
-
-
-@built_together
-def test_a_job_goes_before_the_process_that_a_list_shows(cluster):
-    cluster.telemetry("n", 2)
-    readings(cluster, "n-0", [(0, 2000)])
-    processes(cluster, "n-0", [7], 50, 1000)
-    job(cluster, "train", [{"pid": 7}])
-    yield
-    assert holds(cluster) == [
-        ("n-0", "pid 7 on n", 50, 100, "process"),
-        ("n-0", "pid 7 on n", 900, 1000, "process"),
-        ("n-0", "train", 100, 900, "job_event"),
-    ]
-
-
-@built_together
-def test_where_labels_exist_nothing_is_inferred(cluster):
-    cluster.telemetry("n", 2)
-    readings(cluster, "n-0", [(0, 2000)])
-    processes(cluster, "n-0", [5], 0, 2000)
-    cluster.label(cluster.gpu("n-1"), "nlp/a", 100, 900)
-    yield
-    assert {row[1] for row in holds(cluster)} == {"nlp/a"}
-    assert "free_unknown" in cluster.gpu_s()
+    found = zip(holds(cluster), expected, strict=True)
+    assert [row[: len(owner)] for row, owner in found] == expected
+    if load is dies_and_starts_again:
+        attempts = cluster.own("attempt, outcome", "intermediate.int_attempts")
+        assert attempts == [(0, "failed"), (1, "ok")]
+    assert cluster.read("from marts.runs").height == len({owner for _, owner, *_ in expected})
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -285,13 +254,6 @@ def test_beside_a_scheduler_a_host_that_nobody_knows_is_no_machine(cluster):
     assert sum(cluster.gpu_s().values()) == 100
 
 
-RENAMED = {
-    ("busy_unclassified", "owner_unknown"): 300,
-    ("idle_no_demand", "demand_unknown"): 2100,
-    ("step_unsplit", None): 1600,
-}
-
-
 @pytest.mark.parametrize("named", ["at once", "later", "never"])
 @built_together(builds=2)
 def test_an_inventory_file_that_names_the_host_otherwise_renames_it_and_no_more(cluster, named):
@@ -308,8 +270,10 @@ def test_an_inventory_file_that_names_the_host_otherwise_renames_it_and_no_more(
     if named != "never":
         cluster.add("gpus", *listed, source="inventory", node=node, valid_from_at=0)
     yield
-    assert phases(cluster) == RENAMED
-    nodes = cluster.read(
-        f"select distinct node from marts.ledger_pieces where cluster = '{cluster.name}'"
-    )
-    assert nodes.to_series().to_list() == [host if named == "never" else node]
+    assert phases(cluster) == {
+        ("busy_unclassified", "owner_unknown"): 300,
+        ("idle_no_demand", "demand_unknown"): 2100,
+        ("step_unsplit", None): 1600,
+    }
+    expected = host if named == "never" else node
+    assert cluster.own("distinct node", "marts.ledger_pieces") == [(expected,)]

@@ -84,11 +84,6 @@ ONE_JOB_RUN = {
         steps(1, 10, 0, data_s=0.010),
         {"data_stall": 0.1, "step_unsplit": 99.9},
     ),
-    # no other rank can have been late
-    "comm_s of a job on one GPU is communication": (
-        (0, 100, "COMPLETED"), steps(1, 10, 0, comm_s=2.0),
-        {"step_unsplit": 80, "exposed_comm": 20},
-    ),
     "waits for data are measured by the median step and not by their own": (
         (0, 2.05, "COMPLETED"),
         [*steps(1, 9, 0, 0.1), *steps(10, 10, 0.9, 0.15, data_s=0.006),
@@ -142,18 +137,6 @@ def test_ledger_of_a_run_of_several_job_runs(cluster, jobs, attempts, expected):
     assert {category: cluster.gpu_s().get(category) for category in expected} == expected
     if "lost_work" not in expected:
         assert cluster.read("select ettr_ratio from marts.runs").item() == pytest.approx(1)
-
-
-@built_together
-def test_a_requeued_job_is_one_run_and_its_lost_steps_count_once(cluster):
-    cluster.job_on_a_node("7", 0, 100, 1, "PREEMPTED")
-    cluster.job("7", 150, 300, ["a"], 1, submit=100)
-    cluster.events("7", [*steps(1, 9, 10), durable(4, 50)], attempt=0)
-    cluster.events("7", steps(5, 18, 160), attempt=1)
-    yield
-    assert cluster.gpu_s()["lost_work"] == 50
-    runs = cluster.read("select run_id, attempts, job_runs, recompute_ms from marts.runs").rows()
-    assert runs == [("7", 2, 2, 50_000)]
 
 
 @built_together

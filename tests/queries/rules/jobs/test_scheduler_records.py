@@ -7,10 +7,10 @@ INDEX = 2798573628995141632  # of a record in the accounting's database
 
 
 def held(evidence):
-    return evidence.read(
-        f"""select job_run_key, (sum(gpu_ms) / 1000)::integer as gpu_s from marts.ledger_hourly
-        where job_run_key is not null and cluster = '{evidence.name}' group by all order by all"""
-    ).rows()
+    return evidence.own(
+        "job_run_key, (sum(gpu_ms) / 1000)::integer",
+        "marts.ledger_hourly", "job_run_key is not null group by job_run_key",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("indices", [[INDEX, None], [None, INDEX]])
@@ -27,10 +27,7 @@ def test_a_record_with_and_without_the_index_of_the_database_is_one_job_run(
             yield
     yield
     assert held(cluster) == [(f"{cluster.name}/1@1800000000", 200)]
-    (run,) = cluster.read(f"select db_index from raw.job_runs where cluster = '{cluster.name}'")[
-        "db_index"
-    ].to_list()
-    assert run == INDEX
+    assert cluster.own("db_index", "raw.job_runs") == [(INDEX,)]
 
 
 @built_together
@@ -52,10 +49,7 @@ def tell_of_a_running_job(evidence):
 
 
 def runs(evidence):
-    return evidence.read(
-        f"""select job_id, end_ms - start_ms as held_ms, outcome
-        from intermediate.int_job_runs where cluster = '{evidence.name}' order by all"""
-    ).rows()
+    return evidence.own("job_id, end_ms - start_ms, outcome", "intermediate.int_job_runs")
 
 
 @pytest.mark.parametrize("is_built_between", [True, False])
@@ -104,14 +98,6 @@ def test_a_running_record_ends_when_a_late_listing_says_so(cluster):
     assert held(cluster)[0] == (f"{cluster.name}/1@1800000000", 5_000)
 
 
-def by_node(cluster):
-    return cluster.read(
-        f"""select node, count(distinct gpu_uuid) as gpus, (sum(gpu_ms) / 1000)::integer as gpu_s
-        from marts.ledger_hourly where job_run_key is not null and cluster = '{cluster.name}'
-        group by node order by node"""
-    ).rows()
-
-
 # what it shows: (start, end, nodes, GPUs) of job runs, whether `a` is listed, what is held
 NODES = {
     "of a node that the inventory lacks it holds the rest of its GPUs": (
@@ -135,7 +121,9 @@ def test_gpus_of_a_job_on_nodes_that_the_inventory_lacks(cluster, jobs, is_liste
     for number, (start, end, nodes, gpus) in enumerate(jobs):
         cluster.job(str(number), start, end, nodes, gpus)
     yield
-    assert by_node(cluster) == expected
+    columns = "node, count(distinct gpu_uuid), (sum(gpu_ms) / 1000)::integer"
+    where = "job_run_key is not null group by node"
+    assert cluster.own(columns, "marts.ledger_hourly", where) == expected
 
 
 # what it shows: (start, end, submission) of the records of job 1, whether they are reported

@@ -30,13 +30,6 @@ def of_run(cluster, run="train"):
     return times, dict(rows.rows())
 
 
-def state(cluster):
-    return cluster.store.read(
-        "select state from intermediate.int_job_runs where job_id = 'train' and cluster = $1",
-        [cluster.name],
-    ).item()
-
-
 STALLED = {"at_risk": 400, "fault_stall": 2500}
 GONE = {"at_risk": 400, "fault_stall": 1500}
 # what it shows: when the first GPU works, until when it is read and its process is listed (None: no
@@ -76,7 +69,7 @@ def test_what_a_silent_run_does(cluster, active, until, listed, end, ledger, out
     silent(cluster, **({"pid": 7} if listed else {}))
     yield
     assert of_run(cluster) == ({(100, end)}, ledger)
-    assert state(cluster) == outcome
+    assert cluster.own("state", "intermediate.int_job_runs", "job_id = 'train'") == [(outcome,)]
     if not listed and end == 2000:
         assert phases(cluster)["idle_no_demand", "demand_unknown"] == 90 + 2000
 

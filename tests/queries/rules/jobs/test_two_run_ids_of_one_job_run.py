@@ -1,7 +1,7 @@
 """Two sources that name one job run differently: RUN_ID in events, Slurm's number in a log."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, printed, steps
+from tests.queries.conftest import START_MS, built_together, durable, printed, steps
 
 JOB = "7"
 RUN = "exp-7"
@@ -14,11 +14,8 @@ def one_job(evidence):
 
 
 def attempts(evidence):
-    return evidence.store.read(
-        """select run_id, attempt, (start_ms - $1) // 1000, (end_ms - $1) // 1000, outcome
-        from intermediate.int_attempts where cluster = $2 order by all""",
-        [1_800_000_000_000, evidence.name],
-    ).rows()
+    columns = f"run_id, attempt, (start_ms - {START_MS}) // 1000, (end_ms - {START_MS}) // 1000"
+    return evidence.own(f"{columns}, outcome", "intermediate.int_attempts")
 
 
 def one_life():
@@ -128,114 +125,82 @@ def test_a_failure_that_only_the_log_reports_is_the_attempts(cluster):
     cluster.events("exp-9", steps(1, 10, 410))
     cluster.log("9", [{"event": "failure", "kind": "oom", "t": 515}])
     yield
-    assert [row for row in attempts(cluster) if row[0] == "exp-9"] == [
-        ("exp-9", 0, 400, 600, "failed")
-    ]
-    found = cluster.store.read(
-        "select kind from intermediate.int_reported_failures where starts_with(attempt_key, $1)",
-        [f"{cluster.name}/"],
-    ).rows()
-    assert found == [("oom",)]
+    assert [row[1:] for row in attempts(cluster) if row[0] == "exp-9"] == [(0, 400, 600, "failed")]
+    kinds = f"""select kind from intermediate.int_reported_failures
+        where starts_with(attempt_key, '{cluster.name}/')"""
+    assert cluster.read(kinds).rows() == [("oom",)]
 
 
+RAN = steps(1, 27, 10)
+TWO_TRAININGS = [(0, 150, "failed"), (150, 300, "ok")]
+
+
+def begun(second):
+    return {"event": "job.start", "t": second}
+
+
+def later(rows, second):
+    return [{**row, "t": row["t"] + second} for row in rows]
+
+
+# what it shows: what is loaded before the first and the second build, attempts of the job run
+LIVES = {
+    "a job that runs two trainings has two attempts": (
+        lambda c: [c.events("pretrain", steps(1, 10, 10)), c.events("finetune", steps(1, 10, 150))],
+        lambda c: c.log(JOB, [*printed(steps(1, 10, 10)), *printed(steps(1, 10, 150))]),
+        TWO_TRAININGS,
+    ),
+    "a training that only the log reports is an attempt, with its start": (
+        lambda c: c.log(JOB, [begun(2), *printed(steps(1, 8, 10))]),
+        lambda c: c.events(RUN, [begun(150), *steps(1, 10, 160)]), TWO_TRAININGS,
+    ),
+    "the same with a save that finishes after the next start": (
+        lambda c: c.log(JOB, [*printed(steps(1, 8, 10)), durable(8, 155)]),
+        lambda c: c.events(RUN, [begun(150), *steps(1, 10, 160)]), TWO_TRAININGS,
+    ),
+    "a stray save of the job joins no training that only the log reports": (
+        lambda c: [c.events(RUN, steps(1, 9, 10), attempt=0),
+                   c.events("another", [durable(9, 220)], attempt=0)],
+        lambda c: c.log(JOB, [begun(150), *printed(steps(1, 12, 160))]),
+        [(0, 150, "failed"), (150, 220, "failed"), (220, 300, "ok")],
+    ),
+    # a log that is followed is often a few steps ahead of events that are still in a buffer
+    "a log that is ahead continues the life": (
+        lambda c: c.events(RUN, RAN[:10]), lambda c: c.log(JOB, printed(RAN[14:])),
+        [(0, 300, "ok")],
+    ),
+    "events that are ahead continue the life": (
+        lambda c: c.events(RUN, RAN[14:]), lambda c: c.log(JOB, printed(RAN[:10])),
+        [(0, 300, "ok")],
+    ),
+    "events that report no steps begin no attempt beside a log that does": (
+        lambda c: c.log(JOB, printed(RAN)),
+        lambda c: c.events(RUN, [{"event": "job.end", "t": 290}]), [(0, 300, "ok")],
+    ),
+    "the clock of a log that is hours off begins no attempt": (
+        lambda c: c.events(RUN, RAN), lambda c: c.log(JOB, later(printed(RAN), 7200)),
+        [(0, 300, "ok")],
+    ),
+    "the clock of events after the job begins no attempt": (
+        lambda c: c.events("train.sh", later(RAN, 400)), lambda c: c.log(JOB, printed(RAN)),
+        [(0, 300, "ok")],
+    ),
+    # the name of its job is known only later: until then the host decides
+    "a log that turns out to be of another job leaves no trace": (
+        lambda c: [c.events(RUN, RAN), c.log("late", printed(RAN), host="a")],
+        lambda c: c.job("late", 100, 250, ["a"], 0), [(0, 300, "ok")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second", "expected"), LIVES.values(), ids=LIVES)
 @built_together(builds=2)
-def test_a_job_that_runs_two_trainings_has_two_attempts(cluster):
+def test_lives_of_one_job_run(cluster, first, second, expected):
     one_job(cluster)
-    cluster.events("pretrain", steps(1, 10, 10))
-    cluster.events("finetune", steps(1, 10, 150))
-    log = [*printed(steps(1, 10, 10)), *printed(steps(1, 10, 150))]
+    first(cluster)
     yield
-    expected = attempts(cluster)
-
-    cluster.log(JOB, log)
+    second(cluster)
     yield
-    assert attempts(cluster) == expected
-    assert [row[2:] for row in expected] == [(0, 150, "failed"), (150, 300, "ok")]
-
-
-@pytest.mark.parametrize(
-    "log",
-    [
-        [{"event": "job.start", "t": 2}, *printed(steps(1, 8, 10))],
-        [*printed(steps(1, 8, 10)), durable(8, 155)],
-    ],
-    ids=["with its start", "with a save that finishes after the next start"],
-)
-@built_together
-def test_a_training_that_only_the_log_reports_is_an_attempt(cluster, log):
-    one_job(cluster)
-    cluster.log(JOB, log)
-    cluster.events(RUN, [{"event": "job.start", "t": 150}, *steps(1, 10, 160)])
-    yield
-    assert [row[2:] for row in attempts(cluster)] == [(0, 150, "failed"), (150, 300, "ok")]
-
-
-@built_together(builds=2)
-def test_a_stray_save_of_the_job_joins_no_training_that_only_the_log_reports(cluster):
-    one_job(cluster)
-    cluster.events(RUN, steps(1, 9, 10), attempt=0)
-    cluster.events("another", [durable(9, 220)], attempt=0)
-    yield
-    before = attempts(cluster)
-    cluster.log(JOB, [{"event": "job.start", "t": 150}, *printed(steps(1, 12, 160))])
-    yield
-    assert [row[2:] for row in before] == [(0, 220, "failed"), (220, 300, "ok")]
-    assert [row[2:4] for row in attempts(cluster)] == [(0, 150), (150, 220), (220, 300)]
-
-
-@pytest.mark.parametrize("ahead", ["log", "events"])
-@built_together
-def test_events_that_one_source_reports_first_continue_the_life(cluster, ahead):
-    """A log that is followed is often a few steps ahead of events that are still in a buffer."""
-    one_job(cluster)
-    ran = steps(1, 27, 10)
-    early, late = ran[:10], ran[14:]
-    cluster.events(RUN, early if ahead == "log" else late)
-    cluster.log(JOB, printed(late if ahead == "log" else early))
-    yield
-    assert [row[2:] for row in attempts(cluster)] == [(0, 300, "ok")]
-    found = cluster.gpu_s()
-    assert all(name not in found for name in LOST)
-
-
-@built_together(builds=2)
-def test_events_that_report_no_steps_begin_no_attempt_beside_a_log_that_does(cluster):
-    one_job(cluster)
-    ran = printed(steps(1, 27, 10))
-    cluster.log(JOB, ran)
-    yield
-    alone = cluster.gpu_s()
-
-    cluster.events(RUN, [{"event": "job.end", "t": 290}])
-    yield
-    assert cluster.gpu_s() == alone
-    assert attempts(cluster) == [(RUN, 0, 0, 300, "ok")]
-
-
-@pytest.mark.parametrize(
-    ("run", "events_off_s", "log_off_s"),
-    [(RUN, 0, 7200), ("train.sh", 400, 0)],
-    ids=["a log hours later", "events after the job"],
-)
-@built_together
-def test_a_clock_that_is_off_begins_no_attempt(cluster, run, events_off_s, log_off_s):
-    one_job(cluster)
-    ran = steps(1, 27, 10)
-    cluster.events(run, [{**row, "t": row["t"] + events_off_s} for row in ran])
-    cluster.log(JOB, [{**row, "t": row["t"] + log_off_s} for row in printed(ran)])
-    yield
-    assert attempts(cluster) == [(run, 0, 0, 300, "ok")]
-    assert all(name not in cluster.gpu_s() for name in LOST)
-
-
-@built_together(builds=2)
-def test_a_log_that_turns_out_to_be_of_another_job_leaves_no_trace(cluster):
-    """The name of its job is known only later: until then the host decides."""
-    one_job(cluster)
-    ran = steps(1, 27, 10)
-    cluster.events(RUN, ran)
-    cluster.log("late", printed(ran), host="a")
-    yield
-    cluster.job("late", 100, 250, ["a"], 0)
-    yield
-    assert (RUN, 0, 0, 300, "ok") in attempts(cluster)
+    assert [row[2:] for row in attempts(cluster) if row[0] != "late"] == expected
+    if len(expected) == 1:
+        assert all(name not in cluster.gpu_s() for name in LOST)

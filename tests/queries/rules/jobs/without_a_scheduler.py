@@ -51,8 +51,5 @@ def holds(cluster):
 def phases(cluster):
     """Build; return GPU-seconds by category and phase."""
     cluster.build()
-    frame = cluster.read(
-        f"""select category, phase, sum(gpu_ms) / 1000 as gpu_s
-        from marts.ledger_pieces where cluster = '{cluster.name}' group by all order by all"""
-    )
-    return {(category, phase): gpu_s for category, phase, gpu_s in frame.rows()}
+    spent = "category, phase, sum(gpu_ms) / 1000", "marts.ledger_pieces", "true group by all"
+    return {(category, phase): gpu_s for category, phase, gpu_s in cluster.own(*spent)}

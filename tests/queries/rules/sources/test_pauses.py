@@ -120,29 +120,3 @@ def test_builds_before_and_after_300_s_agree_on_the_past(cluster):
     cluster.samples("a#0", cluster.every(692, 720, 1), lambda _: False)
     yield
     assert phases(cluster) == {ACTIVE: 400, PAUSE: 300, IDLE: 20}
-
-
-# what it shows: until when the GPU is inactive from second 400 on, findings, advice of the loss
-ADVICE = {
-    "a pause": (690, [], None),
-    "idle to the end": (1300, ["idle_allocation"], "Release GPUs that nothing uses"),
-    "idle, and then active": (
-        1200,
-        ["gaps_between_steps"],
-        "See what the job does between its steps",
-    ),
-}
-
-
-@pytest.mark.parametrize(("end", "rules", "advice"), ADVICE.values(), ids=ADVICE)
-@built_together
-def test_gpus_are_to_be_released_once_they_are_idle_to_the_end(cluster, end, rules, advice):
-    cluster.job_on_a_node("1", 0, 1300, 1)
-    cluster.samples("a#0", cluster.every(-10, 1300), inactive(400, end))
-    yield
-    found = cluster.read(
-        "select distinct rule from marts.loss_parts where rule <> 'unclassified_time'"
-    )
-    assert found["rule"].to_list() == rules
-    fix = cluster.read("select fix from marts.losses where category = 'idle_held'")
-    assert [text and text.startswith(advice) for text in fix["fix"]] == [advice and True]

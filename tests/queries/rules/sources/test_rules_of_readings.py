@@ -52,6 +52,15 @@ READINGS = {
         1000, range(-10, 1001, 10), lambda s: None if s % 100 == 0 else 1.0,
         {"busy_unclassified": 990, "unknown": 10},
     ),
+    # the only distance that ends in the second hour is the hole itself
+    "one reading after a hole covers no more than its series' interval": (
+        4200, [*range(-10, 3601, 10), 4000], lambda _: True,
+        {"busy_unclassified": 3600 + 25, "unknown": 600 - 25},
+    ),
+    "the first reading after an hour without one covers back into it": (
+        7400, [*range(-60, 3001, 60), *range(7220, 7401, 60)], lambda _: True,
+        {"busy_unclassified": 3000 + 150 + 180, "unknown": 4400 - 150 - 180},
+    ),
     "a first reading covers nothing": (
         100, range(40, 101, 10), lambda _: True, {"unknown": 40, "busy_unclassified": 60},
     ),
@@ -65,3 +74,18 @@ def test_what_readings_cover(cluster, end, seconds, active, expected):
     cluster.samples("a#0", seconds, active)
     yield
     assert cluster.gpu_s() == expected
+
+
+@pytest.mark.parametrize("interval", [1, 10, 60])
+@built_together
+def test_a_change_is_exact_to_an_interval(cluster, interval):
+    """A pause of 600.5 s, of which the last reading of work and the first one show the ends."""
+    cluster.job_on_a_node("1", 0, 3600, 1)
+    read = [at + 0.4 for at in range(-2 * interval, 3600 + 2 * interval, interval)]
+    cluster.samples("a#0", read, lambda second: not 1000 < second <= 1600.5)
+    yield
+    precision = cluster.read(
+        "select changes, gpu_ms, interval_s, unseen_s from marts.reading_precision"
+    )
+    assert precision.rows() == [(2, 2 * interval * 1000, interval, 3 * interval)]
+    assert cluster.gpu_s()["idle_held"] == pytest.approx(600.5, abs=interval)
