@@ -111,7 +111,13 @@ def _own_node(made, team):
         count = int((end - begin - 200) / team.step_s)
         for rank in range(team.gpus):
             comm_s = 0.0 if rank == 1 else team.late_s
-            own = {"tokens": team.tokens, "loss": 2.0, "data_s": 0.5, "comm_s": comm_s}
+            own = {
+                "tokens": team.tokens,
+                "loss": 2.0,
+                "data_s": 0.5,
+                "comm_s": comm_s,
+                "extra": f'{{"epoch": {number}}}',
+            }
             events = steps(1, count // 2, begin + 60, team.step_s, **own)
             if number == 0:
                 events[-1]["loss"] = float("nan")
@@ -127,6 +133,9 @@ def _own_node(made, team):
         _readings(made, f"{team.node}#{gpu}",
                   lambda second: second < team.fails_at or second > again + 60,
                   1.0 + team.late_s / 30)  # fmt: skip
+    read = [{"ts": s, "disk_read_bytes": int(team.tokens * 1e6 * s)} for s in range(0, END_S, 60)]
+    host = {"node": team.node, "source": "node-exporter", "memory_total_bytes": 10**12}
+    made.add("node_samples", *read, **host)
     made.job(f"{team.word}waits", None, None, [], 8 * team.gpus, "PENDING", submit=team.fails_at,
              **owner)  # fmt: skip
 

@@ -21,7 +21,6 @@ FAULTS = ("health", "failures", "hangs", "network", "numerics", "hosts", "thrott
 LOSSES_SHOWN = 5
 TEAMS_SHOWN = 10
 NO_TEAM = "(no team)"
-Linked = Callable[[str, Mapping[str, Any]], str]  # text that is shown, its row
 NO_IDLE = pl.DataFrame(schema={"team": pl.String, "idle_ms": pl.Int64})
 
 
@@ -134,16 +133,13 @@ class Writer:
         headers = ("Team", "Wasted:", "Change:", "What moved most")
         return _table(headers if week.compared is not None else headers[:2], rows)
 
-    def losses(self, losses: pl.DataFrame, linked: Linked = lambda text, _: text) -> str:
-        """Return the largest losses with what to do.
-
-        losses: `ranked.LOSSES`; linked: returns the name of a row as a link to its page
-        """
+    def losses(self, losses: pl.DataFrame) -> str:
+        """Return the largest losses with what to do. losses: `ranked.LOSSES`."""
         losses = losses.head(LOSSES_SHOWN)
         rows = [
             (
                 row["label"],
-                linked(self.literal(_place(row)), row),
+                self.literal(place(row)),
                 self._team(row["team"]),
                 self.literal(units.cost(row["cost"], beside=losses["cost"])),
                 units.gpu_time(row["gpu_ms"]),
@@ -192,7 +188,8 @@ class Writer:
         return self.literal(units.signed(amount, is_priced=week.is_priced))
 
 
-def _place(row: Mapping[str, Any]) -> str:
+def place(row: Mapping[str, Any]) -> str:
+    """Return the name of where a loss was: its run, else its node or cluster."""
     return str(row.get("run_name") or row["run_id"] or row["node"] or row["cluster"])
 
 

@@ -1,11 +1,9 @@
 """Report: what a week came to, what moved it, and what to do; two pages in print."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
-from urllib.parse import urlencode
 
+import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
@@ -16,7 +14,7 @@ from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, health, ledger_groups, marts, statements
 from goodput_app.dashboard.figures import bars
 from goodput_app.weekly import week
-from goodput_app.weekly.words import Writer
+from goodput_app.weekly.words import LOSSES_SHOWN, Writer, place
 
 WEEK = timedelta(days=7)
 NONE_SET = "No objective and no budget is set: [[objectives]] in goodput.toml, budgets on Cost."
@@ -36,13 +34,17 @@ def _go(start: datetime) -> None:
     scope_bar.go(dict(zip(("from", "to"), map(time_zone.iso, times), strict=True)))
 
 
-def _linked(text: str, row: Mapping[str, Any]) -> str:
-    """Return the name of a run as a link to its page in this week, else one to the loss."""
-    params = scope_bar.carried(cluster=row["cluster"], run=row["run_key"])
-    if not row["run_key"]:
-        params |= {"category": row["category"], "blame": row["blame"]}
-    params |= {"from": time_zone.iso(view.start), "to": time_zone.iso(view.end)}
-    return f"[{text}]({'run' if row['run_key'] else 'waste'}?{urlencode(params)})"
+def _links(losses: pl.DataFrame) -> None:
+    """Draw a link for each loss of the table, to its run in this week, else to its category."""
+    times = {"from": time_zone.iso(view.start), "to": time_zone.iso(view.end)}
+    with st.container(horizontal=True, key="losses-of-week"):
+        for row in losses.head(LOSSES_SHOWN).iter_rows(named=True):
+            params = scope_bar.carried(cluster=row["cluster"], run=row["run_key"])
+            if not row["run_key"]:
+                params |= {"category": row["category"], "blame": row["blame"]}
+            page = "one_run" if row["run_key"] else "idle_gaps"
+            label = theme.markdown_text(f"{row['label']}, {place(row)}")
+            st.page_link(f"pages/{page}.py", label=label, query_params=params | times)
 
 
 is_whole = monday + WEEK <= time_zone.local(view.as_of)
@@ -76,7 +78,9 @@ if of_week is not None:
     with panel("Teams by waste", "marts.waste_by_team"):
         st.markdown(words.teams(of_week))
 with panel("Largest losses", "marts.loss_causes"):
-    st.markdown(words.losses(marts.losses(scope), _linked))
+    losses = marts.losses(scope)
+    st.markdown(words.losses(losses))
+    _links(losses)
 with panel("Objectives and budgets", "marts.goodput_objectives"):
     lines = [*words.objectives(findings.objectives(scope))]
     how = statements.chosen(None)
