@@ -26,7 +26,7 @@ select
     || case when waited_for.node is not null then ', while jobs wait that could use it' else '' end
     || case
         when outages.out_at >= outages.start_at + interval 1 minute
-            then ', its jobs had all its GPUs for ' || counted(date_diff('minute', outages.start_at, outages.out_at), 'minute')
+            then '; its own jobs kept all its GPUs for ' || counted(date_diff('minute', outages.start_at, outages.out_at), 'minute')
         else ''
     end as cause
 from marts.node_outages as outages
