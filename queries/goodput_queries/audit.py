@@ -1,8 +1,8 @@
 """The audit log: who signed in, changed prices, judged findings, downloaded statements.
 
 Entries are a chain: each has a number and the SHA-256 of itself and of the digest before, so that
-one that is changed, or removed between others, is seen. Who can write the database can compute a
-whole chain anew: number and digest of the last entry, noted elsewhere, show that, too.
+one that is changed, or removed between others, is detected. Who can write the database can compute
+all digests again: number and digest of the last entry, kept elsewhere, detect that.
 """
 
 import hashlib

@@ -131,7 +131,7 @@ def test_the_command_lists_the_log_and_old_entries_are_dropped(store):
     assert [row["who"] for row in json.loads(listed.stdout)] == ["ada"]
 
 
-CHANGES = {  # what somebody with the file does, and what is said of it
+CHANGES = {  # what somebody with the file does, and the fault that is reported
     "an entry is changed": (
         "update state.audit_log set who = 'bob' where entry_number = 2", "entry 2 was changed"
     ),
@@ -142,7 +142,7 @@ CHANGES = {  # what somebody with the file does, and what is said of it
     "the last entry is removed": (
         "delete from state.audit_log where entry_number = 3", "entry 3 was removed"
     ),
-    "the log is written anew": (
+    "all digests are computed again": (
         "update state.audit_log set digest = 'new' where entry_number = 3",
         "entry 3 was changed; entry 3, or one before it, is another than it was",
     ),

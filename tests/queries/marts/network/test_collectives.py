@@ -66,7 +66,7 @@ CASES = {
         f"select algorithm, protocol, size_from_bytes, samples, p50_bytes_per_s {ALGORITHMS}",
         [("RING", "LL128", MIB, 2, 110e9)],
     ),
-    "two algorithms of one size in a process are not told apart": (
+    "two algorithms of one size in a process are not distinguished": (
         lambda c: [inspected(c, 100.0), logged(c, "RING", "LL128"), logged(c, "TREE", "LL128")],
         ALGORITHMS, [],
     ),

@@ -100,7 +100,7 @@ RUNS = {
         [(4, 1, 5.0, "2", 4.0, 0.34, "4", -0.5)],
     ),
     # eight GPUs are 2.4 times as fast as two: each is worth 0.6 of them, and 3 add nothing
-    "a workload that scales badly is told not to": (
+    "a workload that scales badly is advised against more GPUs": (
         [{"samples": 8.0, "gpus": 2, "length": 2.4}, {"samples": 8.0, "gpus": 8, "length": 1.0},
          {"samples": 8.0, "gpus": 2, "job": "alone"}],
         "select workload, gpus, round(efficiency_ratio, 6), round(idle_gpus, 6), advice "
