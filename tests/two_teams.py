@@ -149,7 +149,8 @@ def _shared_node(made, team, attempt):
         gpu = f"sharednode#{rank}"  # one of the two does nothing
         _readings(made, gpu, lambda _, is_busy=rank == 1: is_busy, team.late_s, begin, end)
         # the ledger takes it for one run: what a later attempt repeats is lost, in each world alike
-        events = steps(1, 200, begin + 50, team.step_s, tokens=team.tokens)
+        own = {"tokens": team.tokens, "data_s": team.late_s / 100, "extra": '{"epoch": 0}'}
+        events = steps(1, 200, begin + 50, team.step_s, **own)
         made.events("common", events, attempt=attempt, rank=rank, host="sharednode",
                     gpu_uuid=f"c/{gpu}")  # fmt: skip
 

@@ -70,7 +70,6 @@ def keep(store: Store, batch: Batch) -> None:
     if not isinstance(store, LocalStore):
         store.load(batch)
         return
-    oldest = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=KEPT_DAYS)
     with store.writing(changes_views=False) as cursor:
         known = {row[0] for row in cursor.execute(f"select entry_id from state.{TABLE}").fetchall()}
         new = batch.rows.filter(~pl.col("entry_id").is_in(known))
@@ -88,7 +87,7 @@ def keep(store: Store, batch: Batch) -> None:
         cursor.execute(
             f"""delete from state.{TABLE} where acted_at < $1 and coalesce(entry_number, 0) < (
                 select coalesce(max(entry_number), 1) from state.{TABLE} where acted_at < $1)""",
-            [oldest],
+            [_oldest()],
         )
     log.info("audit log: entry %d, %s", number, digest)
 
@@ -97,18 +96,26 @@ def verified(store: Store, noted: tuple[int, str] | None = None) -> Chain:
     """Check the chain of entries; noted: number and digest of an entry as they once were."""
     rows = list(store.read(f"{OF_CHAIN} order by entry_number").iter_rows(named=True))
     head = (rows[-1]["entry_number"], rows[-1]["digest"]) if rows else None
-    begin = [{"entry_number": 0, "digest": ""}] if rows and rows[0]["entry_number"] == 1 else []
+    # the first one is checked against nothing where it is what `keep` leaves of older entries
+    is_whole = not rows or rows[0]["acted_at"] >= _oldest()
+    begin = [{"entry_number": 0, "digest": ""}] if is_whole else []
     pairs = itertools.pairwise([*begin, *rows])
     faults = [fault for before, row in pairs for fault in _faults(before, row)]
     if noted is not None:
         digests = {row["entry_number"]: row["digest"] for row in rows}
         number, digest = noted
         oldest = min(digests, default=None)
-        if number not in digests and (oldest is None or number > oldest):
+        if oldest is not None and number < oldest:
+            faults.append(f"entry {number} is not kept any more, and cannot be checked")
+        elif number not in digests:
             faults.append(f"entry {number} was removed")
-        elif number in digests and digests[number] != digest:
+        elif digests[number] != digest:
             faults.append(f"entry {number}, or one before it, is another than it was")
     return Chain(len(rows), head, faults)
+
+
+def _oldest() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None) - timedelta(days=KEPT_DAYS)
 
 
 def _faults(before: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:

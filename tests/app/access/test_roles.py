@@ -139,6 +139,10 @@ CHANGES = {  # what somebody with the file does, and the fault that is reported
         "delete from state.audit_log where entry_number = 2",
         "the entries before entry 3 were removed, 1 of them",
     ),
+    "the first entry is removed": (
+        "delete from state.audit_log where entry_number = 1",
+        "the entries before entry 2 were removed, 1 of them",
+    ),
     "the last entry is removed": (
         "delete from state.audit_log where entry_number = 3", "entry 3 was removed"
     ),

@@ -72,12 +72,13 @@ needy as (
     where hosts.use_ratio < threshold('starved_use_ratio') and hosts.read_bytes_per_s is not null
 ),
 
--- by the hour, which says enough of what is idle; bytes_per_s: at most what the node received
+-- by the hour, which says enough of what is idle; bytes_per_s: what the node received, or sent if that is more; null: of a
+-- port it is not known
 networks as (
     select
         cluster, node, hour_ms,
         max(line_rate_ratio) as network_ratio,
-        sum(line_rate_ratio * speed_bytes_per_s) as bytes_per_s
+        case when bool_and(line_rate_ratio is not null) then sum(line_rate_ratio * speed_bytes_per_s) end as bytes_per_s
     from intermediate.int_link_hours
     where
         node in (select node from waiting union all select node from needy)
@@ -135,7 +136,8 @@ of_bins as (
     where coalesce(networks.network_ratio < threshold('unexplained_network_ratio'), true)
     union all by name
     select
-        needy.cluster, needy.node, needy.job_run_key, needy.start_ms, needy.gpus, networks.network_ratio,
+        needy.cluster, needy.node, needy.job_run_key, needy.start_ms, needy.gpus,
+        case when networks.bytes_per_s is not null then networks.network_ratio end as network_ratio,
         'slow_feed' as rule, true as is_so,
         (needy.read_bytes_per_s + coalesce(networks.bytes_per_s, 0)) / needy.gpus / needy.need_bytes_per_s as value,
         needy.gpus * (1 - needy.use_ratio) as lost
@@ -271,7 +273,7 @@ select
             found.score * threshold('small_reads_per_s'), threshold('small_read_bytes') / 1024
         )
         when 'slow_feed' then printf(
-            'each GPU got at most %.0f %% of the input that its job needs while it was used little', 100 * found.score
+            'each GPU got about %.0f %% of the input that its job needs while it was used little', 100 * found.score
         ) || case when found.network_ratio is null then '; its network is not measured' else '' end
         when 'cpu_starved' then printf(
             'the cores of the host were busy for %.0f %% while its GPUs were used little',

@@ -8,7 +8,7 @@
 with lives as (select distinct cluster, run_id, job_run_key from intermediate.int_attempt_lives)
 
 select
-    owners.run_key,
+    attempts.run_key,
     steps.epoch,
     count(distinct steps.step) as steps,
     sum(steps.data_s) filter (where steps.dur_s > 0) / sum(steps.dur_s) filter (where steps.data_s is not null)
@@ -16,9 +16,13 @@ select
     median(steps.dur_s) as median_step_s
 from staging.stg_step_epochs as steps
 inner join lives on steps.cluster = lives.cluster and steps.run_id = lives.run_id
-inner join intermediate.int_job_run_owners as owners using (job_run_key)
+inner join intermediate.int_attempts as attempts
+    on lives.job_run_key = attempts.job_run_key
+    -- jobs of two teams may have one run id
+    and steps.end_ms > attempts.start_ms
+    and steps.end_ms <= coalesce(attempts.end_ms, forever_ms())
 where
     in_window(steps.end_ms, steps.end_ms)
     and in_cluster(steps.cluster)
-    and of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
-group by owners.run_key, steps.epoch
+    and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
+group by attempts.run_key, steps.epoch
