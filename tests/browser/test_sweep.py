@@ -1,6 +1,7 @@
 """Every page in a real browser on four kinds of data: it is drawn, without any error, and is light.
 
-No page asks any host but its own server, and one of the servers has no network at all.
+Of the demo none breaks a rule of WCAG 2.1 A and AA. No page asks any host but its own server, and
+one of the servers has no network at all.
 `make sweep` does the same with the demo less each of its sources.
 """
 
@@ -22,6 +23,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.app.dashboard.test_hostile_names import NAMES, accounting, events
 from tests.app.receivers import free_port
+from tests.browser.accessibility import violations
 from tests.browser.conftest import WAIT_MS, serving
 from tests.browser.steps import charts_drawn, settled
 from tests.recorded_session import SAMPLE
@@ -66,13 +68,22 @@ LINKS = {  # to one thing: its id, and a text that its page has
         from marts.power_headroom where read_gpus > 0""",
     "nosuch?page": "select 'x', 'The address is not of a page of Goodput.'",
 }
+OUTSIDE_THE_MENU = (
+    "query",
+    "report",
+    "help",
+    "cost?part=prices",
+    "cost?part=what-if",
+    "?view=wall",
+)
 
 
 @pytest.fixture(scope="module")
 def window(browser):
     """Give one window for all pages, and what it saw: errors, whom pages asked, bytes that came."""
-    context = browser.new_context(viewport={"width": 1400, "height": 1000})
-    page, seen = context.new_page(), SimpleNamespace(errors=[], asked=set(), bytes_=0)
+    context = browser.new_context(viewport={"width": 1400, "height": 1000}, reduced_motion="reduce")
+    page = context.new_page()
+    seen = SimpleNamespace(errors=[], asked=set(), bytes_=0, violations={})
     page.set_default_timeout(WAIT_MS)
 
     def log(message):
@@ -160,7 +171,11 @@ def test_every_page_is_drawn_without_an_error_and_is_light(kind, links, url, win
         _drawn(page, seen, None, kind)
         if kind == "demo":  # else the names are hostile, or what they name has no evidence
             expect(page.get_by_text(text).locator("visible=true").first).to_be_visible()
+    for path in OUTSIDE_THE_MENU if kind == "demo" else ():
+        page.goto(f"{url}/{path}")
+        _drawn(page, seen, None, kind)
     charts_drawn(page)
+    assert seen.violations == {}
     assert seen.errors == []
     assert seen.asked == {urlsplit(url).netloc}
     page.goto("about:blank")  # the server of the next kind may have another address
@@ -190,6 +205,8 @@ def _drawn(page, seen, title, kind):
         page.wait_for_function(NONE_CUT)  # columns get their widths after the table is drawn
     assert seen.bytes_ < PAYLOAD_MAX_BYTES, (page.url, seen.bytes_)
     assert seen.errors == [], page.url
+    if kind == "demo":
+        seen.violations |= {(page.url, *rule): what for rule, what in violations(page).items()}
     seen.bytes_ = 0
 
 

@@ -11,6 +11,7 @@ MS_PER_GPU_H = 3_600_000
 MS_PER_GPU_MIN = 60_000
 POINT = 0.0005  # of a change of a ratio: less reads as none
 WHOLE_FROM = 10_000  # of an amount of money
+FEW_DECIMALS_FROM = 10  # of a price
 NOT_KNOWN = "not known"
 NOT_MEASURED = "not measured"
 NO_PRICE = "no price"
@@ -50,10 +51,11 @@ def money_decimals() -> int:
 
 
 def price(amount: float | None) -> str:
-    """Return the price of an hour or a kWh: with two decimals more than an amount."""
+    """Return the price of a unit: below ten with two decimals more than an amount."""
     if amount is None or math.isnan(amount):
         return NO_PRICE
-    return f"{currency_sign()}{amount:,.{money_decimals() + currencies.PRICE_DECIMALS}f}"
+    more = currencies.PRICE_DECIMALS if abs(amount) < FEW_DECIMALS_FROM else 0
+    return f"{currency_sign()}{amount:,.{money_decimals() + more}f}"
 
 
 def cost(amount: float | None, *, beside: Iterable[float | None] = ()) -> str:

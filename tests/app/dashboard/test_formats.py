@@ -270,6 +270,10 @@ def test_a_screen_writes_amounts_as_the_currency_has_them(site, code, amount, le
     assert units.price(2.12) == price
 
 
+def test_from_ten_on_a_price_has_no_more_decimals_than_an_amount():
+    assert units.price(29.3057) == "$29.31"
+
+
 def test_a_table_names_the_currency_of_amounts_and_prices(site):
     site("JPY")
     frame = pl.DataFrame({"cost": [1234.0], "price_per_gpu_h": [2.0]})

@@ -92,7 +92,7 @@ def test_not_settled_and_throttled_are_hatched():
 
 @pytest.mark.parametrize(("base", "of_charts"), [("light", "#262730"), ("dark", "#fafafa")])
 def test_texts_of_charts_can_be_read(base, of_charts):
-    """WCAG 2.2 asks for 4.5 where text is small; of all other texts: test_accessibility.
+    """WCAG 2.2 asks for 4.5 where text is small; of all other texts: test_sweep.
 
     of_charts: what Streamlit makes of CHART_TEXT
     """

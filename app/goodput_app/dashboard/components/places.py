@@ -31,6 +31,11 @@ def gpu_name(index: int | None, uuid: str | None) -> str:
     return f"GPU {index}" if index is not None else f"GPU {theme.printable(uuid or '?', 16)}"
 
 
+def rack_name(rack: str | None) -> str | None:
+    """Return what a rack is called in a sentence, None where it is not known."""
+    return None if rack is None else f"rack {theme.printable(rack).removeprefix('rack')}"
+
+
 def _index_of(uuid: str) -> int | None:
     """Return the index of a GPU whose row does not have it, to who may see the inventory."""
     if not sees_all(scope_bar.required_view().scope):

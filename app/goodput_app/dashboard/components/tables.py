@@ -23,6 +23,7 @@ AUTO_ROWS = 10
 CELL_MAX_CHARS = 300
 MISSING = "-"
 CLOCK_FROM_S = 600
+DAYS_FROM_S, DAYS_LEAST_S = 100 * 3600, 3600
 BY_KEYBOARD = ":material/keyboard: arrow keys, Shift+Space opens the row"
 DIGITS = 6  # of an hour: less than 4 ms
 
@@ -160,9 +161,12 @@ def _gpu_time(gpu_ms: pl.Series, header: str) -> tuple[pl.Series, Any]:
 
 
 def _lengths(seconds: pl.Series, header: str) -> tuple[pl.Series, Any]:
-    """Return lengths of time in seconds, or as on a clock where one is longer than some minutes."""
+    """Return lengths of time in seconds, or as on a clock, or in days where hours are many."""
     if not (seconds >= CLOCK_FROM_S).any():
         return seconds, st.column_config.NumberColumn(f"{header} (s)", format="%,.1f")
+    if (seconds >= DAYS_FROM_S).any() and (seconds >= DAYS_LEAST_S).all():
+        days = (seconds / 86_400).alias(f"{seconds.name.removesuffix('_s')}_days")
+        return days, st.column_config.NumberColumn(f"{header} (days)", format="%,.1f")
     clock = (seconds.round() * 1000).cast(pl.Int64).cast(pl.Duration("ms"))
     return clock, st.column_config.NumberColumn(f"{header} (h:m:s)", format="compact")
 

@@ -120,7 +120,7 @@ def bandwidth(scope: Scope) -> pl.DataFrame:
 
 def algorithms(scope: Scope) -> pl.DataFrame:
     """Return the bus bandwidth by algorithm and protocol, by operation and size."""
-    order_by = "cluster, operation, ranks, nodes, size_from_bytes, measured_by, samples desc"
+    order_by = "operation, ranks, nodes, size_from_bytes, cluster, measured_by, samples desc"
     return marts.in_order("marts.algorithm_bandwidth", scope, order_by)
 
 

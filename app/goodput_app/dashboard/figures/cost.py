@@ -18,6 +18,7 @@ from goodput_billing.statement.amounts.currency import PRICE_DECIMALS
 from goodput_billing.statement.amounts.summary import NOBODYS
 
 ACCOUNTS_SHOWN = 15
+DAYS_NAMED = 10  # on an axis, where each has room
 BUDGET_MARK = {"symbol": "line-ns-open", "size": 22, "line": {"width": 3}}
 _AMOUNTS = (*theme.MONEY, "total_cost")
 
@@ -93,7 +94,13 @@ def by_day(sums: pl.DataFrame, height: int = 320) -> go.Figure:
     for column in _used(sums):
         figure.add_bar(x=days, y=_floats(sums[column]), **_look(column, "y"))
     figure.update_layout(barmode="relative", bargap=0.25)
-    figure.update_xaxes(title_text="day of the statement", type="category", nticks=12)
+    some = sums["day"].gather_every(-(-sums.height // DAYS_NAMED))
+    figure.update_xaxes(
+        title_text="day of the statement",
+        type="category",
+        tickvals=[f"{day:%Y-%m-%d}" for day in some],
+        ticktext=[f"{day:%b %d}" for day in some],
+    )
     figure.update_yaxes(title_text=f"{units.currency()} a day")
     return finished(figure, height=height, has_legend=True)
 

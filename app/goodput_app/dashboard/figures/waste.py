@@ -11,6 +11,7 @@ from goodput_app.text import units
 
 CAUSES_SHOWN = 12
 CAUSE_PX = 42  # a line of text with a bar below it
+HOURS_NAMED = 9  # on an axis, where each has room
 BAR_SHARE, BAR_OFFSET = 0.42, 0.02  # of that
 LENGTHS: tuple[tuple[str, float], ...] = (
     ("1 - 10 s", 10.0),
@@ -151,7 +152,14 @@ def coverage(frame: pl.DataFrame) -> go.Figure:
             texttemplate="%{text}" if len(hours) <= 4 else "",
         )
     )
-    figure.update_xaxes(title_text=f"hour ({time_zone.name()})", type="category", showgrid=False)
+    some = slice(None, None, -(-len(hours) // HOURS_NAMED))
+    figure.update_xaxes(
+        title_text=f"hour ({time_zone.name()})",
+        type="category",
+        showgrid=False,
+        tickvals=time_zone.hours(hours)[some],
+        ticktext=[f"{time_zone.local(at):%H:%M<br>%b %d}" for at in hours[some]],
+    )
     figure.update_yaxes(automargin=True, showgrid=False)
     figure.update_layout(plot_bgcolor="rgba(141,146,153,0.35)")
     return finished(figure, height=90 + 34 * max(1, len(lanes)))

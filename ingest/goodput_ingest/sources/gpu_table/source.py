@@ -1,4 +1,4 @@
-"""Tables of GPU readings: CSV of `nvidia-smi --query-gpu`, `nvidia-smi dmon`, `dcgmi dmon`.
+"""Readings that `nvidia-smi --query-gpu` (CSV), `-q`, `dmon` or `dcgmi dmon` print.
 
     timestamp, index, uuid, utilization.gpu [%], power.draw [W]
     2026/11/27 18:37:24.961, 0, GPU-e186d961-..., 97 %, 642.11 W
@@ -27,6 +27,7 @@ from goodput_ingest.formats.parsed import INSTANT
 from goodput_ingest.formats.timestamps import ZoneNeededError, instants
 from goodput_ingest.gpu_metrics import Memory, gpu_rows, labels
 from goodput_ingest.source import Batch, ReadOptions, RecordedFile, Reject
+from goodput_ingest.sources.gpu_table import query_log
 from goodput_ingest.sources.gpu_table.columns import Column, is_known, of_dmon, of_query, values
 from goodput_queries.errors import IngestError
 
@@ -52,6 +53,7 @@ CELLS: Final = re.compile(  # a row of --query-gpu, to recognise a file without 
     r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, .*|(?:.*, )?[\d.]+ (?:%|MiB|W|MHz)(?:, .*)?"
 )
 NO_TIME: Final = "it has no time"
+ADD_UUID: Final = ", or add uuid to `nvidia-smi --query-gpu`"
 ADD_TIMESTAMP: Final = "Add timestamp to `nvidia-smi --query-gpu`"
 ADD_DATE: Final = "Run nvidia-smi dmon with -o DT, or pipe it through ts '%Y-%m-%dT%H:%M:%S%z'"
 NO_NODE: Final = (
@@ -92,6 +94,11 @@ class _Rows:
     stamps: list[datetime | None] = field(default_factory=list)
     cells: list[list[str]] = field(default_factory=list)
 
+    def add(self, line: int, stamp: datetime | None, cells: list[str]) -> None:
+        self.lines.append(line)
+        self.stamps.append(stamp)
+        self.cells.append(cells)
+
 
 class GpuTable(RecordedFile):
     """A table of readings of one node's GPUs."""
@@ -102,6 +109,7 @@ class GpuTable(RecordedFile):
         """Take the file and the options."""
         super().__init__(path, options)
         self._header: _Header | None = None
+        self._log: query_log.QueryLog | None = None
         self._rejects: list[Reject] = []
         self._reported: set[str] = set()  # columns of texts
 
@@ -110,7 +118,11 @@ class GpuTable(RecordedFile):
         """Say whether it begins with a header of these programs, or a row of the CSV without."""
         text = json_lines.without_stamps(head).decode("utf-8", "replace")
         first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-        return _header(first) is not None or CELLS.fullmatch(first) is not None
+        return (
+            _header(first) is not None
+            or CELLS.fullmatch(first) is not None
+            or query_log.begins(text)
+        )
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.gpu_samples` and what else the readings say, part by part.
@@ -118,11 +130,10 @@ class GpuTable(RecordedFile):
         Raises IngestError where nothing says when, or of which GPU, the rows are.
         """
         memory = Memory()
-        for part in files.parts(self.path):
-            digest = files.digest(part, self._header, self.options)
+        for part, digest, tables in self._parts():
             found = [
                 parsed
-                for header, rows in self._tables(part).items()
+                for header, rows in tables.items()
                 for parsed in gpu_rows(
                     *self._readings(header, rows),
                     source=self.name,
@@ -141,16 +152,49 @@ class GpuTable(RecordedFile):
                 yield Batch("gpu_samples", rows, self.name, str(self.path), digest, self._rejects)
                 self._rejects = []
 
+    def _parts(self) -> Iterator[tuple[files.Part, str, dict[_Header, _Rows]]]:
+        """Yield parts, their digests and tables; what is open at the end is of the last part."""
+        last = None
+        for part in files.parts(self.path):
+            if last is not None:
+                yield last
+            state = self._header if self._log is None else self._log.state
+            last = part, files.digest(part, state, self.options), self._tables(part)
+        if last is not None:
+            if self._log is not None and (row := self._log.end()) is not None:
+                self._add_facts(last[2], last[0].first_line + len(last[0].lines) - 1, None, row)
+            yield last
+
+    def _add_facts(
+        self,
+        tables: dict[_Header, _Rows],
+        number: int,
+        stamp: datetime | None,
+        row: dict[str, str],
+    ) -> None:
+        """Add what a log says of a GPU, up to a line."""
+        header = self._checked(_Header(tuple(row), is_csv=True, is_query=True))
+        if all(name in LABELS or name in TIMES for name in row):
+            self._reject(number, "nothing that is read stands there of this GPU", str(row))
+            return
+        tables.setdefault(header, _Rows()).add(number, stamp, list(row.values()))
+
     def _tables(self, part: files.Part) -> dict[_Header, _Rows]:
         """Return the rows of a part by their header; what is neither is rejected."""
         found: dict[_Header, _Rows] = {}
         for number, line in enumerate(part.lines, part.first_line):
             stamp, text = json_lines.split_stamp(line)
+            if self._log is None and self._header is None and query_log.begins(text):
+                self._log = query_log.QueryLog()
+            if self._log is not None:
+                if (row := self._log.take(text)) is not None:
+                    self._add_facts(found, number, stamp, row)
+                continue
             text = text.strip()
             may_be = text[:1] == "#" or text[:1].isalpha()
             if may_be and (header := _header(text)) is not None:
                 self._header = self._checked(header)
-            elif self._header is None and text:
+            elif self._header is None and text and not text.startswith("<?xml"):
                 raise IngestError(
                     f"{self.path}: line {number} comes before any header. Leave out noheader, or "
                     "write the names of `nvidia-smi --query-gpu`, each once, with commas before "
@@ -162,10 +206,7 @@ class GpuTable(RecordedFile):
                 except ValueError as error:
                     self._reject(number, str(error), text)
                     continue
-                rows = found.setdefault(self._header, _Rows())
-                rows.lines.append(number)
-                rows.stamps.append(stamp)
-                rows.cells.append(cells)
+                found.setdefault(self._header, _Rows()).add(number, stamp, cells)
         return found
 
     def _checked(self, header: _Header) -> _Header:
@@ -177,9 +218,10 @@ class GpuTable(RecordedFile):
                 "Add uuid to `nvidia-smi --query-gpu`."
             )
         if "uuid" not in named and self.options.node is None:
+            advice = ", or leave out -d" if self._log is not None else ADD_UUID * header.is_query
             raise IngestError(
                 f"{self.path}: its GPUs have a number and no UUID. Name their node with --node"
-                f"{', or add uuid to `nvidia-smi --query-gpu`' if header.is_query else ''}."
+                f"{advice}."
             )
         return header
 

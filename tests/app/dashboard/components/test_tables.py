@@ -49,6 +49,7 @@ def test_a_column_in_another_unit_is_called_after_it():
     [
         ([0.25, 599.0], [0.25, 599.0], "Length (s)"),
         ([0.25, 226_350.4], [timedelta(0), timedelta(seconds=226_350)], "Length (h:m:s)"),
+        ([86_400.0, 8_688_000.0], [1.0, 8_688_000 / 86_400], "Length (days)"),
         ([None, None], [None, None], "Length (s)"),
     ],
 )

@@ -85,7 +85,7 @@ def test_whole_days_are_compared(whole_days, cost):
     assert (row["total_cost"], row["day_before_cost"]) == (192 + 48, 192)
     assert row["change_percent"] == pytest.approx(25)
     shown = plain(of_all)
-    assert "20 Nov: +0.0 % on the day before" in shown  # idle GPUs cost the same as held ones
+    assert "Nov 20: +0.0 % on the day before" in shown  # idle GPUs cost the same as held ones
 
 
 def test_the_pages_behind_a_line_show_the_days_that_it_charges(priced, cost):

@@ -232,7 +232,7 @@ def _last_day(shown: Shown) -> str:
     if not now or not before:
         return ""
     change = (now - before) / before * 100
-    return f"; {days[-1].day.date:%d %b}: {change:+,.1f} % on the day before"
+    return f"; {days[-1].day.date:%b %d}: {change:+,.1f} % on the day before"
 
 
 def _sum(series: pl.Series) -> Decimal | None:

@@ -66,13 +66,13 @@ FINDINGS_OF_CARD = (*FINDINGS_HIDDEN, "evidence", "cost", "what_to_do")
 FINDING_WIDTHS_PX = {  # with the other columns a window of 1,400 px
     "mark": 76,
     "title": 130,
-    "subject": 130,
+    "subject": 170,
     "since_at": 138,
     "state": 62,
-    "evidence": 240,
+    "evidence": 220,
     "confidence": 84,
     "cost": 74,
-    "what_to_do": 215,
+    "what_to_do": 195,
 }
 OBJECTIVES = {
     "name": "Objective",

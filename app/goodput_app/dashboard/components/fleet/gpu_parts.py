@@ -59,7 +59,7 @@ def heading(card: Mapping[str, Any], stays: int) -> None:
     """Draw which GPU it is, where it is, and a link to its node."""
     name = places.gpu_name(card["gpu_index"], card["gpu_uuid"])
     st.title(f"{theme.markdown_text(name)}, {theme.markdown_text(card['node'])}", anchor=False)
-    rack = card["rack"] and f"rack {theme.printable(card['rack'])}"
+    rack = places.rack_name(card["rack"])
     facts = [card["gpu_model"], card["pci_bus_id"], rack, card["cluster"]]
     if card["instances"]:
         facts.append(units.count(card["instances"], "MIG instance"))

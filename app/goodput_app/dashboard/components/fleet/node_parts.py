@@ -79,11 +79,10 @@ def useful_by_hour(hours: pl.DataFrame) -> pl.DataFrame:
 def facts(gpus: pl.DataFrame) -> str:
     """Return how many GPUs of which model a node has, and where it is. gpus: marts.gpus."""
     models = ", ".join(sorted({model for model in gpus["gpu_model"] if model}))
-    rack = gpus["rack"][0]
     found = [
         units.count(gpus["gpu_uuid"].n_unique(), "GPU"),
         models or "model not known",
-        "rack unknown" if rack is None else f"rack {theme.printable(rack).removeprefix('rack')}",
+        places.rack_name(gpus["rack"][0]) or "rack unknown",
         gpus["cluster"][0],
     ]
     return " / ".join(found)

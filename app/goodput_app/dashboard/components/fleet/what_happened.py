@@ -26,6 +26,9 @@ LOOK = """<style>
 .st-key-happened_brief [data-testid="stPageLink-NavLink"] :is(span, p),
   .st-key-happened_brief [data-testid="stMarkdownContainer"] p
   { white-space: normal; font-size: 0.87rem; line-height: 1.3; }
+.st-key-happened_brief [data-testid="stHorizontalBlock"] { flex-wrap: nowrap; }
+.st-key-happened_brief [data-testid="stHorizontalBlock"] > :last-child
+  { flex: 1 1 0; min-width: 0; }
 .st-key-happened_brief [data-testid="stCaptionContainer"] { margin-bottom: 0.4rem; }
 .st-key-happened_brief [data-testid="stCaptionContainer"] p { margin: 0; }
 .st-key-happened_brief button { padding: 0; min-height: 0; border: 0; }
@@ -176,7 +179,7 @@ def _entries(rows: pl.DataFrame) -> None:
         ]
         is_chosen = row["id"] == chosen
         with st.container(key=f"happened_{'chosen' if is_chosen else number}", gap=None):
-            with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+            with st.container(horizontal=True, gap="xsmall", vertical_alignment="top"):
                 st.button(
                     f"{at:%H:%M:%S}", key=f"happened_at_{number}", type="tertiary",
                     on_click=scope_bar.go, args=({PARAM: None if is_chosen else row["id"]},),

@@ -17,6 +17,7 @@ LOOK = """<style>
 .gp-before :is(td, th) { padding: 3px 6px; text-align: right; font-weight: 400; }
 .gp-before :is(td, th):first-child { text-align: left; }
 .gp-before td:nth-child(2) { font-weight: 600; }
+.gp-before :is(td, th):nth-child(2) { white-space: nowrap; }
 </style>"""
 
 
@@ -78,6 +79,6 @@ def _table(mine: Mapping[str, Any], before: Mapping[str, Any]) -> str:
         if name not in ("name", "step_s")
     )
     return (
-        f'{LOOK}<table class="gp-before"><tr><th><b>Against the run before</b></th>'
+        f'{LOOK}<table class="gp-before"><tr><th><b>Against the run before</b>, whole runs</th>'
         f"<th>this run</th><th>{text_of(before['name'])}</th></tr>{rows}</table>"
     )

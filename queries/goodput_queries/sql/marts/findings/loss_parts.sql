@@ -125,7 +125,7 @@ endings as (
             when causes.is_platform then culprits.node
         end as node,
         hung.culprit.gpu_uuid as gpu_uuid,
-        causes.cause || ' (' || causes.evidence || ')' as cause,
+        if(contains(causes.evidence, causes.cause), '', causes.cause || ': ') || causes.evidence as cause,
         case
             when starts_with(causes.fix, 'Drain') and taken_out.attempt_key is not null
                 then 'The node was out of service since: see what was done, and drain it again only if it recurs'
