@@ -34,7 +34,7 @@ st.set_page_config(
     initial_sidebar_state=SIDEBAR_PX,
 )
 
-WIDE = ':is([data-testid="stPlotlyChart"], [data-testid="stDataFrame"])'
+WIDE = ':is([data-testid="stPlotlyChart"], [data-testid="stDataFrame"], .gp-before)'
 LOOK = LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}").replace("WIDE", WIDE)
 st.html(f"<style>{LOOK}</style>")
 

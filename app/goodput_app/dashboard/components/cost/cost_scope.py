@@ -51,7 +51,7 @@ def section() -> str:
 def chosen(view: View) -> Shown:
     """Draw the filters of statements and return what they leave."""
     own = IDLE_LABELS[statements.chosen(None).settings.idle_policy]
-    month, idle, billing_day, note = st.columns([1.3, 1.4, 1.1, 2.2], vertical_alignment="bottom")
+    month, idle, billing_day, note = st.columns([1.9, 1.4, 1.1, 1.8], vertical_alignment="bottom")
     with month:
         time_picker.presets("Month", time_picker.MONTHS, "cost_month", scope_bar.go)
     if rows.sees_all(view.scope):
