@@ -31,7 +31,7 @@ LOOK = """<style>
   { flex: 1 1 0; min-width: 0; }
 .st-key-happened_brief [data-testid="stCaptionContainer"] { margin-bottom: 0.4rem; }
 .st-key-happened_brief [data-testid="stCaptionContainer"] p { margin: 0; }
-.st-key-happened_brief button { padding: 0; min-height: 0; border: 0; }
+.st-key-happened_brief button { padding: 0; min-height: 0; border: 0; line-height: 1.3; }
 .st-key-happened_brief button p { font-weight: 600; font-size: 0.87rem; }
 .st-key-happened_chosen { background: rgba(37, 99, 235, 0.16); border-radius: 4px; }
 </style>"""
