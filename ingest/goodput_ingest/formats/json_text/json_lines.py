@@ -3,6 +3,7 @@
 Anything that violates its format raises FieldError, whose text is the reason of the reject.
 """
 
+import contextlib
 import json
 import math
 import re
@@ -23,7 +24,9 @@ STAMPED = re.compile(STAMP)
 STAMPS = re.compile(rb"^" + STAMP.encode(), re.MULTILINE)
 # `srun --label` writes "3: " before each line
 LABEL = rf"^(?:\s*(?:{STAMP}\s*)?(?:\d+:\s*)?(?=\{{)|{STAMP})"
-BEGINNING = re.compile(rb'\{\s*(?:["}]|$)')  # of an object; not of a dictionary that Python prints
+DOCKER = '{"log":"'  # what its driver json-file writes: a line of a program, stream and time
+# of an object; not of a dictionary that Python prints
+BEGINNING = re.compile(rb'\{\s*(?:"(?!log":")|\}|$)')
 LABEL_OF_TEXT, LABEL_OF_BYTES = re.compile(LABEL), re.compile(LABEL.encode())
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- moments are stored naive, in UTC
 EPOCH_S_MAX = 7_258_118_400  # 2200-01-01: more is milliseconds or nonsense
@@ -55,6 +58,10 @@ def _unlabelled(head: bytes) -> list[bytes]:
 
 def split_stamp(text: str) -> tuple[datetime | None, str]:
     """Return the time that a collector wrote before a line, naive UTC, and the line."""
+    if text.startswith(DOCKER):
+        with contextlib.suppress(FieldError):
+            said = record(text)
+            return moment(said, "time"), f"{said['log']}".rstrip("\n")
     if (found := STAMPED.match(text)) is None:
         return None, text
     try:

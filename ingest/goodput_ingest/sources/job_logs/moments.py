@@ -1,5 +1,6 @@
 """Moments as logs print them, to naive UTC: local times by the configured zone, never guessed."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -8,6 +9,15 @@ from goodput_ingest.formats.timestamps import ZoneNeededError
 from goodput_ingest.sources.job_logs.lines import Line
 
 CLOCKS = timedelta(days=1)  # processes of one job, and who reads it out, differ by less
+MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
+# what a program's logger writes at the beginning of a line: an ISO date, also behind its level; the
+# month first, as the examples of Hugging Face are configured; glog and `ts`, which have no year
+LOGGED = re.compile(
+    r"\[?(?:[A-Z]{4,8}\|)?(?P<iso>20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]"
+    r"|(?P<us>\d\d/\d\d/20\d\d) (?P<us_clock>\d\d:\d\d:\d\d) - [A-Z]+ - "
+    r"|[IWEF](?P<glog>\d{4}) (?P<glog_clock>\d\d:\d\d:\d\d(?:\.\d{1,6})?) "
+    r"|(?P<name>[A-Z][a-z]{2}) (?P<day>[ \d]\d) (?P<clock>\d\d:\d\d:\d\d) "
+)
 
 
 class Moments:
@@ -40,6 +50,22 @@ class Moments:
         except ValueError:
             raise FieldError(f"{text!r} is not a valid date") from None
         return self.keep(self._utc(found, text))
+
+    def logged(self, text: str) -> datetime | None:
+        """Return the moment that a program's logger wrote at the beginning of a line, naive UTC.
+
+        None: none of a known form. Raises as `local` and `without_year` do.
+        """
+        if (found := LOGGED.match(text)) is None:
+            return None
+        if us := found["us"]:
+            return self.local(f"{us[6:]}-{us[:2]}-{us[3:5]} {found['us_clock']}")
+        if glog := found["glog"]:
+            return self.without_year(int(glog[:2]), int(glog[2:]), found["glog_clock"])
+        if found["name"]:
+            month = MONTHS.find(found["name"]) // 3 + 1  # 0: no month, which fits no year
+            return self.without_year(month, int(found["day"]), found["clock"])
+        return self.local(found["iso"])
 
     def of(self, line: Line, text: str) -> datetime:
         """Return the local time that a line prints; where its zone is not known, its label's."""

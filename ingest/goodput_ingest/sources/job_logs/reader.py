@@ -34,7 +34,9 @@ NCCL_HINT = "NCCL version "
 NCCL_VERSION = re.compile(r"NCCL version (\d[\w.]{0,30})(?:\+cuda(\d{1,3}(?:\.\d{1,3})?))?")
 CLOCK = re.compile(r"\d\d:\d\d:\d\d")  # such a line has a time, of whatever form
 READ_AT = "when the file grew"
-LOCAL_MOMENT = re.compile(r"\[?(20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]")
+UNDATED = "the line has no timestamp"
+UNREAD_TIME = "the line has a time of a form that is not read; one as 2026-08-20 14:03:11 is"
+UNREAD_CLOCK = re.compile(r".{0,40}?(?<![\d:<])\d\d:\d\d:\d\d(?![\d:<])")  # of a bar: <01:10:12
 
 
 class LogReader:
@@ -61,7 +63,7 @@ class LogReader:
         self.is_life_begun = False
         self.placed = 0
         self.first_line: int | None = None  # with an event that has a moment
-        self.without_moment = 0
+        self.without_moment, self.first_lack = 0, ""
         self.listed: Counter[str] = Counter()  # rejects by reason
         self.first_problem = ""
 
@@ -85,10 +87,10 @@ class LogReader:
                 self._keep_versions(line)
                 for log_format, event in self._events(line, rejects):
                     if event.at is None:
-                        if self.moments.zone is None and (found := LOCAL_MOMENT.match(line.text)):
-                            self.moments.local(found[1])  # raises: its zone is not known
+                        lack = self._lack_of_time(line)
+                        self.first_lack = self.first_lack or f"line {line.number}: {lack}"
                         self.without_moment += 1
-                        self._reject(line, "the line has no timestamp", rejects)
+                        self._reject(line, lack, rejects)
                     else:
                         self.first_line = self.first_line or number
                         rows.append(_row(log_format, event, self.versions))
@@ -116,14 +118,20 @@ class LogReader:
 
     def _with_time(self, line: Line) -> Line:
         """Return a line with the local time that a program's logger wrote at its beginning."""
-        if line.at is not None or (found := LOCAL_MOMENT.match(line.text)) is None:
-            return line
-        if self.moments.zone is None:
+        if line.at is not None or self.moments.zone is None:
             return line
         try:
-            return replace(line, at=self.moments.local(found[1]))
+            return replace(line, at=self.moments.logged(line.text))
         except FieldError:
             return line  # whichever format reads the line says so
+
+    def _lack_of_time(self, line: Line) -> str:
+        """Return why a line has no time; raises ZoneNeededError where only its zone is unknown."""
+        try:
+            self.moments.logged(line.text)
+        except FieldError as error:
+            return str(error)
+        return UNREAD_TIME if UNREAD_CLOCK.match(line.text) else UNDATED
 
     def _keep_versions(self, line: Line) -> None:
         """Keep the versions in a line for the event after it: alone they are none."""
@@ -149,9 +157,9 @@ class LogReader:
                 if line.at is not None:
                     self.moments.keep(line.at)
                     return
-        if self.moments.zone is not None and (found := LOCAL_MOMENT.match(raw)) is not None:
+        if self.moments.zone is not None:
             with contextlib.suppress(FieldError):
-                self.moments.local(found[1])
+                self.moments.logged(raw)
 
     def _note_plain_step(self, line: Line) -> None:
         if self.plain_step is None and self.steps_of is None and looks_like_step(line.text):

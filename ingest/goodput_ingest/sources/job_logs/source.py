@@ -64,10 +64,10 @@ class JobLog:
         reader = self._reader
         if not reader.placed:
             raise IngestError(
-                f"{self.path}: the log has events ({reader.without_moment} lines) but no times. "
-                "Write the log with timestamps (as kubectl logs --timestamps does), or use job "
-                "events. Of a log that only shows an error, say when it was read out "
-                "(--observed-at)."
+                f"{self.path}: the log has events ({reader.without_moment} lines) but no times, "
+                f"such as {reader.first_lack}. Write the log with timestamps (as kubectl logs "
+                "--timestamps does), or use job events. Of a log that only shows an error, say "
+                "when it was read out (--observed-at)."
                 if reader.without_moment
                 else f"{self.path}: {reader.first_problem}."
                 if reader.first_problem

@@ -1,6 +1,7 @@
 """How a job's log is read, whatever framework wrote it: whose it is, its times, its growth."""
 
 import gzip
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -14,6 +15,7 @@ from goodput_queries.errors import IngestError
 
 BERLIN = ReadOptions(cluster="alpha", zone=ZoneInfo("Europe/Berlin"))
 NO_ZONE = {"zone": None}
+OBSERVED = {"zone": BERLIN.zone, "observed_at": datetime(2026, 8, 21)}  # noqa: DTZ001 -- of options
 TEN = "".join(ITERATION.format(second=10 + n, step=n, ms=1000.0) for n in range(1, 11))
 
 
@@ -99,6 +101,14 @@ def test_the_job_that_the_text_names_after_the_first_event_is_not_the_runs(store
 
 
 LOGGED = "[2026-08-20 14:03:10,500] INFO {'loss': 1.9321, 'epoch': 0.12}\n"
+OF_EXAMPLES = "08/20/2026 14:03:10 - INFO - __main__ -   Step 7: loss 2.31\n" * 2
+BY_LEVEL = "[INFO|2026-08-20 14:03:10] trainer.callbacks:143 >> {'loss': 1.9321, 'epoch': 0.12}\n"
+GLOG = "I0820 14:03:10.500000 140234 train.py:600] Step 7: loss=2.31\n" * 2
+TS = "Aug 20 14:03:10 step 7 loss 2.31\n" * 2
+DOCKER = (
+    '{"log":"step 7 loss 2.31 \\u003c 3\\n","stream":"stdout","time":"2026-08-20T12:03:10.5Z"}\n'
+    * 2
+)
 COLLECTED = (
     "2026-08-20T14:03:10.25+02:00 stdout F [titan] 2026-08-20 14:03:09,000 - root - INFO - "
     "step: 7  loss:  6.4  tps: 8,214\n"
@@ -111,8 +121,16 @@ COLLECTED = (
         (TEN, {}, "11.500000"),
         (COLLECTED, NO_ZONE, "10.250000"),
         (LOGGED, {}, "10.500000"),
+        (BY_LEVEL, {}, "10"),
+        (OF_EXAMPLES, {}, "10"),
+        (GLOG, OBSERVED, "10.500000"),
+        (TS, OBSERVED, "10"),
+        (DOCKER, NO_ZONE, "10.500000"),
     ],
-    ids=["by the configured zone", "by a collector's stamp, without a zone", "by its logger"],
+    ids=[
+        *("by the configured zone", "by a collector's stamp, without a zone", "by its logger"),
+        *("behind a level", "month first", "glog", "ts", "in Docker's JSON"),
+    ],
 )
 def test_the_time_of_a_line_is_in_utc(store, read, text, options, at):
     read(text, **options)
@@ -147,6 +165,20 @@ def test_lines_without_a_moment_beside_others_are_counted_and_rejected(store, re
         (2, "the line has no timestamp"),
     ]
     assert [event for event, _ in events(store)] == ["failure", "job.end"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("I0820 14:03:10.500000 140234 train.py:600] Step 7: loss=2.31\n", "has no year"),
+        ("[14:03:10] step 7 loss 2.31\n", "has a time of a form that is not read"),
+        ("20.08.2026 14:03:10 step 7 loss 2.31\n", "has a time of a form that is not read"),
+        ("step 7 loss 2.31 [04:05<01:10:12]\n", "the line has no timestamp"),
+    ],
+)
+def test_a_line_whose_time_is_not_read_says_why(read, text, reason):
+    with pytest.raises(IngestError, match=rf"no times, such as line 1: .*{reason}"):
+        read(text * 2)
 
 
 def test_of_very_many_lines_without_a_moment_the_last_that_is_listed_says_so(

@@ -112,10 +112,29 @@ def test_a_time_that_is_no_number_of_seconds_rejects_its_line():
             ["step 10 loss 3", "step 11 loss 2", "step 99 loss 2", "step 50 loss 2"],
             [10, 11, *range(12, 100), 50],
         ),
+        (["step 999 loss 3", "step 1,000 loss 3", "step 1,001 loss 3"], [999, 1000, 1001]),
+        (["Epoch: [2][  9/10]\tLoss 6e+00", "Epoch: [3][  1/10]\tLoss 5e+00"], [29, 30, 31]),
+        (
+            ["Epoch: [0]  [ 0/10]  eta: 0:25  loss: 6", "Epoch: [0]  [ 1/10]  eta: 0:25  loss: 6"],
+            [1],
+        ),
+        (["Train: 1 [ 4/10 ( 40%)]  Loss: 6.9", "Train: 1 [ 5/10 ( 50%)]  Loss: 6.8"], [14, 15]),
+        (["Test: [ 4/10]  loss: 6.9", "Test: [ 5/10]  loss: 6.8"], []),
         (["eval step 5/10 loss 3", "Loading: 3/9 [00:01<00:02, 2.2it/s]"], []),
         (["step 7: download took 3.2 s", "version 1.2, step 4"], []),
     ],
-    ids=["epochs from 0", "epochs from 10", "done again", "no training", "no loss or rate"],
+    ids=[
+        "epochs from 0",
+        "epochs from 10",
+        "done again",
+        "thousands",
+        "of an epoch",
+        "from 0",
+        "share of an epoch",
+        "test",
+        "no training",
+        "no loss or rate",
+    ],
 )
 def test_steps_of_a_plain_loop(lines, steps):
     assert steps_of(stamped(lines)) == steps
