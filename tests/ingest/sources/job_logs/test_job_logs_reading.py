@@ -101,6 +101,10 @@ def test_the_job_that_the_text_names_after_the_first_event_is_not_the_runs(store
 
 
 LOGGED = "[2026-08-20 14:03:10,500] INFO {'loss': 1.9321, 'epoch': 0.12}\n"
+NEMO = (
+    "[NeMo I 2026-08-20 14:03:10 nemo_logging:393] Training epoch 0, iteration 6/9 | "
+    "global_step: 6 | train_step_timing in s: 1.0\n"
+)
 OF_EXAMPLES = "08/20/2026 14:03:10 - INFO - __main__ -   Step 7: loss 2.31\n" * 2
 BY_LEVEL = "[INFO|2026-08-20 14:03:10] trainer.callbacks:143 >> {'loss': 1.9321, 'epoch': 0.12}\n"
 GLOG = "I0820 14:03:10.500000 140234 train.py:600] Step 7: loss=2.31\n" * 2
@@ -122,6 +126,7 @@ COLLECTED = (
         (COLLECTED, NO_ZONE, "10.250000"),
         (LOGGED, {}, "10.500000"),
         (BY_LEVEL, {}, "10"),
+        (NEMO, {}, "10"),
         (OF_EXAMPLES, {}, "10"),
         (GLOG, OBSERVED, "10.500000"),
         (TS, OBSERVED, "10"),
@@ -129,7 +134,7 @@ COLLECTED = (
     ],
     ids=[
         *("by the configured zone", "by a collector's stamp, without a zone", "by its logger"),
-        *("behind a level", "month first", "glog", "ts", "in Docker's JSON"),
+        *("behind a level", "of NeMo's logger", "month first", "glog", "ts", "in Docker's JSON"),
     ],
 )
 def test_the_time_of_a_line_is_in_utc(store, read, text, options, at):
