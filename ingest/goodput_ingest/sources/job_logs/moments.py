@@ -13,7 +13,8 @@ MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 # what a program's logger writes at the beginning of a line: an ISO date, also behind its level; the
 # month first, as the examples of Hugging Face are configured; glog and `ts`, which have no year
 LOGGED = re.compile(
-    r"\[?(?:[A-Z]{4,8}\||NeMo [A-Z] )?(?P<iso>20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]"
+    r"\[?(?:[A-Z]{4,8}\||NeMo [A-Z] )?"
+    r"(?P<iso>20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]"
     r"|(?P<us>\d\d/\d\d/20\d\d) (?P<us_clock>\d\d:\d\d:\d\d) - [A-Z]+ - "
     r"|[IWEF](?P<glog>\d{4}) (?P<glog_clock>\d\d:\d\d:\d\d(?:\.\d{1,6})?) "
     r"|(?P<name>[A-Z][a-z]{2}) (?P<day>[ \d]\d) (?P<clock>\d\d:\d\d:\d\d) "
