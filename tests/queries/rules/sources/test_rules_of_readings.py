@@ -74,18 +74,3 @@ def test_what_readings_cover(cluster, end, seconds, active, expected):
     cluster.samples("a#0", seconds, active)
     yield
     assert cluster.gpu_s() == expected
-
-
-@pytest.mark.parametrize("interval", [1, 10, 60])
-@built_together
-def test_a_change_is_exact_to_an_interval(cluster, interval):
-    """A pause of 600.5 s, of which the last reading of work and the first one show the ends."""
-    cluster.job_on_a_node("1", 0, 3600, 1)
-    read = [at + 0.4 for at in range(-2 * interval, 3600 + 2 * interval, interval)]
-    cluster.samples("a#0", read, lambda second: not 1000 < second <= 1600.5)
-    yield
-    precision = cluster.read(
-        "select changes, gpu_ms, interval_s, unseen_s from marts.reading_precision"
-    )
-    assert precision.rows() == [(2, 2 * interval * 1000, interval, 3 * interval)]
-    assert cluster.gpu_s()["idle_held"] == pytest.approx(600.5, abs=interval)
