@@ -173,7 +173,16 @@ stretches as (
     from turns
 )
 
-select holds.*
+select
+    * replace (
+        -- on an instance, which is not cut further, the owner that came later counts: as far as the other was seen too, that
+        -- is a conflict
+        case
+            when end_ms is null and last_ms > lead(start_ms) over (partition by gpu_uuid, gpu_instance order by start_ms, job_run_key)
+                then last_ms
+            else end_ms
+        end as end_ms
+    )
 from holds
 where not (gpu_instance = '' and gpu_uuid in (from shared))
 union all by name

@@ -171,3 +171,21 @@ def test_a_node_that_lost_a_gpu_of_its_telemetry_keeps_its_gpus(cluster):
     assert sum(cluster.gpu_s().values()) == 8 * HOUR
     named = cluster.read(OFFERED)["example"].to_list()
     assert f"{cluster.name}/{node} offers 8, 7 listed" in named
+
+
+@built_together
+def test_of_two_pods_on_one_mig_instance_the_later_counts_and_the_overlap_is_named(cluster):
+    labels = [label("b", 0, HOUR, instance="1"), label("c", 1800, HOUR, instance="1")]
+    gpu = loaded(cluster, labels)
+    cluster.add(
+        "gpu_instances", {"gpu_instance": "1", "slurm_index": 0}, source="dcgm", gpu_uuid=gpu,
+        profile="3g.40gb", compute_slices=3, valid_from_at=0,
+    )  # fmt: skip
+
+    yield
+
+    part = pytest.approx(1800 * 3 / 7, abs=0.001)
+    assert held(cluster) == {"b": part, "c": part}
+    lost = "split_part(split_part(job_run_key, '/', -1), '@', 1), (end_ms - start_ms) // 1000"
+    assert cluster.own(lost, "intermediate.int_hold_conflicts") == [("b", 1800)]
+    assert cluster.violations() == 0
