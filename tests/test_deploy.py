@@ -1,4 +1,4 @@
-"""What `deploy/` and the Dockerfile name exists, and their commands are ones that Goodput has."""
+"""The files that deploy and distribute: image, compose, units, alerts, package."""
 
 import json
 import re
@@ -7,11 +7,13 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import click
 import pytest
 
+from goodput_app import distribution
 from goodput_app.cli.main import main
 from goodput_app.server.metrics.families import FAMILIES
 from goodput_app.settings import FILE_VARIABLE, settings
@@ -199,3 +201,36 @@ def test_systemd_finds_nothing_wrong_with_the_units(tmp_path):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_version_is_that_of_the_published_name():
+    assert PROJECT["name"] == distribution.NAME
+    assert distribution.version() == PROJECT["version"]
+
+
+def test_the_command_is_called_goodput():
+    (command,) = metadata.distribution(distribution.NAME).entry_points.select(
+        group="console_scripts"
+    )
+
+    assert list(PROJECT["scripts"]) == [command.name] == ["goodput"]
+
+
+def test_the_index_shows_licence_summary_and_supported_versions():
+    found = metadata.metadata(distribution.NAME)
+
+    assert found["License-Expression"] == "Apache-2.0"
+    assert found["Summary"] == PROJECT["description"]
+    supported = {c for c in PROJECT["classifiers"] if c.startswith("Programming Language")}
+    assert "Programming Language :: Python :: 3.11" in supported
+    assert set(found.get_all("Classifier") or ()) == set(PROJECT["classifiers"])
+
+
+def test_the_lock_file_is_of_this_package():
+    packages = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
+    names = [one["name"] for one in packages if one["source"] == {"editable": "."}]
+
+    assert names == [distribution.NAME]

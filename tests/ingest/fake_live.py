@@ -24,15 +24,10 @@ def at(second):
 
 def batch(origin, seconds, *, source="fake"):
     """Return readings of one GPU, one at each second; the digest is that of the content."""
-    rows = pl.DataFrame(
-        {
-            "source": source,
-            "gpu_uuid": f"GPU-{origin}",
-            "gpu_instance": "",
-            "ts": [at(second) for second in seconds],
-            "power_w": [float(second) for second in seconds],
-        }
-    )
+    rows = pl.DataFrame({
+        "source": source, "gpu_uuid": f"GPU-{origin}", "gpu_instance": "",
+        "ts": [at(second) for second in seconds], "power_w": [float(second) for second in seconds],
+    })  # fmt: skip
     return Batch("gpu_samples", rows, source, origin, f"{origin} {list(seconds)}")
 
 

@@ -176,20 +176,11 @@ def test_nested_values_are_json_in_csv():
 
 
 CELLS = {
-    "=1+1": "'=1+1",
-    "+1": "'+1",
-    "-1": "'-1",
-    "@SUM(A1)": "'@SUM(A1)",
-    "\t=1": "'\t=1",
-    "\r=1": "'\r=1",
-    "\n=1": "'\n=1",
-    **{f"{sign}1": f"'{sign}1" for sign in "\uff1d\uff0b\uff20"},
-    "a=1": "a=1",
-    "": "",
-    "\u202egnp.exe": "\\u202egnp.exe",
-    "\u2066=1": "\\u2066=1",
+    "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1",
+    "\r=1": "'\r=1", "\n=1": "'\n=1", **{f"{sign}1": f"'{sign}1" for sign in "\uff1d\uff0b\uff20"},
+    "a=1": "a=1", "": "", "\u202egnp.exe": "\\u202egnp.exe", "\u2066=1": "\\u2066=1",
     "\u202e=1": "\\u202e=1",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "cell"), CELLS.items())

@@ -14,19 +14,13 @@ from goodput_app.cli import output
 
 START = 1_790_000_000
 NAMES = {
-    "colours": "\x1b[31mred\x1b[0m\x1b]0;title\x07",
-    "lines": "one\ntwo\r\nthree\x0b\x85\u2028end",
-    "nothing": "a\x00b",
-    "backwards": "\u202egnp.exe\u2066",
-    "long": "x" * 10_000,
+    "colours": "\x1b[31mred\x1b[0m\x1b]0;title\x07", "lines": "one\ntwo\r\nthree\x0b\x85\u2028end",
+    "nothing": "a\x00b", "backwards": "\u202egnp.exe\u2066", "long": "x" * 10_000,
     "markup": "[bold red]x[/] [link=http://e.vil]y[/link] <b>&amp;",
-    "quotes": "'; drop table raw.job_runs; -- \" ` \\",
-    "formula": "=1+1|' /C calc'!A0",
-    "empty-looking": "\u200b\u00a0 ",
-    "paths": "../../etc/passwd",
-    "wide": "漢字👩‍👩‍👧 e\u0301",
+    "quotes": "'; drop table raw.job_runs; -- \" ` \\", "formula": "=1+1|' /C calc'!A0",
+    "empty-looking": "\u200b\u00a0 ", "paths": "../../etc/passwd", "wide": "漢字👩‍👩‍👧 e\u0301",
     "jinja": "{{7*7}} %s %(a)s {0}",
-}
+}  # fmt: skip
 
 
 ITERATION = LINE.format(second=11, step=3, ms=2000.0)

@@ -1,18 +1,24 @@
-"""What each channel is sent, by golden files: GOODPUT_REWRITE_GOLDEN=1 writes them."""
+"""Messages: their content by golden files, their targets, and when they are sent again."""
 
 import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
 from tests.app.messages.notices import AT_MS, DOWN, HANG, HOSTILE, IDLE, MINUTE_MS, changed
 
 from goodput_app.time_expressions import moment_ms
+from goodput_billing.delivery.settings import StatementMail
 from goodput_messages import bodies
 from goodput_messages.message import Notice, finding_url, headline, message
+from goodput_messages.retries import PAUSE_MAX_S, PAUSES_S, NotSentError, send_with_retry
+from goodput_messages.schedule import last_time, next_time
 from goodput_messages.send import letter
+from goodput_messages.targets import AnyTarget, Owner
+from goodput_queries.errors import GoodputError
 
 GOLDEN = Path(__file__).with_name("golden")
 MANY = tuple(changed(IDLE, finding_key=f"idle{number:08}") for number in range(25))
@@ -116,3 +122,169 @@ def test_a_link_opens_the_finding_in_the_window_it_was_found_in():
     )
     assert finding_url(None, "abc", AT_MS, AT_MS) is None
     assert moment_ms("2026-11-20T09:00:00Z", datetime.now(UTC)) == AT_MS
+
+
+def sending(*answers, is_over=False):
+    """Return what came of sending to a server with these answers, and how long was waited.
+
+    is_over: whether a pause ends it
+    """
+    left, pauses = iter(answers), []
+
+    def channel(_had):
+        answer = next(left)
+        if isinstance(answer, GoodputError):
+            raise answer
+        return answer
+
+    def wait(seconds):
+        pauses.append(seconds)
+        return is_over
+
+    return send_with_retry(channel, (), wait), pauses
+
+
+def away(wait_s=0.0):
+    return NotSentError("away.", is_transient=True, wait_s=wait_s)
+
+
+@pytest.mark.parametrize(
+    ("answers", "attempts", "error", "is_for_later"),
+    [
+        pytest.param([away(), away(), ("a",)], 3, None, False, id="away until it takes it"),
+        pytest.param([away()] * 9, len(PAUSES_S) + 1, "away.", True, id="stays away"),
+        pytest.param([NotSentError("no.")], 1, "no.", False, id="refuses for good"),
+    ],
+)
+def test_what_is_away_is_asked_again_for_a_while(answers, attempts, error, is_for_later):
+    sent, pauses = sending(*answers)
+
+    assert (sent.attempts, sent.is_for_later) == (attempts, is_for_later)
+    assert (None if sent.error is None else str(sent.error)) == error
+    assert pauses == list(PAUSES_S[: attempts - 1])
+    assert sent.recipients == (() if error else ("a",))
+
+
+@pytest.mark.parametrize(("asked_s", "waited_s"), [(5.0, 5.0), (1.0, 2.0), (86_400.0, PAUSE_MAX_S)])
+def test_a_server_may_ask_for_a_longer_pause_within_reason(asked_s, waited_s):
+    assert sending(away(asked_s), ())[1] == [waited_s]
+
+
+def test_the_end_of_the_server_ends_the_waiting():
+    sent, pauses = sending(away(), (), is_over=True)
+
+    assert (sent.attempts, len(pauses)) == (1, 1)
+    assert sent.error is not None
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("now", "at", "last", "following"),
+    [
+        ("2026-11-20T06:00", "07:00", "2026-11-20T06:00", "2026-11-21T06:00"),
+        ("2026-11-20T05:59", "07:00", "2026-11-19T06:00", "2026-11-20T06:00"),
+        # the clocks skip 02:30 on 29 March: an hour later, once
+        ("2026-03-29T12:00", "02:30", "2026-03-29T01:30", "2026-03-30T00:30"),
+        # they show 02:30 twice on 25 October: the first, once
+        ("2026-10-25T00:30", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
+        ("2026-10-25T01:45", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
+    ],
+)
+def test_a_time_of_day_comes_once_a_day_whatever_the_clocks_do(now, at, last, following):
+    moment = datetime.fromisoformat(now).replace(tzinfo=UTC)
+    clock = time.fromisoformat(at)
+
+    found = last_time(clock, BERLIN, moment), next_time(clock, BERLIN, moment)
+
+    assert [one.strftime("%Y-%m-%dT%H:%M") for one in found] == [last, following]
+
+
+SLACK = 'to = "slack"\nurl = "https://hooks.example/T0/secret"\n'
+KINDS = "alertmanager, webhook, slack, teams, mail, owner"
+COMMON = (
+    "name, rules, min_severity, teams, clusters, group_by, wait_s, repeat_h, "
+    "page_repeat_h, send_resolved, digest_at, timeout_s, ca_file"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", f"'notify.to' is None, expected one of {KINDS}."),
+        ("to = 'slack'", "'notify' needs one of url, url_env and url_file, and no second of them."),
+        ("to = 'slack'\nurl = 'a b'", "'notify.url' is not a URL; expected like https://"),
+        (f"{SLACK}channel = 'x'",
+         f"there is no setting 'notify.channel' for 'slack'; known: {COMMON}, url, url_env, "
+         "url_file, token_env, token_file."),
+        (f"{SLACK}rules = [1]", "'notify.rules' is [1], expected a list of texts in quotes."),
+        (f"{SLACK}wait_s = -1", "'notify.wait_s' is -1, expected seconds from 0 on."),
+        (f"{SLACK}digest_at = '24:00'",
+         "'notify.digest_at' is '24:00', expected a time in UTC such as '07:30'."),
+        ('to = "alertmanager"\nurl = "http://a.example:9093"\ndigest_at = "07:30"',
+         "'notify.digest_at' is not for an Alertmanager, which sends by its own routes."),
+        (f"{SLACK}min_severity = 'bad'",
+         "'notify.min_severity' is 'bad', expected one of page, ticket."),
+        *((f"{SLACK}min_severity = '{former}'",
+           f"'notify.min_severity' is '{former}', which is called {now}.")
+          for former, now in (("critical", "'page' now"),
+                              ("warning", "'ticket' now"),
+                              ("info",
+                               "'note' now and is not sent, expected one of page, ticket"))),
+        (f"{SLACK}group_by = ['gpu']",
+         "'notify.group_by' is 'gpu', expected one of rule, severity, cluster, team, node, run."),
+        ("to = 'webhook'\nurl = 'http://127.0.0.1.example'\ntoken_env = 'T'",
+         "'notify.url' is http, which would send the token in the clear; expected https."),
+        ("to = 'mail'", "'notify.addresses' names nobody, expected a list of addresses."),
+        ("to = 'mail'\naddresses = ['ops']",
+         "'notify.addresses' has 'ops', expected an address like ops@example.org."),
+        ("to = 'owner'\naddress = 'ann@example.org'",
+         "'notify.address' is 'ann@example.org', expected like {user}@example.org."),
+        ("to = 'owner'", "'notify.address' is not set, expected like {user}@example.org"),
+        ("to = 'owner'\naddresses = {ann = 3}",
+         "'notify.addresses' is {'ann': 3}, expected a table of texts in quotes."),
+        ("to = 'owner'\naddress = '{user}@x.org'\naddresses = 3",
+         "'notify.addresses' is a table; write it as [notify.addresses]."),
+        (f"{SLACK}[[notify]]\n{SLACK}",
+         "two [[notify]] tables are named 'slack', expected a 'name' of its own each."),
+    ],
+)  # fmt: skip
+def test_a_target_that_makes_no_sense_is_refused(refusal, text, sentence):
+    assert sentence in refusal(f"[[notify]]\n{text}\n")
+
+
+@pytest.mark.parametrize("text", ["notify = 1", "[notify]", "notify = {to = 'slack'}"])
+def test_targets_are_a_list(refusal, text):
+    assert "'notify' is a list; write each target as" in refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("user", "address"),
+    [
+        ("bob", "bob@example.org"),
+        ("ann", "ann.lee@example.org"),
+        ("eve@evil.example,x", None),
+        ("eve\r\nBcc: all", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_user_name_of_others_makes_no_address_elsewhere(user, address):
+    target = Owner(address="{user}@example.org", addresses={"ann": "ann.lee@example.org"})
+
+    assert target.address_of(user) == address
+
+
+def test_a_mail_target_without_a_host_uses_the_server_of_statements():
+    given = {"to": "mail", "addresses": ["ops@example.org"]}
+    target = msgspec.convert(given, AnyTarget)
+    report = StatementMail(host="smtp.example", sender="g@example.org", to=("f@example.org",))
+
+    server = target.server(("ops@example.org",), report)
+
+    assert (server.origin, server.sender, server.to) == (
+        "smtp.example:587", "g@example.org", ("ops@example.org",),
+    )  # fmt: skip
+    with pytest.raises(GoodputError, match=r"'notify.host' is not set, .* or in \[report.mail\]"):
+        target.server(("ops@example.org",), None)

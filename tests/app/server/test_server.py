@@ -1,9 +1,12 @@
-"""One process owns the database; every other one works through it and never sees a lock."""
+"""The server: processes that load and read through it, and its memory at rest."""
 
 import contextlib
 import json
+import os
 import shutil
 import stat
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -163,3 +166,41 @@ def test_a_database_that_does_not_answer_is_not_healthy(store):
     health, shown = (ask(Starlette(routes=routes), path) for path in ("/healthz", "/metrics"))
     assert (health.status_code, health.json()["instance"]) == (503, "instance")
     assert shown.status_code == 503
+
+
+UNIT = Path(__file__).parents[3] / "deploy/systemd/goodput.service"
+GROWN_AND_FREED = """
+import time
+import goodput_app, duckdb, polars as pl
+
+def held_mb():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) >> 10 for line in file if line.startswith("VmRSS"))
+
+connection = duckdb.connect()
+connection.execute("create temp table many as select random() as a from range(20_000_000)")
+frame = pl.DataFrame({"a": pl.Series([1.5]).new_from_index(0, 20_000_000)}).sort("a")
+grown = held_mb()
+connection.execute("drop table many")
+del frame
+deadline = time.monotonic() + 60
+while held_mb() > grown / 2 and time.monotonic() < deadline:
+    time.sleep(0.5)
+print(grown, held_mb())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
+def test_a_server_at_rest_gives_its_memory_back():
+    lines = [line.removeprefix("Environment=") for line in UNIT.read_text().splitlines()]
+    environment = dict(line.split("=", 1) for line in lines if "_MALLOC_CONF=" in line)
+    done = subprocess.run(
+        [sys.executable, "-c", GROWN_AND_FREED],
+        env=os.environ | environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    grown, left = map(int, done.stdout.split())
+    assert len(environment) == 2
+    assert left <= grown / 2
+    assert done.stderr == ""  # an allocator that cannot read its settings says so

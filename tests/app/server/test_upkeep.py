@@ -1,15 +1,20 @@
-"""When a server builds: at once, then no more often than what builds cost allows."""
+"""When a server builds and looks into its lake, and what it says of a build that failed."""
 
 import asyncio
 from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from tests.queries.lake.conftest import readings
 
 from goodput_app.server import asgi
 from goodput_app.server.background import Upkeep
 from goodput_app.server.viewers import Viewers
-from goodput_queries.errors import BuildError
+from goodput_queries.errors import BuildError, StoreError
+from goodput_queries.lake import publish
+from goodput_queries.lake.lake import Lake
+from goodput_queries.lake.pull import attach
+from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding, LakeOptions
 
 
 class Server:
@@ -101,3 +106,25 @@ def test_a_server_looks_again_and_again_and_logs_a_failure_once(monkeypatch, cap
     assert len(runs) == 3
     said = [record.message for record in caplog.records]
     assert said == ["the ledger is not up to date: it cannot be built"]
+
+
+def test_the_lake_is_looked_into_every_half_a_minute(tmp_path, new_store, monkeypatch, caplog):
+    """Publishing that fails is logged; the ledger is up to date nevertheless."""
+
+    def fail(*_):
+        raise StoreError("s3://metrics/goodput/ledger: cannot be written")
+
+    lake = Lake.create(str(tmp_path / "lake"), buckets=1)
+    store = new_store()
+    store.lake_binding = LakeBinding(store, LakeOptions(publishes=True))
+    attach(store, lake.url)
+    monkeypatch.setattr(publish, "publish_noted", fail)
+    upkeep = Upkeep(store)
+    for number in range(2):
+        lake.append(readings(f"d{number}", (30 * number,)))
+        upkeep.run()
+
+    assert store.read("select count(*) from state.ingested").item() == 1
+    assert [one.message for one in caplog.records if "published" in one.message] == [
+        "closed hours were not published: s3://metrics/goodput/ledger: cannot be written"
+    ]

@@ -154,13 +154,10 @@ def test_a_digest_is_of_what_the_lines_say():
     one = 'up{uuid="a"} 1\nup{uuid="b"} 2\n'
     same = ["# HELP up x\n" + one, one.replace(" 1", "  1.0")]
     others = [
-        one.replace("1", "3"),
-        one.replace('"a"', '"c"'),
-        one.replace("up", "down"),
-        one + "garbage\n",
-        one.replace(" 1", " 1 1795177770500"),
+        one.replace("1", "3"), one.replace('"a"', '"c"'), one.replace("up", "down"),
+        one + "garbage\n", one.replace(" 1", " 1 1795177770500"),
         'up{uuid="b"} 1\nup{uuid="a"} 2\n',
-    ]
+    ]  # fmt: skip
 
     assert {read(text).digest("x") for text in same} == {read(one).digest("x")}
     assert len({read(text).digest("x") for text in [one, *others]} | {read(one).digest("y")}) == 8

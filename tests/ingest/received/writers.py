@@ -17,14 +17,10 @@ WRITE = {"content-type": "application/x-protobuf", "content-encoding": "snappy"}
 def gpu(name, number=0, **more):
     """Return the labels of a GPU's series."""
     return {
-        NAME: name,
-        "UUID": f"GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f5{number}",
-        "Hostname": "gpu-a01",
-        "gpu": str(number),
-        "instance": "10.0.0.1:9400",
-        "job": "dcgm",
+        NAME: name, "UUID": f"GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f5{number}",
+        "Hostname": "gpu-a01", "gpu": str(number), "instance": "10.0.0.1:9400", "job": "dcgm",
         **more,
-    }
+    }  # fmt: skip
 
 
 def written(*series):

@@ -1,5 +1,6 @@
-"""A file that lacks its zone, node, cluster or moment is refused with what to add."""
+"""Files that lack something, and files of other formats: what is said of them."""
 
+import re
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -7,6 +8,7 @@ from tests.ingest.job_log_lines import ITERATION
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.gpu_table.source import GpuTable
+from goodput_ingest.sources.registry import SOURCES, recognise
 from goodput_queries.errors import IngestError
 
 UTC = ZoneInfo("UTC")
@@ -85,3 +87,101 @@ def test_a_gpu_with_a_uuid_needs_no_node_and_the_ingest_says_what_that_costs(tmp
 
     assert samples.rows.select("gpu_uuid", "power_w").rows() == [("GPU-a", 71.02)]
     assert "name it with --node" in samples.note
+
+
+REFUSALS = {
+    "wandb-history": "no line has a _step and a _timestamp, as of W&B.",
+    "mlflow": "this is neither a metric of MLflow nor the meta.yaml of a run.",
+    "tensorboard": "this is not an event file of TensorBoard.",
+    "gpu-table": "line 1 comes before any header",
+    "slurm": "slurm: this is not a text of Slurm that can be read. Expected the output of sacct",
+    **{
+        name: f"{name}: column 'call Bob about node003' is not known; the columns are cluster, "
+        for name in (
+            *("inventory", "rates", "tariffs", "budgets", "power-feeds", "node-states", "carbon"),
+            "node-tests",
+        )
+    },
+    "prometheus": "this is not JSON",
+    "kubernetes": "this is not JSON",
+    "node-snapshot": "this is no snapshot of `goodput snapshot`.",
+    "nvml": "this is not an NVML recording; expected JSON lines with a kind (meta, fast, slow, ",
+    "dcgm": "these are not metrics of a GPU exporter; expected lines as DCGM_FI_DEV_GPU_UTIL{",
+    "node-exporter": "these are not metrics of node_exporter; expected lines as node_cpu_seconds_",
+    "serving-metrics": "these are not metrics of a serving engine; expected lines as vllm:num_",
+    "serving-requests": "these are not requests; expected the fields arrival, first_token or end",
+    "job-events": 'no line is a job event; expected {"v": 1, "ts": ..., "event": ...}.',
+    "nccl-inspector": "no line is a record of the NCCL Inspector; expected {",
+    "flight-recorder": "the rank of a Flight Recorder dump stands in its file name alone",
+    "nccl-ras": "this is not an answer of NCCL RAS; expected what `ncclras -v` prints, its JSON",
+    "nccl-tests": "there is no result of nccl-tests; expected its table (size, count, type, ...",
+    "nccl-debug": "this is not a log of NCCL; expected lines `host:pid:thread [0] NCCL INFO",
+    "kineto": "the trace is cut or not JSON",
+    "bundle": "expected a table of a bundle of format 1, found none.",
+    "telemetry-parquet": "this is not a Parquet file that can be read",
+    "operation-trace": "this is not Parquet that can be read",
+    "mlperf": "no line says init_start; expected an MLPerf training log.",
+    "node-power": "no line is a power reading (:::MLLOG power_reading).",
+    "goodput-events": "no line has a job_name and one of the library's times.",
+    "otel-spans": "no line has a span named megatron.* or nvrx.*.",
+    "torchtitan-structured": "no line has a log_type_name and a time_us.",
+    "job-log": "no line has the log format of a known framework.",
+    "kernel-log": "this is not a kernel log; expected `dmesg -T`, `journalctl -k -o short-iso-",
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_file_of_another_format_is_refused(tmp_path, name):
+    path = tmp_path / "notes.txt"
+    path.write_text("call Bob about node003\n" * 3)
+
+    assert recognise(path) is None
+    with pytest.raises(IngestError, match=re.escape(f"{path}: {REFUSALS[name]}")):
+        list(SOURCES[name](path, ReadOptions()).extract())
+
+
+START = (
+    "vm:1182:1182 [3] NCCL INFO ncclCommInitRankConfig comm 0x24de2750 rank 3 nranks 4 cudaDev 3"
+    " nvmlDev 5 busId 1b000 commId 0xbb7076cbf189c27b - Init START\n"
+)
+SPAN = (
+    '{"name": "GET /index.html", "start_time": "2026-08-20T14:03:07Z", '
+    '"end_time": "2026-08-20T14:03:11.5Z", '
+    '"resource": {"attributes": {"nemo.run.id": "run7"}}}\n'
+)
+# texts that only look like those of a source
+ALIKE = {
+    "dcgm": (
+        *("", "\n", "# HELP DCGM_FI_DEV_GPU_UTIL x\n", "node_load1 0.5\n"),
+        "go_goroutines 12\nprocess_open_fds 9\n",
+        'nccl_bus_bandwidth{rank="0"} 100\n',
+        "DCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization (in %).\n",
+        'a text that quotes\nDCGM_FI_DEV_GPU_UTIL{gpu="0"} 5\nonce\nor twice\n',
+    ),
+    "slurm": (
+        *("", "\n\n", "Account,AllocCPUS,JobID,JobIDRaw,State,Submit\n"),
+        "JobID           JobName    State\n------------ ---------- ------\n",
+        "JOBID|NAME|USER|STATE|SUBMIT_TIME|NODELIST\n7|x|alice|RUNNING|2026-11-20T11:45:39|n1\n",
+        "NodeName=node001 Name=gpu Type=h100 File=/dev/gpu[0-7]\n",
+        "NodeName=node[001-004] CPUs=16 RealMemory=64000 State=UNKNOWN\nPartitionName=gpu\n",
+        "PartitionName=gpu AllowGroups=ALL Nodes=node[001-004] State=UP\n",
+        "Cluster|Account|User|Partition|QOS\nlab|a|alice||normal\n",
+        *("ts,node,state\n1,a,idle\n", "NODELIST STATE\nnode001 idle\n"),
+    ),
+    "nccl-debug": (START + "iteration 1 loss 2.0\n" * 5,),  # left to the logs of jobs
+    "nccl-tests": ("# Rank 0", '{"results": []}', "size count type busbw", ""),
+    "flight-recorder": ('{"entries": []}', ""),
+    "job-events": (
+        '# Events\nOne line is one event:\n\nas this:\n{"v": 1, "ts": 1787234549.25, '
+        '"event": "step", "step": 401, "dur_s": 10.02}\nand so on.\n',
+    ),
+    "otel-spans": (SPAN,),
+    "prometheus": ('{"status":"success","data":["up","DCGM_FI_DEV_GPU_UTIL"]}',),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for name, texts in ALIKE.items() for text in texts]
+)
+def test_a_text_that_only_looks_alike_is_not_taken(tmp_path, name, text):
+    assert not SOURCES[name].recognises(tmp_path / "rank_1", text.encode())

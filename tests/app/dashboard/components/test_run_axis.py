@@ -108,12 +108,9 @@ def test_the_gpu_of_each_rank_is_as_active_as_its_readings_say(capture, scope, v
 
 def test_gpus_without_a_rank_are_called_by_their_node():
     cells = {
-        "rank": None,
-        "node": "<b>a",
-        "gpu_uuid": "GPU-0123456789",
-        "at": START,
+        "rank": None, "node": "<b>a", "gpu_uuid": "GPU-0123456789", "at": START,
         "gpu_busy_ratio": 0.5,
-    }
+    }  # fmt: skip
     frame = pl.DataFrame([cells], schema_overrides={"rank": pl.Int64})
 
     drawn = runs.activity(frame, "gpu_busy_ratio", "GPU utilisation", (START, START)).data[0]

@@ -41,11 +41,8 @@ def read(read_text):
         ("SLURM_JOB_ID=4711\n", "slurm-99.out", "4711"),
         ("export SLURM_JOBID=4711_3\n", "x.log", "4711_3"),
         ("+ srun --jobid 4711 bash -c train\n", "x.log", "4711"),
-        (
-            "slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT 2026-08-20T15:00:00 ***\n",
-            "x",
-            "4711",
-        ),
+        ("slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT 2026-08-20T15:00:00 ***\n", "x",
+         "4711"),
         ('+ declare -x SLURM_JOB_ID="14"\n', "x.log", "14"),
         ("0: {'HOME': '/', 'SLURM_JOB_ID': '14'}\n", "x.log", "14"),
         ("SLURM_ARRAY_JOB_ID=12\nSLURM_JOB_ID=14\n", "x.log", "14"),
@@ -68,7 +65,7 @@ def read(read_text):
         ("", "pretrain.log.1", "pretrain"),
         ("", "llama3.2024.log", "llama3.2024"),
     ],
-)
+)  # fmt: skip
 def test_the_run_is_what_the_log_says_else_what_its_name_hints(tmp_path, text, name, run_id):
     path = tmp_path / name
     content = (text + TEN).encode()
@@ -208,18 +205,10 @@ DEEPSPEED = (
     "[2026-08-20 14:03:20,900] [INFO] [logging.py:128:log_dist] [Rank 0] step=10, skipped=0\n"
 )
 LABELS = (
-    "[default7]:",
-    "63: ",
-    "[rank63]: ",
-    "[1,0]<stdout>:",
-    "n-01.cluster.local: ",
-    "trainer-1  | ",
-    "trainer/0 ",
-    "[2026-08-20T14:03:09Z] trainer/0 ",
-    "Aug 20 14:03:09 n1 python3[123]: ",
-    "[pod/train-0/main] ",
-    "(Worker pid=71, ip=10.0.0.1) ",
-)
+    "[default7]:", "63: ", "[rank63]: ", "[1,0]<stdout>:", "n-01.cluster.local: ", "trainer-1  | ",
+    "trainer/0 ", "[2026-08-20T14:03:09Z] trainer/0 ", "Aug 20 14:03:09 n1 python3[123]: ",
+    "[pod/train-0/main] ", "(Worker pid=71, ip=10.0.0.1) ",
+)  # fmt: skip
 STEPS = {
     # Megatron with DeepSpeed prints each step twice
     "steps of one format alone": (TEN + DEEPSPEED, list(range(1, 11))),
