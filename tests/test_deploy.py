@@ -45,8 +45,7 @@ def parsed(arguments):
     """Return the context of a command line; raises UsageError for one that is wrong."""
     program, name, *rest = arguments
     assert Path(program).name == "goodput"
-    command = main.get_command(click.Context(main), name)
-    return command.make_context(name, rest)
+    return main.get_command(click.Context(main), name).make_context(name, rest)
 
 
 def test_the_image_serves_on_the_port_that_its_health_check_asks():

@@ -69,9 +69,7 @@ def test_relative_links_resolve(name):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_commands_that_a_page_shows_exist(name):
-    shown = set(COMMAND.findall((ROOT / name).read_text(encoding="utf-8")))
-
-    assert shown <= set(COMMANDS)
+    assert set(COMMAND.findall((ROOT / name).read_text(encoding="utf-8"))) <= set(COMMANDS)
 
 
 def test_every_page_of_the_documentation_is_linked_from_the_readme():

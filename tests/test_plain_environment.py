@@ -35,10 +35,9 @@ sys.meta_path.insert(0, Missing())
 """
 
 LEDGER = "from goodput_app.__main__ import main; sys.argv[:] = ['goodput', 'ledger']; main()"
-NOT_FOUND = 'ModuleNotFoundError(f"No module named {name!r}", name=name)'
 
 
-def python(program, *missing, error=NOT_FOUND):
+def python(program, *missing, error='ModuleNotFoundError(f"No module named {name!r}", name=name)'):
     """Run a program in a process that lacks some packages."""
     text = WITHOUT.format(missing=missing, program=program, error=error)
     return subprocess.run(

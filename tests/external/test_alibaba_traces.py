@@ -71,8 +71,7 @@ def test_pods_with_shares_hold_the_gpu_hours_of_the_trace(store, tmp_path):
 def test_containers_idle_and_are_missed_as_the_trace_says(store, tmp_path):
     """566 stretches of 10 min and more at 0 %, a hole ends one; 839 holes with 1,376 samples."""
     file = written_as_readings(DUTY_CYCLES, tmp_path)
-    kind = recognise(file)
-    assert kind.name == "telemetry-parquet"
+    assert recognise(file).name == "telemetry-parquet"
     ingest(store, "auto", [file], ReadOptions())
 
     rows = store.read("select gpu_uuid, ts, gpu_busy_ratio = 0 as is_idle from raw.gpu_samples")

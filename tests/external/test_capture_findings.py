@@ -166,8 +166,7 @@ def stopped(truth):
 
 def hangs(store, *parts):
     for part in parts:
-        summary = ingest(store, "auto", [CAPTURE / part], ReadOptions())
-        assert not summary.refused
+        assert not ingest(store, "auto", [CAPTURE / part], ReadOptions()).refused
     store.build()
     return store.read("from marts.hangs").rows(named=True)
 

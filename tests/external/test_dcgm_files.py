@@ -23,8 +23,7 @@ def test_all_samples_are_read_as_prometheus_clients_parser_reads_them(name):
 
     assert found.points.height == SAMPLES[name]
     assert found.rejects == []
-    kind = recognise(FOLDER / name)
-    assert kind.name == "dcgm"
+    assert recognise(FOLDER / name).name == "dcgm"
 
 
 @pytest.mark.parametrize(

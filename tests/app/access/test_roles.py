@@ -20,7 +20,6 @@ from goodput_billing.statement.days import day_of
 from goodput_queries import audit
 from goodput_queries.evidence.batch import Batch
 
-PRICES = "gpu_model,price_per_gpu_h\nA100,3\n"
 FINDING = {
     "finding_key": "k",
     "rule": "idle_allocation",
@@ -43,7 +42,7 @@ def signed_in(role):
 
 
 def edit_prices(store):
-    assert price_edit.read_in(store, "rates", PRICES) == 1
+    assert price_edit.read_in(store, "rates", "gpu_model,price_per_gpu_h\nA100,3\n") == 1
 
 
 def set_state(store):

@@ -164,8 +164,7 @@ def test_a_name_that_turns_the_direction_of_writing_is_spelt_out(make, lines, tm
     written = files.write(made, tmp_path, ["html", "csv"])
 
     for path in written:
-        text = path.read_text(encoding="utf-8")
-        assert "\u202e" not in text
+        assert "\u202e" not in path.read_text(encoding="utf-8")
     assert "\x1b" not in written[0].read_text(encoding="utf-8")
 
 

@@ -142,8 +142,7 @@ def test_gpus_without_counters_have_the_energy_of_their_nodes_meters(make, lines
 
     kwh = {row["SubAccountName"]: row["x_EnergyKwh"] for row in rows_of(focus(made))}
     assert float(kwh["vision"]) == 2
-    of_accounts = dict(made.accounts.select("account", "energy_kwh").rows())
-    assert of_accounts["vision"] == 2
+    assert dict(made.accounts.select("account", "energy_kwh").rows())["vision"] == 2
 
 
 @pytest.mark.skipif(

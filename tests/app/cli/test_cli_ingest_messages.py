@@ -98,9 +98,7 @@ SAID = {
 def test_a_recognised_file_says_what_it_did_not_give(folder, name, given):
     text, said = given
 
-    result = ingested(folder, "auto", name, text, *OPTIONS)
-
-    assert f"{folder / name}: {said}" in result.stderr
+    assert f"{folder / name}: {said}" in ingested(folder, "auto", name, text, *OPTIONS).stderr
 
 
 UNKNOWN = {

@@ -122,9 +122,7 @@ def test_signals_reach_the_command(start, record, number):
 
 def test_a_command_that_is_killed(start, record):
     code = f"import os\n{SAYS_READY}os.kill(os.getpid(), signal.SIGKILL)"
-    process = start("run", *PYTHON, code)
-
-    assert process.wait(PATIENCE_S) == 128 + signal.SIGKILL
+    assert start("run", *PYTHON, code).wait(PATIENCE_S) == 128 + signal.SIGKILL
     failure = record()[0][-1]
     assert (failure["kind"], failure["msg"]) == ("sigkill", "ended by signal 9 (Killed)")
 
@@ -199,9 +197,7 @@ def test_a_folder_that_cannot_be_written_does_not_stop_the_command(start, tmp_pa
 
 def test_the_job_events_of_the_command_are_of_the_same_attempt(start, tmp_path):
     code = "import goodput_emitter as g\nwith g.run('llama'):\n    with g.step(1): pass"
-    process = start("run", "--name", "mine", *PYTHON, code)
-
-    assert process.wait(PATIENCE_S) == 0
+    assert start("run", "--name", "mine", *PYTHON, code).wait(PATIENCE_S) == 0
     files = list(tmp_path.glob("mine-*/mine*.jsonl"))
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     assert {(row["run_id"], row["attempt"], row["pid"]) for row in rows} == {

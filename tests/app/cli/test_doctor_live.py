@@ -26,7 +26,6 @@ from goodput_ingest.source import ReadOptions
 from goodput_queries.evidence.batch import Batch
 
 LABELS = '{gpu="0",UUID="GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50",Hostname="n1"}'
-TENSOR = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"
 
 
 def configure(here, text):
@@ -69,7 +68,7 @@ def test_counters_that_are_off_are_one_line_with_the_file_of_lines_to_add(here, 
     assert rows[0] == ("ok", f"{exporter}/metrics: 1 GPUs, 2 metrics", "")
     ((found, then),) = [(found, then) for status, found, then in rows if status == "missing"]
     assert re.match(r"\d+ optional counters are off: ", found)
-    assert TENSOR in found
+    assert "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" in found
     assert "DCGM_FI_PROF_SM_ACTIVE" not in found
     assert str(COUNTERS_FILE) in then
 

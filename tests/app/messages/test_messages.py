@@ -114,9 +114,7 @@ def test_a_message_has_the_same_identity_again_and_another_one_later():
 
 
 def test_a_link_opens_the_finding_in_the_window_it_was_found_in():
-    url = finding_url("https://goodput.example.org/", "abc", AT_MS, AT_MS + 999)
-
-    assert url == (
+    assert finding_url("https://goodput.example.org/", "abc", AT_MS, AT_MS + 999) == (
         "https://goodput.example.org/findings?finding=abc"
         "&from=2026-11-20T09%3A00%3A00Z&to=2026-11-20T09%3A00%3A00Z"
     )

@@ -105,8 +105,7 @@ def test_after_an_outage_and_a_restart_each_alert_is_delivered_and_resolved_once
 
 
 def store_is_done(store):
-    left = "from state.notifications where sent_at is null"
-    return store.read(left).is_empty()
+    return store.read("from state.notifications where sent_at is null").is_empty()
 
 
 @pytest.mark.machine

@@ -249,8 +249,6 @@ def test_every_formula_is_fed_by_fields_and_every_field_feeds_one(name):
 def test_an_unknown_site_is_asked_for_everything_but_assumptions(name):
     scenario = SCENARIOS[name]
 
-    asked = missing(scenario, filled(scenario, {}, {}))
-
-    assert [field.name for field in asked] == [
+    assert [field.name for field in missing(scenario, filled(scenario, {}, {}))] == [
         field.name for field in scenario.fields if field.assumed is None
     ]

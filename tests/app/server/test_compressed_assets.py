@@ -39,8 +39,7 @@ def text_of(answer):
     """Return the text of an answer: the client decodes gzip itself, and knows no brotli."""
     if answer.headers["content-encoding"] == "gzip":
         return answer.text
-    body = pa.Codec("brotli").decompress(answer.content, len(SCRIPT), asbytes=True)
-    return body.decode()
+    return pa.Codec("brotli").decompress(answer.content, len(SCRIPT), asbytes=True).decode()
 
 
 @pytest.mark.parametrize(

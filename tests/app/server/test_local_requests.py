@@ -115,6 +115,4 @@ def test_metrics_are_for_who_has_their_own_token(monkeypatch, token, status):
     ],
 )
 def test_calls_of_the_store_that_name_a_person_are_not_local(access, headers, is_local):
-    answer = asked(access, headers, path="/api/v1/store/read", method="POST")
-
-    assert answer.json() is is_local
+    assert asked(access, headers, path="/api/v1/store/read", method="POST").json() is is_local

@@ -58,9 +58,7 @@ def test_every_sample_is_of_a_declared_metric_with_its_labels(answer):
 
 def test_the_documentation_lists_every_metric():
     row = re.compile(r"^\| `(goodput_\w+)` \| (\w+) \| ([\w, ]*) \| (.+) \|$", re.MULTILINE)
-    documented = row.findall(PAGE.read_text(encoding="utf-8"))
-
-    assert documented == [
+    assert row.findall(PAGE.read_text(encoding="utf-8")) == [
         (name, family.kind, ", ".join(family.labels), family.meaning)
         for name, family in FAMILIES.items()
     ]
@@ -137,9 +135,7 @@ def test_the_ledger_is_read_once_a_build(scraped_store, monkeypatch):
     monkeypatch.setattr(OpenFindings, "add_to", lambda *_: None)
     first = samples(metrics.answer()[0].decode(), "goodput_ratio")
     begun = len(reads)
-    second = samples(metrics.answer()[0].decode(), "goodput_ratio")
-
-    assert first == second
+    assert first == samples(metrics.answer()[0].decode(), "goodput_ratio")
     assert len(reads) - begun == 5
     assert not any("ledger" in sql for sql in reads[begun:])
 

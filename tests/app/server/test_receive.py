@@ -141,9 +141,7 @@ def test_who_or_what_is_not_taken_is_told(sources, url, path, headers, body, sta
 
 
 def test_a_refusal_of_otlp_is_a_status_of_grpc(url):
-    answer = httpx.post(f"{url}/v1/metrics", json={}, trust_env=False)
-
-    assert answer.json() == {
+    assert httpx.post(f"{url}/v1/metrics", json={}, trust_env=False).json() == {
         "code": 16,
         "message": "the bearer token is missing or not that of [receive].",
     }

@@ -130,9 +130,7 @@ def test_the_headline_is_one_number_with_its_bound_and_what_is_not_measured(scop
 def test_without_steps_of_jobs_the_headline_is_activity_and_names_what_brings_goodput():
     low = ladder(rung="active_while_allocated", ratio=0.8, next_step="Let jobs report their steps")
 
-    shown = headline.headline(summary(), low, EVERYTHING)
-
-    assert shown.sentence == (
+    assert headline.headline(summary(), low, EVERYTHING).sentence == (
         "Active while allocated: 80.0 %; readings cover 90.0 % of allocated time; "
         "next: Let jobs report their steps."
     )

@@ -56,9 +56,7 @@ def read(text):
     ],
 )
 def test_forms_of_a_line(line, labels, value):
-    found = read(line + "\n")
-
-    assert said(found) == [("up", labels, None, value)]
+    assert said(read(line + "\n")) == [("up", labels, None, value)]
 
 
 @pytest.mark.parametrize(

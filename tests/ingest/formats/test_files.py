@@ -103,8 +103,7 @@ def test_blocks_together_are_the_lines_of_the_file(tmp_path_factory, lines, is_e
         patch.setattr(files, "CHUNK_BYTES", 7)
         blocks = list(delimited.blocks(file))
 
-    found = [line for block in blocks for line in block.data.decode().split("\n")]
-    assert found == lines
+    assert [line for block in blocks for line in block.data.decode().split("\n")] == lines
     assert [block.first_line for block in blocks] == [1, *range(5, len(lines) + 1, 3)]
 
 

@@ -192,8 +192,7 @@ def test_the_recommended_counters_are_known_to_us_and_well_formed():
     assert {line.split(",")[1].strip() for line in lines} == {"gauge", "counter", "label"}
     assert len(set(fields)) == len(fields)
     for field in fields[:-2]:  # the last two are labels
-        metric = resolve(field)
-        assert metric.kind != "unknown", field
+        assert resolve(field).kind != "unknown", field
 
 
 def test_counters_that_are_off_are_reported_with_the_line_to_add():

@@ -270,7 +270,6 @@ def test_what_is_skipped_is_named_while_the_source_is_well():
 
 STEP_LINE = ITERATION.format(second=11, step=1, ms=1000.0)
 SAVE_LINE = "  successfully saved checkpoint of iteration 1 to /ckpt\n"
-LLAMA_FACTORY = '{"current_steps": 3, "total_steps": 10, "loss": 1.2}\n'
 
 
 @pytest.fixture
@@ -312,7 +311,7 @@ def test_a_log_that_gives_what_was_missing_is_named_no_more(logs, store, tmp_pat
 
 def test_doctor_names_what_files_of_a_followed_folder_lack(logs, tmp_path):
     (tmp_path / "a.out").write_text(STEP_LINE + SAVE_LINE)
-    (tmp_path / "b.out").write_text(LLAMA_FACTORY)
+    (tmp_path / "b.out").write_text('{"current_steps": 3, "total_steps": 10, "loss": 1.2}\n')
 
     _, *found = (text.replace(f"{tmp_path}/", "") for text in logs.probe())
 

@@ -143,9 +143,7 @@ def test_bombs_in_bombs_share_one_allowance(tmp_path, monkeypatch, store):
     bomb = zipped(tmp_path / "b", {"zeros": bytes(2_000_000)}).read_bytes()
     path = zipped(tmp_path / "many.zip", {f"{i}.zip": bomb for i in range(5)})
 
-    found = read(store, path)
-
-    assert len([reason for reason in found.refused if "200 times" in reason]) >= 3
+    assert len([reason for reason in read(store, path).refused if "200 times" in reason]) >= 3
 
 
 def test_a_tar_whose_header_would_fill_the_memory_is_refused(tmp_path, store):
@@ -209,8 +207,5 @@ def test_the_member_is_named_in_its_messages(tmp_path, store):
     said = {"a.jsonl": events("one") + b'{"v": 1, "event": "step"}\n', "what": b"\x00\x01"}
     path = tarred(tmp_path / "x.tar.gz", said)
 
-    found = read(store, path)
-
-    assert found.unrecognised == [f"{path}/what"]
-    rejects = store.read("select origin, line from raw.rejects").rows()
-    assert rejects == [(f"{path}/a.jsonl", 3)]
+    assert read(store, path).unrecognised == [f"{path}/what"]
+    assert store.read("select origin, line from raw.rejects").rows() == [(f"{path}/a.jsonl", 3)]

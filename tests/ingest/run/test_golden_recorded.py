@@ -106,9 +106,7 @@ def test_a_file_that_is_read_again_or_packed_gives_the_same_rows(case, store, tm
     given, name, options = input_of(case), name_of(case), options_of(case)
     ingest(store, name, [given], options)
 
-    again = ingest(store, name, [given], options)
-
-    assert again.rows_new == 0
+    assert ingest(store, name, [given], options).rows_new == 0
     packed = copy_of(given, tmp_path, gzip.compress(given.read_bytes()))
     assert of_content(packed) == name
     assert read(name, packed, options) == read(name, given, options)

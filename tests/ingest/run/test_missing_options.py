@@ -27,14 +27,12 @@ WATCHDOG = (
     "Timeout(ms)=14000) ran for 14061 milliseconds before timing out.\n"
 )
 DATED = "[2026-08-20 14:40:52.326] starting run hang attempt 0: world size 4\n"
-TRACEBACK = "Traceback (most recent call last):\nMemoryError\n"
 SCRAPE = 'DCGM_FI_DEV_POWER_USAGE{UUID="GPU-a",Hostname="n1"} 600\n'
 NOT_WHEN = r"nothing says when a scrape was taken.*--observed-at"
 INSPECTOR = "nccl_inspector_metrics_55aa8e95-02cb-59dd-8a6f-15cbd706e86e.prom"
 BANDWIDTH = 'nccl_bus_bandwidth_gbs{node="vm",gpu="GPU2",collective="AllGather"} 60.5\n'
 QUERY = "timestamp, uuid, power.draw [W]\n2026/11/27 18:37:24.961, GPU-a, 71.02 W\n"
 NO_TIME = "uuid, power.draw [W]\nGPU-a, 71.02 W\n"
-OF_TIME = "#Time     gpu  pwr\n#HH:MM:SS Idx  W\n 18:37:29  0   70\n"
 DMON = "# gpu    pwr\n# Idx      W\n    0     70\n"
 PLACED = {"node": "gpu01", "zone": UTC}
 ZONED = {"zone": UTC, "node": "n7"}
@@ -56,7 +54,7 @@ CASES = [
     ("job-log", STEP, {}, "--timezone"),
     ("job-log", LOGGED, {}, "Name their time zone with --timezone"),
     ("job-log", UNDATED, {"zone": UTC}, r"events \(4 lines\) but no times"),
-    ("job-log", TRACEBACK, {}, "--observed-at"),
+    ("job-log", "Traceback (most recent call last):\nMemoryError\n", {}, "--observed-at"),
     ("job-log", DATED + WATCHDOG, {}, "Name their time zone with --timezone"),
     ("job-log", WATCHDOG, {"zone": UTC}, r"line 1: the stamp 08-20 .* has no year"),
     ("dcgm", SCRAPE, {"name": "metrics.prom"}, NOT_WHEN),
@@ -67,7 +65,7 @@ CASES = [
     ("gpu-table", QUERY.partition("\n")[2], PLACED, "line 1 comes before any header"),
     ("gpu-table", NO_TIME, PLACED, "Add timestamp to `nvidia-smi --query-gpu`"),
     ("gpu-table", DMON, PLACED, "Run nvidia-smi dmon with -o DT, or pipe it through ts"),
-    ("gpu-table", OF_TIME, PLACED, "-o DT"),
+    ("gpu-table", "#Time     gpu  pwr\n#HH:MM:SS Idx  W\n 18:37:29  0   70\n", PLACED, "-o DT"),
     ("gpu-table", DMON, {}, "a number and no UUID. Name their node with --node"),
     ("gpu-table", QUERY.replace("uuid", "name"), PLACED, "Add uuid to `nvidia-smi --query-gpu`"),
 ]  # fmt: skip

@@ -41,8 +41,7 @@ def test_what_a_channel_took_before_a_correction_stays_known():
 
     assert corrected.latest == []
     assert [one.error for one in again.latest] == ["still away."]
-    taken = again.taken("mail")
-    assert taken.version == "0-a"
+    assert again.taken("mail").version == "0-a"
     last = again.with_delivery(delivered("mail", "1-c", hours=2))
     assert [one.version for one in last.deliveries if one.channel == "mail"] == ["0-a", "1-c"]
     assert last.taken("mail") == last.latest[0]

@@ -170,8 +170,7 @@ def entry(when, *, mailed):
 
 
 def looking(store, plan):
-    at = plan.report.time()
-    return Timetable(store, plan, at)
+    return Timetable(store, plan, plan.report.time())
 
 
 def test_after_all_is_out_the_next_look_is_at_the_next_time(store, plan, clock):
@@ -194,9 +193,7 @@ def test_a_server_that_was_down_at_the_time_hands_out_when_it_starts(days, plan,
     timetable = looking(days, at_seven(plan))
 
     wait_s = timetable.look()
-    again_s = timetable.look()
-
-    assert wait_s == again_s == 16 * 3600
+    assert wait_s == timetable.look() == 16 * 3600
     assert [one["Subject"].partition(": ")[2] for one in post.mails] == ["$128.00, closed"]
 
 
@@ -204,9 +201,7 @@ def test_what_goes_wrong_is_logged_once(store, plan, caplog):
     plan.folder.write_text("a file")
     timetable = looking(store, at_seven(plan))
 
-    waits = [timetable.look() for _ in range(3)]
-
-    assert waits == [AGAIN_S] * 3
+    assert [timetable.look() for _ in range(3)] == [AGAIN_S] * 3
     (record,) = caplog.records
     assert "the folder of statements cannot be made" in record.getMessage()
 

@@ -74,9 +74,7 @@ def test_a_channel_that_is_away_for_a_moment_gets_it_all_the_same(closed, plan, 
     post.answers += ["451 4.3.0 later"] * 2
     hook.answers += [(503, {})]
 
-    outcome = send_statement(closed, plan)
-
-    assert outcome.errors == ()
+    assert send_statement(closed, plan).errors == ()
     assert (len(post.mails), post.attempts, len(hook.posts)) == (1, 3, 2)
     assert clock.pauses == [*PAUSES_S[:2], PAUSES_S[0]]
     (entry,) = past_statements(plan.folder)

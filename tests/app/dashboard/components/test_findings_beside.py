@@ -127,8 +127,7 @@ def test_findings_of_a_moment_ago_are_shown_until_newer_ones_are_there(clock):
     clock.may_end.set()
     wait([findings.evaluation(at(60))])
     assert findings.has_newer(at(60), shown)
-    newer = findings.known(at(60))
-    assert newer.findings["number"].to_list() == [1]
+    assert findings.known(at(60)).findings["number"].to_list() == [1]
 
 
 def test_an_evaluation_ends_before_the_next_one_of_its_page_begins(clock):

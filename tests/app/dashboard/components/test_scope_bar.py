@@ -164,11 +164,12 @@ def run(capture):
     return capture.read(sql).row(0, named=True)
 
 
-def test_a_run_is_found_by_its_name_and_by_its_jobs(find, run):
-    expected = ("run", run["label"])
+def test_a_run_is_found_by_its_name_and_its_jobs_where_all_words_occur(find, run):
+    expected, jobs = ("run", run["label"]), run["detail"].split(" / ")
 
     assert find(run["label"])[0] == expected
-    assert all(expected in find(name) for name in run["detail"].split(" / "))
+    assert all(expected in find(text) for text in (*jobs, f"{jobs[0]} {run['label']}"))
+    assert find(f"{jobs[0]} no-such-word") == []
 
 
 def test_a_node_and_a_gpu_are_found_by_a_part_of_their_names_in_any_case(find, capture):
@@ -176,13 +177,6 @@ def test_a_node_and_a_gpu_are_found_by_a_part_of_their_names_in_any_case(find, c
 
     assert ("node", node) in find(node[1:].upper())
     assert ("gpu", gpu) in find(gpu.lower())
-
-
-def test_all_words_must_occur(find, run):
-    name = run["detail"].split(" / ")[0]
-
-    assert ("run", run["label"]) in find(f"{name} {run['label']}")
-    assert find(f"{name} no-such-word") == []
 
 
 @pytest.mark.parametrize("text", ["", "  ", "%", "_", "' or 1=1 --", "<b>"])

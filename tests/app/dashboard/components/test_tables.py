@@ -10,7 +10,7 @@ from goodput_app.dashboard.components import charts, places, tables
 from goodput_app.text import glossary
 
 
-def test_a_table_without_any_price_says_so_and_one_without_budgets_has_none():
+def test_a_table_without_any_price_says_so_and_accounts_without_a_budget_have_none():
     frame = pl.DataFrame({
         "cost": [None, None], "budget_cost": [None, None], "gpu_ms": [60_000, 120_000],
         "ettr_ratio": [0.5, None],
@@ -20,16 +20,11 @@ def test_a_table_without_any_price_says_so_and_one_without_budgets_has_none():
     }  # fmt: skip
     shown, config = tables.shaped(frame, names)
     assert shown["cost"].to_list() == ["no price", "no price"]
+    assert shown["budget_cost"].to_list() == [None, None]
+    assert config["budget_cost"]["help"].endswith(" -: no budget")
     assert shown["gpu_min"].to_list() == [1.0, 2.0]
     assert shown["ettr_percent"].to_list() == [50.0, None]
     assert config["gpu_min"]["label"] == "Time (GPU-min)"
-
-
-def test_accounts_without_a_budget_have_none_rather_than_no_price():
-    frame = pl.DataFrame({"budget_cost": [None]}, schema={"budget_cost": pl.Float64})
-    shown, config = tables.shaped(frame, {"budget_cost": "Monthly budget"})
-    assert shown["budget_cost"].to_list() == [None]
-    assert config["budget_cost"]["help"].endswith(" -: no budget")
 
 
 def test_a_column_in_another_unit_is_called_after_it():

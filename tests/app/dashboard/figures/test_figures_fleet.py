@@ -228,9 +228,7 @@ def test_an_event_is_a_mark_in_its_row_and_opens_it():
 def test_names_that_are_alike_are_rows_of_their_own():
     rows = fleet_parts.rows_of(states(8, gpu_index=0), None, pl.DataFrame())
 
-    figure = over_time(rows, bins(["GPU-0"], 1))
-
-    assert len(set(named(figure, "heatmap")[0].y)) == 8
+    assert len(set(named(over_time(rows, bins(["GPU-0"], 1)), "heatmap")[0].y)) == 8
 
 
 @pytest.mark.parametrize("show", [None, "power_w"])

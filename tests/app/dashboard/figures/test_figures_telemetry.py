@@ -10,7 +10,6 @@ from goodput_app.dashboard.figures import telemetry as figures
 
 START = datetime(2026, 11, 20)  # noqa: DTZ001 -- UTC
 WINDOW = (START, START + timedelta(hours=1))
-HOSTILE = "<b>x</b> $a$ %{y}"
 
 
 def minutes(*values):
@@ -67,7 +66,7 @@ def test_a_limit_is_drawn_and_named():
 
 def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title():
     events = pl.DataFrame({
-        "event_at": minutes(5), "kind": ["xid"], "code": [79], "meaning": [HOSTILE],
+        "event_at": minutes(5), "kind": ["xid"], "code": [79], "meaning": ["<b>x</b> $a$ %{y}"],
         "ts_precision": ["approximate"],
     })  # fmt: skip
 

@@ -84,8 +84,7 @@ def picked(world, visit):
 
 
 def test_an_account_has_its_energy_and_a_link_to_its_cost(picked):
-    rows = table(picked, "energy_kwh")
-    assert rows["energy_kwh"][0] == pytest.approx(1.2, rel=0.02)
+    assert table(picked, "energy_kwh")["energy_kwh"][0] == pytest.approx(1.2, rel=0.02)
     (cost,) = (params for label, params in links(picked).items() if label.startswith("Cost of"))
     assert cost["team"] == [HOSTILE]
 

@@ -31,14 +31,9 @@ def named(store, rule):
     return str(key)
 
 
-@pytest.fixture
-def page(short, capture, visit):  # noqa: ARG001 -- of two findings
-    """Give the page of all findings."""
-    return visit(capture, "open_findings")
-
-
-def test_fixes_come_first_and_of_many_findings_below_it_says_how_many_there_are(capture, page):
-    app = page
+@pytest.mark.usefixtures("short")
+def test_fixes_come_first_and_of_many_findings_below_it_says_how_many_there_are(capture, visit):
+    app = visit(capture, "open_findings")
 
     fixes = capture.read("select target from marts.fixes where back_high_ms > 0").height
     assert table(app, "target").height == fixes

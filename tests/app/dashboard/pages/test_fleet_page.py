@@ -104,8 +104,7 @@ def test_a_row_of_a_rack_and_of_a_busy_gpu_whatever_the_filters_of_owners(world,
     racks = table(app, "rack")
     assert sorted(racks["nodes"]) == [1, 2]
     assert "Rack unknown" in racks["rack"].to_list()
-    busy = table(app, "last_at")
-    assert busy["gpu_uuid"].to_list()[:1] == ["c/b#0"]
+    assert table(app, "last_at")["gpu_uuid"].to_list()[:1] == ["c/b#0"]
     assert [link.proto.label for link in app.get("page_link") if "Open" in link.proto.label]
 
 

@@ -40,8 +40,7 @@ def test_an_incident_links_to_its_gpu_its_node_and_the_run_that_it_hit(hit, visi
     app = visit(hit, "node_health", incident=incident_key, kind="ecc_corrected")
 
     assert len(app.get("plotly_chart")) == 2
-    labels = [label for label in links(app) if label.startswith("Open")]
-    assert labels == [
+    assert [label for label in links(app) if label.startswith("Open")] == [
         f"Open GPU {incident['gpu_index']}, {incident['node']}",
         f"Open node {incident['node']}",
         f"Open run {incident['run_id']}",

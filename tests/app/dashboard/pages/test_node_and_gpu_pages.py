@@ -85,9 +85,7 @@ def test_a_time_range_without_the_gpu_offers_its_last_data(evidence, visit):
 
 
 def test_without_a_gpu_the_page_leads_to_the_nodes(hit, visit):
-    app = visit(hit, "one_gpu")
-
-    assert "Choose a GPU" in app.info[0].value
+    assert "Choose a GPU" in visit(hit, "one_gpu").info[0].value
 
 
 def drawn(script):

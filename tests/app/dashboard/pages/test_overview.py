@@ -1,28 +1,27 @@
 """The Overview as one answer: status, goodput and ledger, first actions, what moved, folds."""
 
+import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
-from tests.app.opened_page import links, plain, texts
+from tests.app.opened_page import links, plain, sent, texts
 from tests.recorded_session import extent_ms
 
 from goodput_app.dashboard.components.overview import actions, ledger, status
 from goodput_app.dashboard.data import health
 from goodput_app.dashboard.data.findings import Found
+from goodput_app.dashboard.figures import bars
+from goodput_app.dashboard.figures.bars import Part
 from goodput_app.dashboard.scope import View
 from goodput_app.text import units
 from goodput_app.weekly import like_for_like
 from goodput_app.weekly.ledger_groups import by_team
 from goodput_queries.scope import Scope
 
-from tests.app.opened_page import sent  # isort: skip
-
 HOUR_MS = 3_600_000
-NOON = pl.datetime_range(pl.datetime(2026, 11, 20, 12), pl.datetime(2026, 11, 20, 12), eager=True)[
-    0
-]
+NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC, as the database has it
 ENDS = {"c": NOON, "later": NOON + timedelta(hours=1)}
 VIEW = View(Scope(), NOON - timedelta(hours=24), NOON, NOON, NOON, "RECORDED")
 FINDING = {
@@ -42,14 +41,10 @@ def page(capture, visit):
 
 def said(*changes, unchecked="", outages=health.NO_OUTAGES):
     """Return the status of findings that differ from FINDING in these columns."""
-    rows = pl.DataFrame([FINDING | change for change in changes], schema_overrides=_types())
-    found = Found(rows, rows.clear())
-    return status.status(found, 72, unchecked, outages, ENDS)
-
-
-def _types():
-    texts_ = dict.fromkeys(("run_key", "run_name", "said_by", "node"), pl.String)
-    return texts_ | {"until_at": pl.Datetime, "since_at": pl.Datetime}
+    types = dict.fromkeys(("run_key", "run_name", "said_by", "node"), pl.String)
+    types |= {"until_at": pl.Datetime, "since_at": pl.Datetime}
+    rows = pl.DataFrame([FINDING | change for change in changes], schema_overrides=types)
+    return status.status(Found(rows, rows.clear()), 72, unchecked, outages, ENDS)
 
 
 def test_the_worst_open_finding_is_the_sentence_and_what_is_broken_comes_first():
@@ -86,10 +81,8 @@ def test_the_sentence_says_what_is_open(change, kind, words):
 
 
 def test_what_is_not_checked_is_never_green():
-    assert (
-        said({"severity": "note", "open_severity": "note"}, unchecked="Not checked: a").kind
-        == "partial"
-    )
+    note = {"severity": "note", "open_severity": "note"}
+    assert said(note, unchecked="Not checked: a").kind == "partial"
 
 
 def test_a_drained_node_has_its_own_start_and_that_of_its_loss():
@@ -161,6 +154,22 @@ def test_the_parts_of_a_waterfall_add_up_to_both_totals():
     assert len(rows) == like_for_like.SHOWN + 1
     assert rows[-1][0] == "others"
     assert "g2" not in {label for label, *_ in rows}, "it did not move"
+
+
+@pytest.mark.parametrize(
+    ("first", "changes", "begin", "end", "levels"),
+    [(100, [20, -30], 75, 120, [100, 120]), (10, [90], 0, 100, [10]), (5, [], 0, 5, [])],
+)
+def test_the_axis_of_a_waterfall_shows_small_changes(first, changes, begin, end, levels):
+    assert bars.axis(first, changes) == (begin, end, levels)
+
+
+def test_parts_of_a_bar_have_their_share_and_nothing_has_no_part():
+    parts = [Part("Useful", 30, "productive"), Part("x", 0, None), Part("y", 10, None)]
+    drawn = bars.stacked(parts, "n")
+
+    assert re.findall(r"flex: ([\d.]+)", drawn) == ["0.75", "0.25"]
+    assert 'aria-label="n: Useful 75.0 %, y 25.0 %"' in drawn
 
 
 def test_by_team_says_who_caused_what():

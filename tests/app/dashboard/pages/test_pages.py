@@ -46,8 +46,7 @@ def assert_can_be_downloaded(app):
     offered = [b for b in app.get("download_button") if b.proto.label == "Parquet"]
     assert len(offered) >= len(tables)  # statements are offered as files, too
     for chart in app.get("plotly_chart"):
-        removed = json.loads(chart.proto.config)["modeBarButtonsToRemove"]
-        assert "toImage" not in removed
+        assert "toImage" not in json.loads(chart.proto.config)["modeBarButtonsToRemove"]
 
 
 def unexplained(app):
@@ -164,8 +163,7 @@ def test_a_window_that_is_none_is_reported_and_the_default_shown(capture, visit,
 
 @pytest.mark.parametrize("names", [("cluster", "team", "node", "run"), ("gap", "least")])
 def test_hostile_parameters_are_shown_as_text(capture, visit, names):
-    app = visit(capture, "idle_gaps", **dict.fromkeys(names, HOSTILE))
-    assert "](http" not in texts(app)
+    assert "](http" not in texts(visit(capture, "idle_gaps", **dict.fromkeys(names, HOSTILE)))
 
 
 def test_one_broken_panel_leaves_the_page(capture, visit, monkeypatch):
@@ -206,8 +204,7 @@ def test_a_page_shows_the_zone_and_the_picked_loss_of_the_link(capture, visit):
     assert app.selectbox(key="scope_zone").value == BERLIN
     assert app.button(key="scope_zone_toggle").label == f"Times in {BERLIN}"
     layouts = [json.loads(chart.proto.spec)["layout"] for chart in app.get("plotly_chart")]
-    titles = [layout["xaxis"]["title"]["text"] for layout in layouts]
-    assert f"{BERLIN} (UTC+01:00)" in titles
+    assert f"{BERLIN} (UTC+01:00)" in [layout["xaxis"]["title"]["text"] for layout in layouts]
 
 
 def test_a_screen_on_the_wall_has_no_side_bar_and_no_filters_and_is_refreshed(

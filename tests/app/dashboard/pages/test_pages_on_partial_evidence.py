@@ -36,25 +36,17 @@ def accounting(empty_database, tmp_path_factory):
     yield from built(empty_database, tmp_path_factory, "sacct.txt")
 
 
-@pytest.fixture
-def events_alone(store, tmp_path):
-    """Give job events that name neither a host nor a GPU, built."""
-    event = {"v": 1, "ts": 1_790_000_000, "event": "job.start", "run_id": "run7"}
-    path = tmp_path / "job_events.jsonl"
-    path.write_text(json.dumps(event) + "\n")
-    ingest.ingest(store, "auto", [path], ReadOptions(cluster="lab"))
-    store.build()
-    return store
-
-
 def test_rows_without_a_ledger_say_that_it_is_being_built(store, visit):
     store.load(Batch("nodes", NODE, "csv", "nodes.csv", "digest"))
+    assert "is being built" in visit(store).info[0].value
+
+
+def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(store, visit, tmp_path):
+    event = {"v": 1, "ts": 1_790_000_000, "event": "job.start", "run_id": "run7"}
+    (tmp_path / "events.jsonl").write_text(json.dumps(event) + "\n")
+    ingest.ingest(store, "auto", [tmp_path / "events.jsonl"], ReadOptions(cluster="lab"))
+    store.build()
     app = visit(store)
-    assert "is being built" in app.info[0].value
-
-
-def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(events_alone, visit):
-    app = visit(events_alone)
     assert "contain neither a GPU inventory nor a job" in app.info[0].value
     assert "goodput build" not in texts(app)
 

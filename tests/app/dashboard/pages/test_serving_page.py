@@ -45,8 +45,7 @@ def test_it_says_speed_in_total_and_per_gpu_and_what_tokens_cost(page):
     assert tiles["Output tokens/s"] == "232"
     assert tiles["Idle serving cost"] == theme.markdown_text("$3.60")
     assert tiles["Within objective"] == "not known"
-    captions = [caption.value for caption in page.caption]
-    assert any("per GPU, 4 GPUs" in text for text in captions)
+    assert any("per GPU, 4 GPUs" in text for text in [caption.value for caption in page.caption])
 
 
 def test_every_table_can_be_downloaded_and_every_number_is_explained(page):

@@ -116,6 +116,4 @@ def test_a_picked_periodic_gap_shows_its_evidence(regular, visit):
 
 
 def test_shorter_gaps_are_left_out_where_a_least_length_is_chosen(regular, visit):
-    shown = texts(visit(regular, "idle_gaps", least="60"))
-
-    assert "11 gaps, " not in shown
+    assert "11 gaps, " not in texts(visit(regular, "idle_gaps", least="60"))

@@ -162,9 +162,7 @@ def rounded(value):
     ],
 )  # fmt: skip
 def test_what_is_not_allowed_or_known_is_refused(worlds, tool, arguments, sentence):
-    said = over_http(site(worlds[0]), RED_TEAM, call(tool, **arguments))
-
-    assert sentence in said
+    assert sentence in over_http(site(worlds[0]), RED_TEAM, call(tool, **arguments))
 
 
 def test_two_tokens_at_a_time_get_their_own_rows(worlds):

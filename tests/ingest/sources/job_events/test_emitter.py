@@ -223,8 +223,7 @@ def test_however_call_backs_and_run_are_combined_they_are_one_life(
         script(hf)
 
     seen = [e["event"] for e in events(tmp_path / "e.jsonl")]
-    lives = [event for event in seen if event != "step"]
-    assert lives == ["job.start", "job.end"] * 2
+    assert [event for event in seen if event != "step"] == ["job.start", "job.end"] * 2
     assert seen[1] == "step"
     assert {e["run_id"] for e in events(tmp_path / "e.jsonl")} == {"hf"}
 

@@ -100,9 +100,7 @@ def test_an_xid_in_the_journal_is_an_exact_event_and_the_next_poll_asks_for_what
     load(store, source, NOON)
     journal.write(3, XID.replace("79", "94"))
 
-    new = load(store, source, NOON)
-
-    assert new == 1
+    assert load(store, source, NOON) == 1
     assert "--after-cursor=s=1;i=2" in journal.asked()[-1]
     assert not any({"-k", "-b", "--dmesg", "--boot"} & set(asked) for asked in journal.asked())
     columns = "cluster, node, pci_bus_id, ts, ts_precision, kind, code, message"

@@ -80,8 +80,7 @@ def parts_of_the_excess(found):
     """Return what stages, workers, micro-batches, transfers and late starts add to the ideal."""
     run = found["step_replays"][0]
     names = ("ideal_s", "stage_means_s", "worker_means_s", "compute_s", "undelayed_s", "recorded_s")
-    times = [run[name] for name in names]
-    return [round(b - a, 6) for a, b in pairwise(times)]
+    return [round(b - a, 6) for a, b in pairwise([run[name] for name in names])]
 
 
 def test_even_workers_are_at_the_ideal(tmp_path):

@@ -18,7 +18,6 @@ from goodput_ingest.prometheus_api.endpoint import Endpoint
 from goodput_queries.errors import IngestError
 
 VARIABLE, NO_SUCH = "PROMETHEUS_TOKEN", "NO_SUCH"
-NO_FILE = "/no/such"
 
 
 @pytest.fixture
@@ -153,7 +152,7 @@ def test_a_secret_that_is_missing_is_named(monkeypatch):
     with pytest.raises(IngestError, match="the environment variable NO_SUCH is not set"):
         Client(Endpoint(url="http://a", token_env=NO_SUCH))
     with pytest.raises(IngestError, match="/no/such: the secret in it cannot be read"):
-        Client(Endpoint(url="http://a", username="u", password_file=NO_FILE))
+        Client(Endpoint(url="http://a", username="u", password_file="/no/such"))
 
 
 @pytest.mark.parametrize("url", ["prometheus:9090", "ftp://a", "http://", ""])

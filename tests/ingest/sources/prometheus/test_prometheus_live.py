@@ -172,9 +172,7 @@ def test_doctor_hears_nothing_of_targets_that_never_gave_metrics_of_gpus(fake):
     one = {"metric": {"job": "nodes", "instance": "a01:8080"}, "value": [1_000_000_000, "1"]}
     fake.targets, fake.answer, url = [down, ours], lambda _: Reply(vector(one)), fake.url
 
-    reported = [text for text in Prometheus(url=url).probe() if "is down" in text]
-
-    assert reported == [
+    assert [text for text in Prometheus(url=url).probe() if "is down" in text] == [
         f"{url}: target http://a01:8080/metrics of job nodes is down: no reason given."
     ]
 

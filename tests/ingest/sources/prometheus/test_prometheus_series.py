@@ -20,13 +20,12 @@ from goodput_ingest.prometheus_api.answer import (
 from goodput_ingest.prometheus_api.replicas import without_doubles
 from goodput_queries.errors import IngestError
 
-UTIL = "DCGM_FI_DEV_GPU_UTIL"
 T = 1_787_234_539.482
 
 
 def test_a_compressed_file_that_was_cut_is_refused(read_text):
     points = [(T + i, random.Random(i).random()) for i in range(999)]  # noqa: S311
-    content = gzip.compress(json.dumps(matrix(series(UTIL, points))).encode())
+    content = gzip.compress(json.dumps(matrix(series("DCGM_FI_DEV_GPU_UTIL", points))).encode())
 
     with pytest.raises(IngestError, match="cut or damaged"):
         read_text("prometheus", content[: len(content) // 2], "answer.json.gz")
@@ -233,23 +232,17 @@ def test_what_is_noted_of_an_answer(text, noted):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"", "not JSON"),
-        (b"<html>", "not JSON"),
+        *((text, "not JSON") for text in (b"", b"<html>", b"\xff\xfe\x00")),
         (b'{"status":"success","data":{"resultType":"matrix","result":[{"metric"', "truncated"),
         (b"[" * 100_000, "Expected `object`"),
         (b'{"data":{"result":[' + b"[" * 100_000, "nested too deeply"),
-        (b"\xff\xfe\x00", "not JSON"),
-        (b'{"status":"success","data":["a"]}', "not an answer to a query"),
-        (b'{"status":"success"}', "not an answer to a query"),
-        (b"{}", "not an answer to a query"),
+        *((text, "not an answer to a query") for text in (b'{"status":"success","data":["a"]}',
+            b'{"status":"success"}', b"{}",
+            b'{"status":"success","data":{"resultType":"matrix","result":7}}')),
         (b'{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}', "is scalar"),
-        (
-            b'{"status":"success","data":{"resultType":"matrix","result":7}}',
-            "not an answer to a query",
-        ),
         (b'{"status":"error","errorType":"timeout","error":"too slow"}', "said timeout: too slow"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_answer_is_refused_in_words(text, said):
     with pytest.raises(AnswerError, match=said):
         parse(text)

@@ -167,9 +167,7 @@ def test_beside_the_lanes_begins_of_runs_leave_room_for_what_went_wrong(monkeypa
         OUTAGES, EVENTS, LINKS.clear(), ALLOCATIONS, TESTS.clear(), FINDINGS.clear()
     )
 
-    found = what_happened.most_telling(rows)
-
-    assert found["what"].to_list() == ["Node down", "Xid 79"]
+    assert what_happened.most_telling(rows)["what"].to_list() == ["Node down", "Xid 79"]
 
 
 @pytest.mark.parametrize(
