@@ -104,22 +104,24 @@ def test_step_parts_alone_name_a_slow_rank(found_by_events, truth, rank, attempt
     assert row["gpu_ms"] / 1000 == pytest.approx(waited_s, rel=0.1)
 
 
+def stalled_s(truth):
+    stalls = {row["step"]: row["seconds"] for row in began(truth, "data_stall", rank=0)}
+    return sum(stalls.values())  # of those that were kept
+
+
+SECONDS = {  # of all ranks, by rule
+    "input_stall": stalled_s,
+    "gaps_between_steps": lambda truth: began(truth, "idle", rank=0)[0]["seconds"],
+    "checkpoint_overhead": lambda _: 2.37 + 3.09 + 3.24,  # of blocking saves
+}
+
+
 @pytest.mark.slow
-def test_waits_for_input_that_were_kept_have_their_price(found, truth):
-    stalls = {row["step"]: row for row in began(truth, "data_stall", rank=0)}
-    row = one(found, "input_stall")
+@pytest.mark.parametrize("rule", SECONDS)
+def test_time_that_all_ranks_lost_has_its_price(found, truth, rule):
+    row = one(found, rule, run_key="lab/main")
 
-    assert row["run_key"] == "lab/main"
-    stalled_s = sum(stall["seconds"] for stall in stalls.values()) * GPUS
-    assert row["gpu_ms"] / 1000 == pytest.approx(stalled_s, rel=0.05)
-
-
-@pytest.mark.slow
-def test_the_pause_of_all_ranks_is_idle_time(found, truth):
-    (pause,) = began(truth, "idle", rank=0)
-
-    row = one(found, "gaps_between_steps")
-    assert row["gpu_ms"] / 1000 == pytest.approx(pause["seconds"] * GPUS, rel=0.05)
+    assert row["gpu_ms"] / 1000 == pytest.approx(SECONDS[rule](truth) * GPUS, rel=0.05)
 
 
 @pytest.mark.slow
@@ -149,12 +151,6 @@ def test_the_slow_link_is_a_link_and_the_power_cap_no_loss(found):
         "lab/slowlink", "ticket", "Likely",
     )  # fmt: skip
     assert not [row for row in found if row["kind"] == "throttling"]
-
-
-@pytest.mark.slow
-def test_blocking_saves_have_their_price(found):
-    row = one(found, "checkpoint_overhead")
-    assert row["gpu_ms"] / 1000 == pytest.approx((2.37 + 3.09 + 3.24) * GPUS, rel=0.05)
 
 
 @pytest.fixture(scope="module")

@@ -108,35 +108,26 @@ def test_it_names_the_run_of_the_process(machine):
     assert (taken(machine)["node"], taken(machine)["run_id"]) == ("n1", "llm")
 
 
-def test_an_environment_that_may_not_be_read_is_unknown(machine):
-    (machine / "proc/7/environ").unlink()
+def test_gpus_are_one_value_or_a_value_for_each_and_what_none_answers_is_unknown(machine):
+    errors = {"nvmlDeviceGetVbiosVersion": NOT_SUPPORTED}
+    other = FakeGpu("GPU-b", answers={"nvmlDeviceGetPersistenceMode": 0}, errors=errors)
 
-    assert taken(machine)["unknown"]["env"] == "it may not be read"
+    found = taken(machine, FakeNvml(FakeGpu("GPU-a", errors=errors), other))
 
-
-def test_gpus_are_one_value_or_a_value_for_each(machine):
-    gpus = FakeGpu("GPU-a"), FakeGpu("GPU-b", answers={"nvmlDeviceGetPersistenceMode": 0})
-
-    found = taken(machine, FakeNvml(*gpus))["settings"]
-
-    assert found["gpu.count"] == "2"
-    assert found["gpu.model"] == "NVIDIA H200"
-    assert found["gpu.persistence"] == "on: 0; off: 1"
-
-
-def test_what_no_gpu_answers_is_unknown(machine):
-    gpus = FakeGpu("GPU-a", errors={"nvmlDeviceGetVbiosVersion": NOT_SUPPORTED})
-
-    found = taken(machine, FakeNvml(gpus))
-
-    assert "gpu.vbios" not in found["settings"]
+    of_gpus = {name: text for name, text in found["settings"].items() if name.startswith("gpu.")}
+    expected = {"count": "2", "model": "NVIDIA H200", "persistence": "on: 0; off: 1"}
+    assert of_gpus | {f"gpu.{name}": text for name, text in expected.items()} == of_gpus
+    assert "gpu.vbios" not in of_gpus
     assert found["unknown"]["gpu.vbios"] == "not supported"
 
 
-def test_without_a_driver_the_rest_is_read(machine):
+def test_without_a_driver_or_an_environment_to_read_the_rest_is_read(machine):
+    (machine / "proc/7/environ").unlink()
+
     found = taken(machine, FakeNvml(init_error=DRIVER_NOT_LOADED))
 
     assert found["unknown"]["gpu"] == "NVML Error with code 9"
+    assert found["unknown"]["env"] == "it may not be read"
     assert found["settings"]["vm.swappiness"] == "10"
 
 

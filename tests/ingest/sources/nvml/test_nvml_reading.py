@@ -39,15 +39,11 @@ def test_a_slow_reading_has_counters_links_and_processes():
 
 @pytest.mark.parametrize(
     ("missing", "name", "value"),
-    [
-        (("nvmlDeviceGetCurrentClocksEventReasons",), "event_reasons", 4),
-        (("nvmlDeviceGetTemperatureV",), "temp_c", 55),
-        (("nvmlDeviceGetFieldValues",), "power_mw", 690_400),
-        (("nvmlDeviceGetFieldValues",), "energy_mj", 2_000),
-    ],
-)
+    [("CurrentClocksEventReasons", "event_reasons", 4), ("TemperatureV", "temp_c", 55),
+     ("FieldValues", "power_mw", 690_400), ("FieldValues", "energy_mj", 2_000)],
+)  # fmt: skip
 def test_an_older_name_is_used_where_the_newer_is_not_in_the_package(missing, name, value):
-    assert opened(FakeGpu(), *missing).fast(1.0, 1.0)[0][name] == value
+    assert opened(FakeGpu(), f"nvmlDeviceGet{missing}").fast(1.0, 1.0)[0][name] == value
 
 
 @pytest.mark.parametrize("code", [13, 25, 26, 3])
@@ -65,11 +61,7 @@ def test_an_older_name_is_used_where_the_driver_does_not_know_the_newer(code):
 def test_memory_is_asked_without_a_version_where_the_function_takes_none():
     module = FakeNvml(FakeGpu())
     newer = module.nvmlDeviceGetMemoryInfo
-
-    def older(handle):
-        return newer(handle)
-
-    module.nvmlDeviceGetMemoryInfo = older
+    module.nvmlDeviceGetMemoryInfo = lambda handle: newer(handle)  # noqa: PLW0108 -- no version
 
     assert Gpu(Nvml(module), 0).fast(1.0, 1.0)[0]["mem_used"] == 600
 
@@ -164,26 +156,17 @@ def test_gpm_is_the_time_between_two_readings_of_ours():
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        {"gpm_codes": {10: 21}},
-        {"gpm_codes": {10: fake_nvml.UNKNOWN}},
-        {"gpm_values": {10: float("nan")}},
-    ],
+    ("codes", "values"), [({10: 21}, {}), ({10: fake_nvml.UNKNOWN}, {}), ({}, {10: float("nan")})]
 )
-def test_a_share_that_nvml_could_not_give_is_missing_and_not_zero(given):
-    gpu = opened(FakeGpu(**given))
-    gpu.fast(1.0, 1.0)
-
-    assert gpu.fast(2.0, 2.0)[0]["gpm"]["dram_bw_pct"] is None
-
-
-def test_a_share_that_this_gpu_never_has_is_named():
-    gpu = opened(FakeGpu(gpm_codes={11: 3}))
+def test_a_share_that_nvml_could_not_give_is_missing_and_one_that_never_is_there_is_named(
+    codes, values
+):
+    gpu = opened(FakeGpu(gpm_codes=codes | {11: 3}, gpm_values=values))
     gpu.fast(1.0, 1.0)
 
     (line,) = gpu.fast(2.0, 2.0)
 
+    assert line["gpm"]["dram_bw_pct"] is None
     assert line["gpm_without"] == ["fp64_pct"]
     assert "fp64_pct" not in line["gpm"]
 

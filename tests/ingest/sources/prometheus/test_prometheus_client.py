@@ -132,38 +132,38 @@ def test_a_token_comes_from_the_environment_and_goes_as_bearer(fake, ask, monkey
     monkeypatch.setenv(VARIABLE, "abc")
 
     ask(Reply(), token_env=VARIABLE, tenant="team-a")
-
-    assert fake.asked[0].headers["authorization"] == "Bearer abc"
-    assert fake.asked[0].headers["x-scope-orgid"] == "team-a"
-
-
-def test_discovery_shows_the_same_credentials(fake, monkeypatch):
-    monkeypatch.setenv(VARIABLE, "abc")
-
     with Discovery(Endpoint(url=fake.url, token_env=VARIABLE)) as discovery:
         discovery.metric_names(0, 1)
 
-    assert fake.asked[0].headers["authorization"] == "Bearer abc"
+    assert [one.headers["authorization"] for one in fake.asked] == ["Bearer abc"] * 2
+    assert fake.asked[0].headers["x-scope-orgid"] == "team-a"
 
 
-def test_a_secret_that_is_missing_is_named(monkeypatch):
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"token_env": NO_SUCH}, "the environment variable NO_SUCH is not set"),
+        ({"username": "u", "password_file": "/no/such"}, "/no/such: the secret in it cannot be"),
+        ({"ca_file": "/no/such"}, "a certificate file cannot be read"),
+    ],
+)
+def test_a_secret_or_certificate_that_is_missing_is_named(monkeypatch, given, said):
     monkeypatch.delenv(NO_SUCH, raising=False)
 
-    with pytest.raises(IngestError, match="the environment variable NO_SUCH is not set"):
-        Client(Endpoint(url="http://a", token_env=NO_SUCH))
-    with pytest.raises(IngestError, match="/no/such: the secret in it cannot be read"):
-        Client(Endpoint(url="http://a", username="u", password_file="/no/such"))
+    with pytest.raises(IngestError, match=said):
+        Client(Endpoint(url="https://a", **given))
 
 
-@pytest.mark.parametrize("url", ["prometheus:9090", "ftp://a", "http://", ""])
-def test_what_is_no_url_is_refused(url):
-    with pytest.raises(IngestError, match="the URL of a server"):
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        *((url, "the URL of a server") for url in ("prometheus:9090", "ftp://a", "http://", "")),
+        ("http://me:geheim@prometheus:9090", "carries a user or password"),
+    ],
+)
+def test_what_is_no_url_is_refused_without_repeating_its_password(url, said):
+    with pytest.raises(IngestError, match=said) as got:
         Endpoint(url=url)
-
-
-def test_a_password_in_the_url_is_refused_without_being_repeated():
-    with pytest.raises(IngestError, match="carries a user or password") as got:
-        Endpoint(url="http://me:geheim@prometheus:9090")
 
     assert "geheim" not in str(got.value)
 
@@ -195,11 +195,6 @@ def test_a_certificate_is_not_looked_at_only_where_the_site_says_so(over_tls):
 
     with Client(Endpoint(url=url, is_certificate_checked=False)) as client:
         assert client.query("up").series == []
-
-
-def test_a_certificate_file_that_is_missing_is_named():
-    with pytest.raises(IngestError, match="a certificate file cannot be read"):
-        Client(Endpoint(url="https://a", ca_file="/no/such"))
 
 
 def test_certificates_are_read_again_once_their_file_has_changed(over_tls, tmp_path):

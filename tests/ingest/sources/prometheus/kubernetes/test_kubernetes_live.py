@@ -108,26 +108,20 @@ def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(new_cluster, store
     assert rows(store) == whole(cluster)
 
 
-def test_doctor_says_which_series_are_missing(fake):
-    fake.names = ["kube_pod_container_resource_requests", "kube_pod_owner"]
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["kube_pod_container_resource_requests", "kube_pod_owner"],
+         "kube_pod_labels is missing; allow JobSet, Kueue and Volcano labels"),
+        ([*NEEDED, "kube_pod_resourceclaim_info"], "by ResourceClaims (DRA) are in no job run"),
+        (["up"], "there are no series of kube-state-metrics"),
+    ],
+    ids=["series", "claims of GPUs", "everything"],
+)  # fmt: skip
+def test_doctor_says_what_is_missing(fake, names, said):
+    fake.names = names
 
-    findings = Kubernetes(url=fake.url).probe()
+    findings = " ".join(Kubernetes(url=fake.url).probe())
 
-    assert f"{fake.url}: kube_pod_labels is missing; allow JobSet, Kueue and Volcano labels" in (
-        " ".join(findings)
-    )
-    assert not any("kube_pod_owner" in finding for finding in findings)
-
-
-def test_doctor_says_that_claims_of_gpus_are_not_read(fake):
-    fake.names = [*NEEDED, "kube_pod_resourceclaim_info"]
-
-    (finding,) = Kubernetes(url=fake.url).probe()
-
-    assert "by ResourceClaims (DRA) are in no job run" in finding
-
-
-def test_doctor_says_that_no_source_reports_kubernetes(fake):
-    (finding,) = Kubernetes(url=fake.url).probe()
-
-    assert "there are no series of kube-state-metrics" in finding
+    assert said in findings
+    assert "kube_pod_owner" not in findings
