@@ -112,12 +112,9 @@ def _own_node(made, team):
         for rank in range(team.gpus):
             comm_s = 0.0 if rank == 1 else team.late_s
             own = {
-                "tokens": team.tokens,
-                "loss": 2.0,
-                "data_s": 0.5,
-                "comm_s": comm_s,
+                "tokens": team.tokens, "loss": 2.0, "data_s": 0.5, "comm_s": comm_s,
                 "extra": f'{{"epoch": {number}}}',
-            }
+            }  # fmt: skip
             events = steps(1, count // 2, begin + 60, team.step_s, **own)
             if number == 0:
                 events[-1]["loss"] = float("nan")

@@ -135,15 +135,6 @@ def test_doctor_looks_at_the_lake(site):
     assert doctor()["lake"][0] == "problem"
 
 
-@pytest.mark.usefixtures("site")
-def test_a_database_of_a_lake_loads_with_its_cluster():
-    run("build", "--db", "site.duckdb", "--lake", "lake")
-    done = run("ingest", "job-events", "events", "--db", "site.duckdb")
-
-    assert done.exit_code == 0, done.output
-    assert rows_of("lake", "lake_cluster") == [{"lake_cluster": "west"}]
-
-
 def test_rows_of_an_unknown_cluster_are_warned_of(site, caplog):
     (site / "site.toml").write_text('[lake]\nurl = "lake"\n')
     app_settings.settings.cache_clear()
@@ -153,15 +144,17 @@ def test_rows_of_an_unknown_cluster_are_warned_of(site, caplog):
     assert rows_of("lake", "lake_cluster") == [{"lake_cluster": None}]
 
 
-def test_a_database_of_a_lake_has_what_others_loaded():
+def test_a_database_of_a_lake_has_what_others_loaded_and_loads_into_it_with_its_cluster(site):
     run("ingest", "job-events", "events", "--lake", "lake")
 
     assert run("build", "--db", "a.duckdb", "--lake", "lake", "--workers", "1").exit_code == 0
 
     shown = run("show", "raw.job_events", "--db", "a.duckdb", "--format", "json")
     assert [row["run_id"] for row in json.loads(shown.stdout)] == ["9001"]
+    (site / "events" / "more.jsonl").write_text(json.dumps(STEP | WHO | {"step": 8}) + "\n")
     repeated = run("ingest", "job-events", "events", "--db", "a.duckdb", "--format", "json")
-    assert json.loads(repeated.stdout)[0]["rows_new"] == 0  # it went into the lake
+    assert json.loads(repeated.stdout)[0]["rows_new"] == 1  # the other went into the lake
+    assert rows_of("lake", "lake_cluster") == [{"lake_cluster": "west"}] * 2
 
 
 def test_a_database_with_evidence_of_its_own_is_not_mixed_with_a_lake():

@@ -80,18 +80,18 @@ def test_it_describes_another_process():
     assert row["settings"]["process.cpus"]
 
 
-def test_a_file_that_cannot_be_written_is_a_sentence(tmp_path):
-    result = run("snapshot", "--out", str(tmp_path / "no folder" / "nodes.json"))
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--out", "no folder/nodes.json"), 2, "nodes.json': No such file or directory"),
+        (("--pid", "4194305"), 1, "there is no process 4194305 on this machine.\n"),
+    ],
+)
+def test_what_cannot_be_described_or_written_is_a_sentence(here, arguments, code, said):
+    result = run("snapshot", *arguments)
 
-    assert result.exit_code == 2
-    assert "nodes.json': No such file or directory" in result.stderr
-
-
-def test_a_process_that_is_not_there_is_a_sentence():
-    result = run("snapshot", "--pid", "4194305")
-
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "there is no process 4194305 on this machine.\n"
+    assert (result.exit_code, result.stdout, list(here.iterdir())) == (code, "", [])
+    assert said in result.stderr
 
 
 @pytest.fixture(scope="module")

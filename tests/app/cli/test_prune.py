@@ -190,7 +190,7 @@ def reported(database):
         return store.read(REPORTED).rows()
 
 
-def test_a_retired_source_is_reported_no_more(database):
+def test_a_retired_source_is_reported_no_more_until_it_is_asked_again(database):
     done = run("retire", "dcgm", "--format", "json")
 
     assert done.exit_code == 0
@@ -198,15 +198,9 @@ def test_a_retired_source_is_reported_no_more(database):
     assert reported(database) == [("slurm", "slurm a", "stale")]
     with contextlib.closing(LocalStore(database)) as store:
         (entry,) = audit.entries(store).rows(named=True)
-    assert (entry["action"], entry["subject"]) == ("retire a source", "dcgm (dcgm a)")
-
-
-def test_a_retired_source_that_is_asked_again_is_reported_again(database):
-    run("retire", "dcgm")
-    with contextlib.closing(LocalStore(database)) as store:
         status = live_status.read(store, Status("dcgm", "dcgm a", NOW, 30))
         live_status.write(store, [status.answered(NOW)])
-
+    assert (entry["action"], entry["subject"]) == ("retire a source", "dcgm (dcgm a)")
     assert [row[0] for row in reported(database)] == ["dcgm", "slurm"]
 
 

@@ -35,13 +35,15 @@ def receiver(spool_of):
 
 
 def test_samples_are_loaded_as_those_of_a_scrape_are(store, receiver):
+    """Until then the request is readable by its user alone."""
     receiver.write((gpu(UTIL), [(0, 50.0)]), (gpu(POWER), [(0, 400.5)]))
+    (path, _), *_ = receiver.source.spool.waiting()
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     receiver.poll(store, 20)
 
     assert store.read(SAMPLES).rows() == [(0, 0.5, 400.5)]
-    assert store.read("select cluster, node, gpu_index from raw.gpus").rows() == [
-        ("lab", "gpu-a01", 0)
-    ]
+    gpus = store.read("select cluster, node, gpu_index from raw.gpus").rows()
+    assert gpus == [("lab", "gpu-a01", 0)]
     assert store.read("select distinct source, origin from state.ingested").rows() == [SOURCE]
 
 
@@ -168,14 +170,6 @@ def test_a_damaged_file_is_a_reject(store, receiver):
     reasons = store.read("select reason from raw.rejects")["reason"].to_list()
     assert reasons == ["the file of a request is damaged"]
     assert not receiver.source.spool.waiting()
-
-
-def test_requests_are_readable_by_their_user_alone(receiver):
-    receiver.write((gpu(UTIL), [(0, 50.0)]))
-    (path, _), *_ = receiver.source.spool.waiting()
-
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_many_requests_are_loaded_in_parts(store, receiver, monkeypatch):

@@ -138,10 +138,8 @@ def test_a_cell_without_steps_is_empty_and_of_two_attempts_the_later_one_is_draw
 
 def test_a_line_of_steps_breaks_between_attempts():
     steps = pl.DataFrame({
-        "attempt": [0, 0, 1],
-        "end_at": [START + timedelta(seconds=s) for s in (1, 2, 9)],
-        "step_s": [1.0, 1.0, 2.0],
-        "median_step_s": [1.0, 1.0, 2.0],
+        "attempt": [0, 0, 1], "end_at": [START + timedelta(seconds=s) for s in (1, 2, 9)],
+        "step_s": [1.0, 1.0, 2.0], "median_step_s": [1.0, 1.0, 2.0],
     })  # fmt: skip
 
     assert components.steps_in_order(steps)["step_s"].to_list() == [1.0, 1.0, None, 2.0]

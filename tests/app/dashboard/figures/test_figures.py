@@ -107,14 +107,10 @@ def test_the_ledger_bar_adds_up_to_what_was_held():
 def steps():
     """Give marts.train_steps: five steps, the third late, the fourth waiting, the last lost."""
     return pl.DataFrame({
-        "attempt": [0] * 5,
-        "step": [1, 2, 3, 4, 5],
+        "attempt": [0] * 5, "step": [1, 2, 3, 4, 5], "step_s": [0.1, 0.1, 0.2, 1.6, 0.1],
         "end_at": [START + timedelta(seconds=i) for i in range(5)],
-        "step_s": [0.1, 0.1, 0.2, 1.6, 0.1],
-        "median_step_s": [0.1] * 5,
-        "data_s": [0.0, None, 0.0, 1.5, 0.0],
-        "straggler_rank": [None, None, 3, None, None],
-        "fate": ["kept", "kept", "kept", "kept", "lost"],
+        "median_step_s": [0.1] * 5, "data_s": [0.0, None, 0.0, 1.5, 0.0],
+        "straggler_rank": [None, None, 3, None, None], "fate": [*["kept"] * 4, "lost"],
     })  # fmt: skip
 
 
@@ -130,14 +126,9 @@ def test_step_times_mark_late_ranks_data_waits_and_lost_steps():
 
 def test_late_ranks_say_what_they_cost_and_where():
     late = pl.DataFrame({
-        "rank": [1, 3],
-        "node": [HOSTILE, "vm"],
-        "gpu_index": [1, None],
-        "first_step": [169, 314],
-        "last_step": [220, 347],
-        "start_at": [START, START],
-        "end_at": [START + timedelta(seconds=9)] * 2,
-        "imposed_wait_gpu_s": [9.21, None],
+        "rank": [1, 3], "node": [HOSTILE, "vm"], "gpu_index": [1, None], "first_step": [169, 314],
+        "last_step": [220, 347], "start_at": [START] * 2,
+        "end_at": [START + timedelta(seconds=9)] * 2, "imposed_wait_gpu_s": [9.21, None],
     })  # fmt: skip
 
     bar = figures_runs.straggler_lanes(late).data[0]
@@ -148,15 +139,12 @@ def test_late_ranks_say_what_they_cost_and_where():
 
 
 def test_runs_of_one_name_keep_a_bar_each():
-    runs = pl.DataFrame(
-        {"run_key": ["a/x", "b/x"], "run_name": ["x", "x"], "held_ms": [60_000, 120_000]}
-    )
+    keys = ["a/x", "b/x"]
+    runs = pl.DataFrame({"run_key": keys, "run_name": ["x"] * 2, "held_ms": [60_000, 120_000]})
     parts = pl.DataFrame({
-        "run_key": ["a/x", "b/x", "b/x"],
-        "category": ["productive", "productive", "startup"],
+        "run_key": [*keys, "b/x"], "category": ["productive", "productive", "startup"],
         "label": ["Productive", "Productive", "Start-up"],
-        "colour": ["productive", "productive", "startup"],
-        "gpu_ms": [60_000, 60_000, 60_000],
+        "colour": ["productive", "productive", "startup"], "gpu_ms": [60_000] * 3,
     })  # fmt: skip
 
     drawn = figures_runs.run_ledgers(runs, parts)
@@ -168,18 +156,11 @@ def test_runs_of_one_name_keep_a_bar_each():
 
 def gaps(cost):
     """Give sums of gaps: four of two causes, one of them priced or not."""
-    return pl.DataFrame(
-        {
-            "label": ["Start-up", "Start-up", HOSTILE],
-            "colour": ["startup", "startup", "free"],
-            "least_s": [1, 10, 3600],
-            "gaps": [1, 2, 1],
-            "gpu_ms": [500, 20_000, 600_000],
-            "cost": cost,
-            "unpriced": [n * (price is None) for n, price in zip((1, 2, 1), cost, strict=True)],
-        },
-        schema_overrides={"cost": pl.Float64},
-    )
+    return pl.DataFrame({
+        "label": ["Start-up", "Start-up", HOSTILE], "colour": ["startup", "startup", "free"],
+        "least_s": [1, 10, 3600], "gaps": [1, 2, 1], "gpu_ms": [500, 20_000, 600_000], "cost": cost,
+        "unpriced": [n * (price is None) for n, price in zip((1, 2, 1), cost, strict=True)],
+    }, schema_overrides={"cost": pl.Float64})  # fmt: skip
 
 
 def test_causes_are_ranked_by_money_where_all_has_a_price_and_else_by_time():
@@ -240,12 +221,10 @@ def test_names_of_marks_stand_in_rows_with_room_and_else_the_mark_alone():
 
 
 def test_a_worker_without_a_row_is_a_hole_and_the_others_say_what_they_cost():
-    frame = pl.DataFrame(
-        {
-            "dp_rank": [0, 1, 1], "stage": [0, 0, 1], "slowdown_ratio": [1.0, 1.25, 1.5],
-            "excess_gpu_ms": [0.0, 3_600_000.0, None], "excess_cost": [0.0, 2.0, None],
-        }
-    )  # fmt: skip
+    frame = pl.DataFrame({
+        "dp_rank": [0, 1, 1], "stage": [0, 0, 1], "slowdown_ratio": [1.0, 1.25, 1.5],
+        "excess_gpu_ms": [0.0, 3_600_000.0, None], "excess_cost": [0.0, 2.0, None],
+    })  # fmt: skip
 
     heatmap = pipelines.workers(frame).data[0]
 
@@ -255,13 +234,11 @@ def test_a_worker_without_a_row_is_a_hole_and_the_others_say_what_they_cost():
 
 
 def test_each_operation_is_drawn_as_recorded_and_ideal():
-    frame = pl.DataFrame(
-        {
-            "stage": [0, 1], "operation": ["forward-compute", "forward-recv"],
-            "start_s": [0.0, 1.0], "end_s": [1.5, 2.0],
-            "ideal_start_s": [0.0, 0.5], "ideal_end_s": [1.0, 1.0],
-        }
-    )  # fmt: skip
+    frame = pl.DataFrame({
+        "stage": [0, 1], "operation": ["forward-compute", "forward-recv"],
+        "start_s": [0.0, 1.0], "end_s": [1.5, 2.0],
+        "ideal_start_s": [0.0, 0.5], "ideal_end_s": [1.0, 1.0],
+    })  # fmt: skip
 
     bars = {bar.name: bar for bar in pipelines.timeline(frame).data}
 

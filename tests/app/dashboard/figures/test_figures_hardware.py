@@ -71,14 +71,11 @@ HOSTILE = "<b>x</b> %{y}"
 
 def shape(**columns):
     usual = {
-        "operation": ["AllReduce", "AllReduce", HOSTILE],
-        "size_from_bytes": [MIB, 256 * MIB, MIB],
-        "p50_bytes_per_s": [40e9, 400e9, 20e9],
-        "p1_bytes_per_s": [30e9, 100e9, 10e9],
-        "expected_bytes_per_s": [None, 430e9, None],
-        "expected_source": [None, "3 runs <i>", None],
+        "operation": ["AllReduce", "AllReduce", HOSTILE], "size_from_bytes": [MIB, 256 * MIB, MIB],
+        "p50_bytes_per_s": [40e9, 400e9, 20e9], "p1_bytes_per_s": [30e9, 100e9, 10e9],
+        "expected_bytes_per_s": [None, 430e9, None], "expected_source": [None, "3 runs <i>", None],
         "operations": [1000, 5, 7],
-    }
+    }  # fmt: skip
     return pl.DataFrame({**usual, **columns})
 
 

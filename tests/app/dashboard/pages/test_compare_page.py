@@ -25,14 +25,13 @@ def tables(app):
     }
 
 
-def test_a_time_of_a_change_compares_what_is_before_and_after(store, visit):
+def test_a_time_of_a_change_compares_what_is_before_and_after_and_a_wrong_one_is_named(
+    store, visit
+):
     change = f"{at(compared_runs.APART_S - 10).isoformat()}Z"
     app = visit(store, PAGE, by="time", at=change, to=f"{at(2000).isoformat()}Z")
 
     assert tile(app, "Change of speed").startswith("-5.")
-
-
-def test_a_wrong_time_is_named(store, visit):
     assert "banana" in texts(visit(store, PAGE, by="time", at="banana"))
 
 

@@ -109,13 +109,10 @@ def test_hours_without_an_intensity_are_named(page):
     assert "1 hour between 2027-01-15 09:00:00" in captions(page)
 
 
-def test_without_a_second_cap_the_panel_says_so(page):
+def test_without_a_second_cap_or_a_tariff_the_page_says_so(page):
     assert "under two power caps" in captions(page)
-
-
-def test_without_a_tariff_energy_has_no_cost_and_the_page_says_how(page):
-    assert not any("electricity_cost" in frame.value.columns for frame in page.dataframe)
     assert "goodput ingest tariffs" in captions(page)
+    assert not any("electricity_cost" in frame.value.columns for frame in page.dataframe)
 
 
 @pytest.mark.parametrize(

@@ -62,20 +62,19 @@ def test_the_list_has_meaning_unit_and_kind_where_they_are_known():
     assert rows[HOSTILE]["meaning"] is None
 
 
-def test_a_counter_shows_its_increase_over_a_reset():
-    """4 errors before the driver was loaded again, then 3 and 2; the other GPU has none."""
-    found = other_metrics.over_time(WINDOW, "ecc_corrected_volatile_total", is_counter=True)
+@pytest.mark.parametrize(
+    ("metric", "mean", "low", "high"),
+    [
+        # 4 errors before the driver was loaded again, then 3 and 2; the other GPU has none
+        ("ecc_corrected_volatile_total", [4.0, 3.0, 2.0], [0.0] * 3, [4.0, 3.0, 2.0]),
+        ("power_limit_w", [600.0, 450.0, 450.0], [500.0, 400.0, 400.0], [700.0, 500.0, 500.0]),
+    ],
+    ids=["its increase over a reset", "mean and range of a gauge"],
+)
+def test_a_metric_over_time_shows(metric, mean, low, high):
+    found = other_metrics.over_time(WINDOW, metric, is_counter=metric.endswith("total"))
 
-    assert found["mean"].to_list() == [4.0, 3.0, 2.0]
-    assert found["low"].to_list() == [0.0, 0.0, 0.0]
-    assert found["high"].to_list() == [4.0, 3.0, 2.0]
-
-
-def test_a_gauge_shows_mean_and_range():
-    found = other_metrics.over_time(WINDOW, "power_limit_w", is_counter=False)
-
-    assert found["mean"].to_list() == [600.0, 450.0, 450.0]
-    assert found.select("low", "high").row(1) == (400.0, 500.0)
+    assert found.select("mean", "low", "high").rows() == list(zip(mean, low, high, strict=True))
 
 
 def test_the_limits_of_a_gpu_are_those_it_last_reported():

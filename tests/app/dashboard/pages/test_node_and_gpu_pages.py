@@ -60,12 +60,13 @@ def test_a_gpu_opens_from_a_link_with_the_peers_of_a_run_events_and_what_held_it
     assert node["from"] == [window["from"]]
 
 
-def test_a_gpu_that_is_not_known_is_named_as_text(hit, visit):
+def test_a_gpu_that_is_not_known_is_named_as_text_and_without_one_the_nodes_are(hit, visit):
     app = visit(hit, "one_gpu", gpu=HOSTILE)
 
     assert app.info[0].value.startswith("No GPU ")
     assert app.info[0].value.endswith(" is in the inventory.")
     assert "](http" not in texts(app)
+    assert "Choose a GPU" in visit(hit, "one_gpu").info[0].value
 
 
 def test_a_time_range_without_the_gpu_offers_its_last_data(evidence, visit):
@@ -82,10 +83,6 @@ def test_a_time_range_without_the_gpu_offers_its_last_data(evidence, visit):
     app.button(key="gpu_jump").click().run()
     assert_sound(app)
     assert app.title[0].value == "GPU 0, b"
-
-
-def test_without_a_gpu_the_page_leads_to_the_nodes(hit, visit):
-    assert "Choose a GPU" in visit(hit, "one_gpu").info[0].value
 
 
 def drawn(script):

@@ -174,10 +174,8 @@ def test_parts_of_a_bar_have_their_share_and_nothing_has_no_part():
 
 def test_by_team_says_who_caused_what():
     rows = pl.DataFrame({
-        "team": ["nlp", "nlp", None, "cv"],
-        "blame": ["own", "platform", "reservation", "own"],
-        "gpu_ms": [5, 2, 9, 1],
-        "cost": [1.0, None, 2.5, None],
+        "team": ["nlp", "nlp", None, "cv"], "blame": ["own", "platform", "reservation", "own"],
+        "gpu_ms": [5, 2, 9, 1], "cost": [1.0, None, 2.5, None],
     })  # fmt: skip
 
     idle = pl.DataFrame({"team": ["nlp", None], "idle_ms": [3, 4]})

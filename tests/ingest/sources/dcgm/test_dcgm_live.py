@@ -64,20 +64,16 @@ def poll(store, source, now=NOON):
     return sum(store.load(batch).rows_new for batch in source.poll({}, now))
 
 
-def test_a_poll_dates_what_the_targets_say_with_its_beginning(store, exporter, second):
-    source = DcgmLive(urls=[exporter.url, second.url], cluster="lab")
+def test_a_poll_dates_what_the_targets_say_with_its_beginning_packed_or_not(
+    store, exporter, second
+):
+    second.answer = page(LINE.format(gpu="b", watts=70), is_packed=True)
 
-    poll(store, source)
+    poll(store, DcgmLive(urls=[exporter.url, second.url], cluster="lab"))
 
     rows = store.read("select source, gpu_uuid, ts, power_w from raw.gpu_samples order by 2").rows()
     assert rows == [("dcgm", "GPU-a", NOON, 600.0), ("dcgm", "GPU-b", NOON, 70.0)]
     assert [path for path, _ in exporter.asked] == ["/metrics"]
-
-
-def test_a_packed_answer_is_read(store, exporter):
-    exporter.answer = page(LINE.format(gpu="a", watts=600), is_packed=True)
-
-    assert poll(store, DcgmLive(urls=[exporter.url])) > 0
 
 
 def test_what_is_recorded_reads_in_as_what_was_loaded(store, exporter, second, tmp_path):
@@ -149,13 +145,10 @@ def test_a_password_comes_from_the_environment_or_a_file_and_goes_nowhere_else(
 ):
     monkeypatch.setenv("EXPORTER_PASSWORD", "secret")
     (tmp_path / "password").write_text("secret\n")
-    settings = [
-        {"password_env": "EXPORTER_PASSWORD"},
-        {"password_file": str(tmp_path / "password")},
-    ]
+    files = {"password_env": "EXPORTER_PASSWORD", "password_file": str(tmp_path / "password")}
 
-    for one in settings:
-        poll(store, DcgmLive(urls=[exporter.url], username="us", **one))
+    for name, where in files.items():
+        poll(store, DcgmLive(urls=[exporter.url], username="us", **{name: where}))
 
     sent = [headers["Authorization"] for _, headers in exporter.asked]
     assert sent == ["Basic " + b64encode(b"us:secret").decode()] * 2
@@ -204,22 +197,13 @@ def readings(store):
 # when a scrape was taken
 
 
-def test_the_name_of_the_file_may_say_it(store, read):
+def test_the_time_in_a_file_comes_before_its_options_and_its_name_may_say_one(store, read):
     read(line(600), "n1_20261120T120000Z.prom")
+    text = line(599) + mark(1) + line(601) + line(602).rstrip() + " 1795176120000\n"
+    read(text, observed_at=NOON.replace(minute=3))
 
-    assert readings(store) == [(NOON, 600.0)]
-
-
-def test_what_is_in_the_file_comes_before_its_options(store, read):
-    text = line(600) + mark(1) + line(601) + line(602).rstrip() + " 1795176120000\n"
-
-    read(text, observed_at=NOON)
-
-    assert readings(store) == [
-        (NOON, 600.0),
-        (NOON.replace(minute=1), 601.0),
-        (NOON.replace(minute=2), 602.0),
-    ]
+    found = [(at.minute, power) for at, power in readings(store)]
+    assert found == [(0, 600.0), (1, 601.0), (2, 602.0), (3, 599.0)]
 
 
 # repeats, growth, blocks

@@ -110,24 +110,20 @@ def test_an_xid_in_the_journal_is_an_exact_event_and_the_next_poll_asks_for_what
     )
 
 
-def test_the_first_poll_begins_a_little_before_what_the_store_has(store, journal):
-    journal.write(-3_600, XID)
-    journal.write(-60, XID)
-    journal.write(60, XID)
+@pytest.mark.parametrize(
+    ("settings", "since", "first_s"),
+    [({}, {"journal": NOON}, -60), ({"lookback_s": 7_200}, {}, -3_600)],
+)
+def test_the_first_poll_begins_a_little_before_what_the_store_has_else_as_configured(
+    store, journal, settings, since, first_s
+):
+    for second in (-9_000, -3_600, -60, 60):
+        journal.write(second, XID)
 
-    load(store, journal.source(), NOON + timedelta(hours=1), journal=NOON)
+    load(store, journal.source(**settings), NOON + timedelta(hours=len(since)), **since)
 
-    assert [ts for (ts,) in store.read("select ts from raw.gpu_events order by 1").rows()] == [
-        NOON - timedelta(seconds=60),
-        NOON + timedelta(seconds=60),
-    ]
-
-
-def test_a_first_look_goes_back_as_far_as_configured(store, journal):
-    journal.write(-7_200, XID)
-    journal.write(-60, XID)
-
-    assert load(store, journal.source(lookback_s=3_600.0), NOON) == 1
+    first = store.read("select min(ts) from raw.gpu_events").item()
+    assert first == NOON + timedelta(seconds=first_s)
 
 
 def test_a_journal_that_forgot_where_we_were_is_read_by_time_again(store, journal):
@@ -209,15 +205,11 @@ def kmsg(tmp_path):
     os.close(reader)
 
 
-def on_kmsg(path, booted_at=NOON, **settings):
+def on_kmsg(path, booted_at=NOON):
     return KernelLogLive(
-        cluster="lab",
-        node="node7",
-        journalctl=("/nowhere/journalctl",),
-        kmsg=path,
+        cluster="lab", node="node7", journalctl=("/nowhere/journalctl",), kmsg=path,
         booted_at=lambda: booted_at,
-        **settings,
-    )
+    )  # fmt: skip
 
 
 def entry(second, message, priority=3):
@@ -225,8 +217,10 @@ def entry(second, message, priority=3):
 
 
 def test_without_a_journal_the_kernels_buffer_is_read_with_approximate_times(store, kmsg):
+    """A program that writes into it is not the kernel."""
     path, writer = kmsg
     os.write(writer, entry(1.5, "usb 1-1: new device") + entry(2.5, XID))
+    os.write(writer, entry(3, XID, priority=(1 << 3) | 6))
     source = on_kmsg(path)
 
     new = load(store, source, NOON)
@@ -236,19 +230,8 @@ def test_without_a_journal_the_kernels_buffer_is_read_with_approximate_times(sto
 
     assert (new, newer) == (1, 1)
     rows = store.read("select ts, ts_precision, node, code from raw.gpu_events order by ts").rows()
-    assert rows == [
-        (NOON + timedelta(seconds=2.5), "approximate", "node7", 79),
-        (NOON + timedelta(seconds=9), "approximate", "node7", 79),
-    ]
-
-
-def test_a_program_that_writes_into_the_kernels_buffer_is_not_the_kernel(store, kmsg):
-    path, writer = kmsg
-    os.write(writer, entry(1, XID, priority=(1 << 3) | 6))
-    source = on_kmsg(path)
-
-    assert load(store, source, NOON) == 0
-    source.close()
+    at = [NOON + timedelta(seconds=second) for second in (2.5, 9)]
+    assert rows == [(one, "approximate", "node7", 79) for one in at]
 
 
 def test_after_a_restart_events_of_the_buffer_that_the_store_has_are_not_doubled(store, kmsg):

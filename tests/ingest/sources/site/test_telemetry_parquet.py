@@ -93,22 +93,16 @@ def test_what_is_no_value_becomes_null_and_is_flagged(tmp_path, column, value, s
     assert rows["is_flagged"].to_list() == [is_flagged, False]
 
 
-def test_numbers_under_other_names_are_kept_one_by_one(tmp_path):
-    path = write(tmp_path, readings(3, ecc_corrected_volatile_total=[1, None, 3]))
+def test_numbers_under_other_names_are_kept_one_by_one_and_a_column_of_text_is_rejected(tmp_path):
+    columns = {"ecc_corrected_volatile_total": [1, None, 3], "rack": ["r1"] * 3}
 
-    _, other = batches(path)
+    batch, other = batches(write(tmp_path, readings(3, **columns)))
 
     assert other.table == "gpu_samples_other"
     assert other.rows.select("metric", "value").rows() == [
-        ("ecc_corrected_volatile_total", 1.0),
-        ("ecc_corrected_volatile_total", 3.0),
-    ]
-
-
-def test_a_column_of_text_is_rejected_with_its_name(tmp_path):
-    (batch,) = batches(write(tmp_path, readings(1, rack=["r1"])))
-
-    assert [r.reason for r in batch.rejects] == [
+        ("ecc_corrected_volatile_total", 1.0), ("ecc_corrected_volatile_total", 3.0),
+    ]  # fmt: skip
+    assert [r.reason for r in (*batch.rejects, *other.rejects)] == [
         "telemetry-parquet: column rack is String, only numbers are stored."
     ]
 
@@ -155,27 +149,19 @@ def test_coarser_and_finer_times_are_read(tmp_path):
         assert batch.rows["ts"].item() == START.replace(tzinfo=None)
 
 
-def test_a_big_file_comes_in_parts_of_whole_row_groups(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("rows", "group", "heights"),
+    [(1_000, 40, [80] * 12 + [40]), (250, 250, [100, 100, 50]), (0, 40, [])],
+    ids=["of whole row groups", "a row group that is cut", "none of an empty file"],
+)
+def test_a_file_comes_in_parts(tmp_path, monkeypatch, rows, group, heights):
     monkeypatch.setattr(telemetry_parquet, "ROWS_PER_BATCH", 100)
-    path = write(tmp_path, readings(1_000), row_group_size=40)
 
-    found = batches(path)
+    found = batches(write(tmp_path, readings(rows), row_group_size=group))
 
-    assert [b.rows.height for b in found] == [80] * 12 + [40]
+    assert [b.rows.height for b in found] == heights
     assert len({b.digest for b in found}) == len(found)
-    assert pl.concat(b.rows for b in found)["ts"].is_sorted()
-
-
-def test_a_row_group_larger_than_a_batch_is_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(telemetry_parquet, "ROWS_PER_BATCH", 100)
-
-    found = batches(write(tmp_path, readings(250), row_group_size=250))
-
-    assert [b.rows.height for b in found] == [100, 100, 50]
-
-
-def test_an_empty_file_yields_nothing(tmp_path):
-    assert batches(write(tmp_path, readings(0))) == []
+    assert not found or pl.concat(b.rows for b in found)["ts"].is_sorted()
 
 
 def test_rows_of_a_mig_instance_are_its_own(tmp_path, store):
