@@ -129,23 +129,17 @@ def test_a_line_is_a_row_where_it_has_as_many_fields_as_the_header(rows, delimit
     assert [reject.line for reject in rejects] == [n for n, cells in numbered if len(cells) != 3]
 
 
-def test_a_block_ends_before_it_grows_large(tmp_path, monkeypatch):
+def test_a_block_ends_before_it_grows_large_and_of_a_long_line_the_beginning_is_kept(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(delimited, "BYTES_PER_BLOCK", 20)
     monkeypatch.setattr(files, "CHUNK_BYTES", 8)
+    monkeypatch.setattr(files, "LINE_MAX_BYTES", 10)
     file = tmp_path / "file"
-    file.write_text("line\n" * 20)
+    file.write_text("line\n" * 20 + "x" * 95 + "\nnext\n" + "y" * 55)
 
     assert max(len(block.data) for block in delimited.blocks(file)) <= 20 + 8
-    assert block_lines(file) == ["line"] * 20
-
-
-def test_of_a_line_that_is_too_long_the_beginning_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "LINE_MAX_BYTES", 10)
-    monkeypatch.setattr(files, "CHUNK_BYTES", 4)
-    file = tmp_path / "file"
-    file.write_text("short\n" + "x" * 95 + "\nnext\n" + "y" * 55)
-
-    assert block_lines(file) == ["short", "x" * 10, "next", "y" * 10]
+    assert block_lines(file) == [*["line"] * 20, "x" * 10, "next", "y" * 10]
 
 
 @pytest.fixture(autouse=True)
@@ -172,25 +166,18 @@ def test_whole_groups_are_handed_on_and_one_stays(sizes, handed_on):
     assert (whole.rows.height if whole else 0) == handed_on
 
 
-def test_no_row_is_lost_or_duplicated():
+def test_no_row_is_lost_or_duplicated_and_what_was_rejected_is_reported_once():
     parts, found = held_parts(), list[Parsed]()
     for at in range(0, 91, 7):
-        parts.add(Parsed("gpu_samples", pl.DataFrame({"n": range(at, at + 7)})))
+        rejects = [Reject(7, "why", "what")] * (at == 7)
+        parts.add(Parsed("gpu_samples", pl.DataFrame({"n": range(at, at + 7)}), rejects))
         if whole := parts.whole_groups():
             found.append(whole)
 
-    combined = pl.concat([part.rows for part in (*found, parts.rest())])
+    combined = [*found, parts.rest()]
 
-    assert combined["n"].to_list() == list(range(91))
-
-
-def test_what_was_rejected_is_reported_once():
-    parts = held_parts(15)
-    parts.add(Parsed("gpu_samples", pl.DataFrame({"n": range(15)}), [Reject(7, "why", "what")]))
-
-    combined = [parts.whole_groups(), parts.rest()]
-
-    assert [len(part.rejects) for part in combined if part] == [1, 0]
+    assert pl.concat([part.rows for part in combined])["n"].to_list() == list(range(91))
+    assert sum(len(part.rejects) for part in combined) == 1
 
 
 def test_parts_may_lack_columns_and_number_their_texts_each_for_itself():
@@ -202,19 +189,22 @@ def test_parts_may_lack_columns_and_number_their_texts_each_for_itself():
     assert parts.rest().rows.rows() == [("a", 1, None), ("b", None, 1)]
 
 
-def test_the_next_item_is_made_while_one_is_used():
+def test_the_next_item_is_made_while_one_is_used_and_what_fails_fails_after_it():
     made = threading.Event()
 
     def items():
         yield 1
         made.set()
         yield 2
+        raise ValueError("cut here")
 
     found = prefetch(items())
 
     assert next(found) == 1
     assert made.wait(timeout=10)
-    assert list(found) == [2]
+    assert next(found) == 2
+    with pytest.raises(ValueError, match="cut here"):
+        next(found)
 
 
 # sizes of items, how much may wait, and what is made while the first one is used
@@ -241,18 +231,6 @@ def test_items_made_ahead(sizes, most, expected):
 
     assert first == sizes[0]
     assert made == expected
-
-
-def test_what_fails_fails_after_the_items_before_it():
-    def items():
-        yield 1
-        raise ValueError("cut here")
-
-    found = prefetch(items())
-
-    assert next(found) == 1
-    with pytest.raises(ValueError, match="cut here"):
-        next(found)
 
 
 VALUES = st.recursive(

@@ -42,32 +42,23 @@ def test_a_wall_clock_that_is_set_changes_neither_rhythm_nor_window():
 
 
 @pytest.mark.parametrize(
-    ("code", "event"), [(fake_nvml.GPU_IS_LOST, "lost"), (fake_nvml.RESET_REQUIRED, "reset")]
-)
-def test_a_gpu_that_is_gone_is_reported_once_and_no_longer_read(code, event):
+    ("code", "event", "tries"),
+    [(fake_nvml.GPU_IS_LOST, "lost", 1), (fake_nvml.RESET_REQUIRED, "reset", 1),
+     (fake_nvml.UNKNOWN, "silent", SILENT_MAX)],
+)  # fmt: skip
+def test_a_gpu_that_is_gone_or_silent_for_long_is_reported_once_and_no_longer_read(
+    code, event, tries
+):
     times, fake = Times(), FakeGpu()
     watch, lines = watching(fake, times)
-    steps(watch, times, 1)
     fake.error = code
 
-    watch.step()
-
-    assert watch.has_ended
-    (reported,) = lines.of("event")
-    assert (reported["gpu"], reported["event"]) == (0, event)
-
-
-def test_a_gpu_that_answers_nothing_for_long_is_reported():
-    times, fake = Times(), FakeGpu()
-    watch, lines = watching(fake, times)
-    fake.error = fake_nvml.UNKNOWN
-
-    steps(watch, times, SILENT_MAX - 1)
+    steps(watch, times, tries - 1)
     before = watch.has_ended
     steps(watch, times, 1)
 
     assert (before, watch.has_ended) == (False, True)
-    assert [line["event"] for line in lines.of("event")] == ["silent"]
+    assert [(line["gpu"], line["event"]) for line in lines.of("event")] == [(0, event)]
     assert lines.of("fast") == []
 
 

@@ -72,19 +72,14 @@ def test_a_header_without_a_needed_field_is_refused(tmp_path, name):
         read(tmp_path, sacct(record))
 
 
-def test_a_cluster_that_is_not_in_the_text_is_that_of_the_options(tmp_path):
-    record = {key: value for key, value in RECORD.items() if key != "Cluster"}
-
-    assert run_of(tmp_path, record, cluster="lab")["cluster"] == "lab"
-
-
-def test_lines_may_end_as_on_windows(tmp_path):
+def test_a_text_may_lack_its_cluster_and_its_lines_may_end_as_on_windows(tmp_path):
+    record = {key: value for key, value in RECORD.items() if key != "Cluster"} | {"Comment": "x"}
     file = tmp_path / "sacct.txt"
-    file.write_bytes(sacct(RECORD | {"Comment": "x"}).replace("\n", "\r\n").encode())
+    file.write_bytes(sacct(record).replace("\n", "\r\n").encode())
 
-    (batch,) = Slurm(file, ReadOptions()).extract()
+    (batch,) = Slurm(file, ReadOptions(cluster="lab")).extract()
 
-    assert batch.rows["comment"].to_list() == ["x"]
+    assert batch.rows.select("cluster", "comment").rows() == [("lab", "x")]
 
 
 def test_a_later_listing_ends_a_run_that_was_running(read_text, store):
@@ -124,29 +119,27 @@ def accounting(*clusters):
     return "Cluster|JobIDRaw|State|Submit|Start|End\n" + "".join(rows)
 
 
-def test_row_groups_of_accounting_are_written_two_at_once(tmp_path, monkeypatch):
+def test_row_groups_of_accounting_are_written_two_at_once_and_kept_before_a_refusal(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(delimited, "LINES_PER_BLOCK", 2)
     file = tmp_path / "file"
-    file.write_text(accounting(*["lab"] * 7))
-    before = list(Slurm(file, ReadOptions()).extract())
-    file.write_text(accounting(*["lab"] * 8))
-    after = list(Slurm(file, ReadOptions()).extract())
+
+    def batches(*clusters):
+        file.write_text(accounting(*clusters))
+        return Slurm(file, ReadOptions()).extract()
+
+    before, after = list(batches(*["lab"] * 7)), list(batches(*["lab"] * 8))
+    refused = batches("lab", "lab", "lab", "")
 
     assert [batch.rows["job_id_raw"].to_list() for batch in before] == [list("1234"), list("567")]
     assert [batch.rows["job_id_raw"].to_list() for batch in after] == [list("1234"), list("5678")]
-    assert after[0].digest == before[0].digest
-    assert after[1].digest != before[1].digest
-
-
-def test_accounting_before_what_is_refused_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "LINES_PER_BLOCK", 2)
-    file = tmp_path / "file"
-    file.write_text(accounting("lab", "lab", "lab", ""))
-    batches = Slurm(file, ReadOptions()).extract()
-
-    assert next(batches).rows["job_id_raw"].to_list() == ["1", "2"]
+    assert [one.digest == other.digest for one, other in zip(before, after, strict=True)] == [
+        True, False,
+    ]  # fmt: skip
+    assert next(refused).rows["job_id_raw"].to_list() == ["1", "2"]
     with pytest.raises(IngestError, match="do not name their cluster"):
-        next(batches)
+        next(refused)
 
 
 PREFIXES = st.sampled_from(["n", "gpu-a", "7", "rack1.node", "-", ""])

@@ -34,25 +34,17 @@ def test_a_listing_that_breaks_off_gives_what_came_before(tmp_path):
     assert "cut" in found.rejects[0].reason
 
 
-def test_a_listing_of_errors_alone_is_refused(tmp_path):
+ERRORS = {"meta": {"plugin": {"type": "openapi/dbv0.0.38"}}}
+
+
+def test_a_listing_of_errors_alone_is_refused_and_a_time_without_jobs_is_no_error(tmp_path):
     """`sacct --json` of 22.05 ends well when it could not ask; only its text shows it."""
     said = {"description": "Unable to parse time format", "error_number": 9000}
-    document = {"meta": {"plugin": {"type": "openapi/dbv0.0.38"}}, "errors": [said]}
+    idle = {"description": "Nothing found", "error_number": 9003, "source": "slurmdb_jobs_get"}
 
     with pytest.raises(IngestError, match="the command failed: Unable to parse time format"):
-        read(tmp_path, document)
-
-
-def test_a_time_without_jobs_is_no_error(tmp_path):
-    """`sacct --json` of 22.05 prints this for an idle cluster."""
-    said = {
-        "description": "Nothing found", "error_number": 9003, "error": "Nothing found with query",
-        "source": "slurmdb_jobs_get",
-    }  # fmt: skip
-    document = {"meta": {"plugin": {"type": "openapi/dbv0.0.38"}}, "errors": [said], "jobs": []}
-
-    found = read(tmp_path, document)["job_runs"]
-
+        read(tmp_path, ERRORS | {"errors": [said]})
+    found = read(tmp_path, ERRORS | {"errors": [idle], "jobs": []})["job_runs"]
     assert (found.rows.height, found.rejects) == (0, [])
 
 

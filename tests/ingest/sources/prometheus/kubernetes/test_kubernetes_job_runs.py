@@ -248,12 +248,6 @@ def load(store, tmp_path):
     return loaded
 
 
-def test_a_pod_does_not_end_when_the_server_stops_watching(new_cluster, store, load):
-    load(new_cluster(until_s=900).node("gpu-a01").pod("train-0"))
-
-    assert store.read("select state, end_at from raw.job_runs").rows() == [("RUNNING", None)]
-
-
 def test_a_pod_that_was_gone_after_a_hole_in_the_watching_has_no_reported_end(
     new_cluster, store, load
 ):
@@ -359,12 +353,15 @@ def test_four_pods_of_a_quarter_make_one_gpu(new_cluster, whole_store, tmp_path)
     )
 
 
-def test_a_longer_recording_completes_the_same_job_run(new_cluster, store, load):
+def test_a_pod_does_not_end_when_the_server_stops_watching_and_a_longer_recording_completes_it(
+    new_cluster, store, load
+):
+    found = "select state, start_at, end_at from raw.job_runs"
     load(new_cluster(until_s=600).node("gpu-a01").pod("train-0"))
-    load(new_cluster().node("gpu-a01").pod("train-0", ended_s=1_200, phase="Succeeded"))
+    assert store.read(found).rows() == [("RUNNING", at(10), None)]
 
-    found = store.read("select state, start_at, end_at from raw.job_runs").rows()
-    assert found == [("COMPLETED", at(10), at(1_200))]
+    load(new_cluster().node("gpu-a01").pod("train-0", ended_s=1_200, phase="Succeeded"))
+    assert store.read(found).rows() == [("COMPLETED", at(10), at(1_200))]
 
 
 def test_a_file_without_a_series_that_is_known_is_refused(new_cluster, load):

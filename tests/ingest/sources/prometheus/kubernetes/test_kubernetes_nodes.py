@@ -180,22 +180,18 @@ def parts(store, cluster, folder):
     return store.read(sql, [int(at(0).replace(tzinfo=UTC).timestamp() * 1000)]).rows()
 
 
-@pytest.mark.parametrize("after", ["1", ""])
-def test_shares_end_where_the_node_hands_out_whole_gpus_again(new_cluster, store, tmp_path, after):
+@pytest.mark.parametrize(("after", "taking_their_place"), [("1", 0), ("", 0), ("3", 3)])
+def test_shares_end_where_the_node_hands_out_whole_gpus_again_or_other_shares(
+    new_cluster, store, tmp_path, after, taking_their_place
+):
     cluster = of_replicas(new_cluster(), "2", 0, 1800, "nvidia_com_gpu_shared")
     of_replicas(cluster, after, 1830, None)
 
-    assert parts(store, cluster, tmp_path) == [("share.0/2", 0, 1830), ("share.1/2", 0, 1830)]
+    assert parts(store, cluster, tmp_path) == sorted([
+        *((f"share.{n}/2", 0, 1830) for n in (0, 1)),
+        *((f"share.{n}/3", 1830, None) for n in range(taking_their_place)),
+    ])  # fmt: skip
     assert store.read("select count(*) from raw.gpus").item() == 2
-
-
-def test_other_shares_take_the_place_of_those_before(new_cluster, store, tmp_path):
-    cluster = of_replicas(of_replicas(new_cluster(), "2", 0, 1800), "3", 1830, None)
-
-    assert parts(store, cluster, tmp_path) == [
-        ("share.0/2", 0, 1830), ("share.0/3", 1830, None), ("share.1/2", 0, 1830),
-        ("share.1/3", 1830, None), ("share.2/3", 1830, None),
-    ]  # fmt: skip
 
 
 def test_shares_reported_in_one_reading_end_in_the_next(new_cluster, whole_store, tmp_path):
