@@ -100,17 +100,12 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture(scope="session")
 def two_gpus(empty_database, tmp_path_factory):
     """Give a database with two GPUs and a row that was rejected, to be copied."""
-    rows = pl.DataFrame(
-        {
-            "source": "test",
-            "cluster": "lab",
-            "gpu_uuid": ["GPU-1", "GPU-2"],
-            "node": ["n1", "\x1b[31mn2"],
-            "memory_bytes": [151_000_000_000, None],
-            "power_limit_w": [700.0, float("nan")],
-            "valid_from_at": [datetime(2026, 11, 20, 12), None],  # noqa: DTZ001 -- naive UTC
-        }
-    )
+    since = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
+    rows = pl.DataFrame({
+        "source": "test", "cluster": "lab", "gpu_uuid": ["GPU-1", "GPU-2"],
+        "node": ["n1", "\x1b[31mn2"], "memory_bytes": [151_000_000_000, None],
+        "power_limit_w": [700.0, float("nan")], "valid_from_at": [since, None],
+    })  # fmt: skip
 
     def make(path):
         shutil.copyfile(empty_database, path)

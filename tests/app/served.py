@@ -69,14 +69,9 @@ def goodput(*arguments, cwd):
 
 
 def rows_of(source, count, *, digest="1", rejects=0):
-    frame = pl.DataFrame(
-        {
-            "source": source,
-            "gpu_uuid": [f"GPU-{number}" for number in range(count)],
-            "gpu_instance": "",
-            "ts": datetime(2026, 11, 20),  # noqa: DTZ001 -- the database holds naive UTC
-        }
-    )
+    at = datetime(2026, 11, 20)  # noqa: DTZ001 -- the database holds naive UTC
+    uuids = [f"GPU-{number}" for number in range(count)]
+    frame = pl.DataFrame({"source": source, "gpu_uuid": uuids, "gpu_instance": "", "ts": at})
     rejected = [Reject(line, "bad") for line in range(rejects)]
     return Batch("gpu_samples", frame, source, "file", digest, rejected)
 

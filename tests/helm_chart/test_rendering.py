@@ -109,11 +109,8 @@ def server(values):
 def example_of_the_documentation():
     """Return the values that docs/operate.md shows."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    (shown,) = re.findall(
-        r"^```yaml\n(.*?)^```",
-        (ROOT / "docs/operate.md").read_text("utf-8"),
-        re.MULTILINE | re.DOTALL,
-    )
+    page = (ROOT / "docs/operate.md").read_text("utf-8")
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     return yaml.safe_load(shown)
 
 
@@ -163,12 +160,10 @@ def test_values_that_cannot_work_are_refused_with_a_sentence(changed, sentence):
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [
-        (LEAST, {"goodput": ["prometheus", "kubernetes"]}),
-        (ALL, {"goodput": [], "goodput-collector": ["nvml"]}),
-    ],
+    [(LEAST, {"goodput": ["prometheus", "kubernetes"]}),
+     (ALL, {"goodput": [], "goodput-collector": ["nvml"]})],
     ids=["least", "all"],
-)
+)  # fmt: skip
 def test_settings_are_those_that_goodput_reads(values, expected, tmp_path):
     polled = {}
     for name, text in settings_of(values).items():
@@ -225,21 +220,17 @@ def test_user_and_version_are_those_of_the_image():
     assert server(LEAST)["image"] == f"registry.example.org/goodput:{project['version']}"
 
 
-def test_one_process_writes_the_database_and_its_claim_outlives_the_release():
+def test_one_process_writes_the_database_whose_claim_outlives_the_release_or_was_there():
     spec = of_kind("Deployment", LEAST)["spec"]
     claim = of_kind("PersistentVolumeClaim", LEAST)
+    mine = LEAST | {"persistence": {"existingClaim": "mine"}}
 
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
     assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
-
-
-def test_an_existing_claim_is_used_as_it_is():
-    values = LEAST | {"persistence": {"existingClaim": "mine"}}
-    volumes = pods(values)[0]["volumes"]
-
-    assert of_kind("PersistentVolumeClaim", values) is None
-    assert {"claimName": "mine"} in [one.get("persistentVolumeClaim") for one in volumes]
+    assert of_kind("PersistentVolumeClaim", mine) is None
+    volumes = [one.get("persistentVolumeClaim") for one in pods(mine)[0]["volumes"]]
+    assert {"claimName": "mine"} in volumes
 
 
 def test_probes_ask_healthz_and_leave_half_an_hour_to_migrations():
@@ -260,17 +251,12 @@ def test_a_change_of_the_settings_starts_another_pod():
     assert checksum(LEAST) != checksum(LEAST | {"settings": "[serve]"})
 
 
-def test_secrets_become_environment_variables_of_both():
-    found = [one for pod in pods(ALL) for one in pod["containers"]]
+def test_secrets_are_environment_variables_of_both_and_a_lakes_database_is_made_before_it_serves():
+    server_pod, _ = pods(ALL)
 
     expected = [{"secretRef": {"name": "goodput"}}, {"secretRef": {"name": "lake"}}]
-    assert [one["envFrom"] for one in found] == [expected, expected]
-
-
-def test_a_database_of_a_lake_is_made_before_it_is_served():
-    (pod, _) = pods(ALL)
-
-    assert [one["args"] for one in pod["initContainers"]] == [["goodput", "build"]]
+    assert [one["envFrom"] for pod in pods(ALL) for one in pod["containers"]] == [expected] * 2
+    assert [one["args"] for one in server_pod["initContainers"]] == [["goodput", "build"]]
     assert "initContainers" not in pods(LEAST)[0]
 
 

@@ -20,13 +20,10 @@ def rows(lines, memory=None, node=None):
         schema=dict.fromkeys(names, pl.String),
     )
     numbers = pl.Series(range(len(lines)), dtype=pl.UInt32)
-    points = pl.DataFrame(
-        {
-            "series": numbers,
-            "ts": [START + timedelta(seconds=s) for _, _, s, _ in lines],
-            "value": pl.Series([float(value) for *_, value in lines], dtype=pl.Float64),
-        }
-    )
+    points = pl.DataFrame({
+        "series": numbers, "ts": [START + timedelta(seconds=s) for _, _, s, _ in lines],
+        "value": pl.Series([float(value) for *_, value in lines], dtype=pl.Float64),
+    })  # fmt: skip
     series = pl.DataFrame({"metric": [line[0] for line in lines], "labels": numbers})
     found = gpu_rows(
         points, series, labels.normalise(label_sets, node=node), source="test", memory=memory

@@ -20,15 +20,12 @@ from goodput_billing.statement.days import day_of
 from goodput_queries import audit
 from goodput_queries.evidence.batch import Batch
 
+SINCE = datetime(2026, 11, 20)  # noqa: DTZ001 -- naive UTC
 FINDING = {
-    "finding_key": "k",
-    "rule": "idle_allocation",
-    "since_at": datetime(2026, 11, 20),  # noqa: DTZ001
-    "until_at": None,
-    "title": "Idle GPUs",
-    "subject": "team nlp",
-}
-WHEN = datetime(2026, 11, 19).date()  # noqa: DTZ001
+    "finding_key": "k", "rule": "idle_allocation", "since_at": SINCE, "until_at": None,
+    "title": "Idle GPUs", "subject": "team nlp",
+}  # fmt: skip
+WHEN = (SINCE - timedelta(days=1)).date()
 
 
 @pytest.fixture
@@ -60,20 +57,14 @@ def write_note(store):
 
 
 ACTIONS = {
-    write_note: (
-        {Role.OPERATOR, Role.FINANCE, Role.ADMIN},
-        ("write a note or dispute", "note: 2026-11-19, account nlp"),
-    ),
+    write_note: ({Role.OPERATOR, Role.FINANCE, Role.ADMIN},
+                 ("write a note or dispute", "note: 2026-11-19, account nlp")),
     edit_prices: ({Role.FINANCE, Role.ADMIN}, ("edit prices", "rates")),
-    set_state: (
-        {Role.OPERATOR, Role.ADMIN},
-        ("set the state of a finding", "acknowledge: Idle GPUs (team nlp)"),
-    ),
-    download: (
-        {Role.FINANCE, Role.ADMIN},
-        ("download a statement", "statement of 2026-11-19 (csv)"),
-    ),
-}
+    set_state: ({Role.OPERATOR, Role.ADMIN},
+                ("set the state of a finding", "acknowledge: Idle GPUs (team nlp)")),
+    download: ({Role.FINANCE, Role.ADMIN},
+               ("download a statement", "statement of 2026-11-19 (csv)")),
+}  # fmt: skip
 
 
 @pytest.mark.usefixtures("signing_in")

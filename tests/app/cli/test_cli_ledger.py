@@ -133,14 +133,6 @@ def test_a_filter_that_names_nothing_is_an_error(command, options, said):
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", said)
 
 
-@pytest.mark.usefixtures("measured")
-def test_checks_that_hold_exit_with_0():
-    result = run("check", "--format", "json")
-
-    assert result.exit_code == 0, result.stderr
-    assert all(row["violations"] == 0 for row in json.loads(result.stdout))
-
-
 def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(copied):
     with contextlib.closing(LocalStore(copied)) as store, store.writing() as cursor:
         cursor.execute("update marts.ledger_hourly_by_node set gpu_ms = gpu_ms + 1")
@@ -155,14 +147,9 @@ def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(copied):
 @pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize(
     ("command", "said"),
-    [
-        ("gaps", ""),
-        ("throttling", "neither clock event reasons nor throttle counters"),
-        ("stragglers", ""),
-        ("runs", ""),
-        ("hangs", "Flight Recorder dumps, answers of NCCL RAS or lines"),
-    ],
-)
+    [("throttling", "neither clock event reasons nor throttle counters"), ("stragglers", ""),
+     ("hangs", "Flight Recorder dumps, answers of NCCL RAS or lines")],
+)  # fmt: skip
 def test_an_answer_is_a_list_of_rows_and_one_that_nobody_reports_says_so(command, said):
     result = run(command, "--format", "json")
 

@@ -61,11 +61,8 @@ def test_evaluation_that_counts_is_useful():
 
 
 def test_over_time_the_groups_add_up_in_each_bucket():
-    frame = pl.DataFrame({
-        "bucket_at": [1, 1, 1, 2],
-        "category": ["lost_work", "fault_stall", "productive", "lost_work"],
-        "gpu_ms": [10, 20, 30, 40],
-    })  # fmt: skip
+    names = ["lost_work", "fault_stall", "productive", "lost_work"]
+    frame = pl.DataFrame({"bucket_at": [1, 1, 1, 2], "category": names, "gpu_ms": [10, 20, 30, 40]})
     found = over_time(frame, of_categories(ledger(), KNOWN))
 
     assert sorted(found.rows()) == [(1, "failures", 30), (1, "useful", 30), (2, "failures", 40)]

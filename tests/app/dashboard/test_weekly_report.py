@@ -66,7 +66,8 @@ def test_tables_have_teams_with_their_change_and_losses_with_what_to_do(page):
 def test_weeks_follow_each_other(two_weeks, visit):
     page = visit(two_weeks, "weekly_report")
     assert page.title[0].value == "Week of 25 January to 31 January 2027"
-    assert _disabled(page) == ["Next week"], "the one that goes on is not whole"
+    disabled = [button.label for button in page.button if button.disabled]
+    assert disabled == ["Next week"], "the one that goes on is not whole"
 
     earlier = press(page, "Previous week")
 
@@ -139,10 +140,6 @@ def test_an_objective_and_a_budget_are_a_line_each():
     assert len(list(WORDS.budgets(budgets, "cv"))) == 1
 
 
-def _disabled(page):
-    return [button.label for button in page.button if button.disabled]
-
-
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 START = 100 * DAY_MS
@@ -209,15 +206,10 @@ def test_nothing_is_compared_where_nothing_is_known_of_before(spans):
 
 
 def ledger(productive, unknown, idle):
-    return pl.DataFrame(
-        {
-            "category": ["productive", "unknown", "idle_held"],
-            "kind": ["goodput", "unsettled", "badput"],
-            "gpu_ms": [productive, unknown, idle],
-            "cost": [None, None, 1.0],
-        },
-        schema_overrides={"cost": pl.Float64},
-    )
+    return pl.DataFrame({
+        "category": ["productive", "unknown", "idle_held"], "cost": [None, None, 1.0],
+        "kind": ["goodput", "unsettled", "badput"], "gpu_ms": [productive, unknown, idle],
+    }, schema_overrides={"cost": pl.Float64})  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -67,16 +67,10 @@ def test_what_has_no_column_is_kept_beside_it_known_or_not(name, raw, metric, va
     assert other([(name, GPU, 0, raw)]) == {("", metric): value}
 
 
-@pytest.mark.parametrize(
-    ("name", "known"),
-    [
-        ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_total", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"),
-        ("amd_site_gpu_package_power", "gpu_package_power"),
-    ],
-    ids=["the suffix of OpenMetrics", "a site's prefix"],
-)
-def test_names_are_known_with_what_stands_around_them(name, known):
-    assert resolve(name) == resolve(known) is not None
+def test_names_are_known_with_the_suffix_of_openmetrics_and_the_prefix_of_a_site():
+    energy, of_amd = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "gpu_package_power"
+    for name, known in ((f"{energy}_total", energy), ("amd_site_gpu_package_power", of_amd)):
+        assert resolve(name) == resolve(known) is not None, name
 
 
 @pytest.mark.parametrize(
@@ -210,6 +204,7 @@ def test_counters_that_are_off_are_reported_with_the_line_to_add():
     assert missing_counters(["nvidia_smi_power_draw_watts"]) == []
 
 
+UUID, OF_AMD = "6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50", "6699c0a8-4200-4242-037f-f97e6cae0f09"
 AMD_WHOLE = {
     "gpu_uuid": "88ff", "serial_number": "N/A", "card_model": "N/A",
     "card_series": "AMD Instinct MI210",
@@ -220,14 +215,8 @@ AMD_WHOLE = {
     ("given", "expected"),
     [
         ({"UUID": "", "gpu_uuid": "GPU-a"}, {"gpu_uuid": "GPU-a"}),
-        (
-            {"uuid": "6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50"},  # the nvidia-smi exporter
-            {"gpu_uuid": "GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50"},
-        ),
-        (
-            {"GPU_UUID": "6699c0a8-4200-4242-037f-f97e6cae0f09"},  # AMD
-            {"gpu_uuid": "6699c0a8-4200-4242-037f-f97e6cae0f09"},
-        ),
+        ({"uuid": UUID}, {"gpu_uuid": f"GPU-{UUID}"}),  # the nvidia-smi exporter
+        ({"GPU_UUID": OF_AMD}, {"gpu_uuid": OF_AMD}),
         ({"SERIAL_NUMBER": "6922"}, {"gpu_uuid": "SN-6922"}),
         ({"serial_number": "N/A", "gpu_id": "0"}, {"gpu_uuid": None}),
         ({"hostname": "n1", "instance": "10.0.0.1:9400"}, {"node": "n1"}),
@@ -242,28 +231,17 @@ AMD_WHOLE = {
         ({"gpu_partition_id": "0", "gpu_compute_partition_type": "spx"}, {"gpu_instance": ""}),
         ({"gpu_partition_id": "1", "gpu_compute_partition_type": "cpx"}, {"gpu_instance": "1"}),
         ({"pod": "", "namespace": "", "container": ""}, {"pod": None, "container": None}),
-        (
-            {"exported_pod": "p", "exported_namespace": "ns", "pod": "exp", "namespace": "mon"},
-            {"pod": "ns/p"},
-        ),
+        ({"exported_pod": "p", "exported_namespace": "ns", "pod": "exp", "namespace": "mon"},
+         {"pod": "ns/p"}),
         ({"pod": "exp", "namespace": "mon", "container": "nvidia-dcgm-exporter"}, {"pod": None}),
         ({"job": "dcgm"}, {"hpc_job": None}),
         ({"UUID": "GPU-\x1b[2J"}, {"gpu_uuid": "GPU-\ufffd[2J"}),
-        *(
-            (
-                {**AMD_WHOLE, "gpu_compute_partition_type": text, "gpu_partition_id": text},
-                {
-                    "gpu_uuid": "88ff",
-                    "gpu_instance": "",
-                    "is_other_partition": False,
-                    "gpu_model": "AMD Instinct MI210",
-                },
-            )
-            for text in ("none", "N/A", "NA", "", "[N/A]")
-        ),
+        *(({**AMD_WHOLE, "gpu_compute_partition_type": text, "gpu_partition_id": text},
+           {"gpu_uuid": "88ff", "gpu_instance": "", "is_other_partition": False,
+            "gpu_model": "AMD Instinct MI210"}) for text in ("none", "N/A", "NA", "", "[N/A]")),
         ({"pod": "p" * 9999}, {"pod": "p" * labels.TEXT_MAX_CHARS}),
     ],
-)
+)  # fmt: skip
 def test_labels_in_every_spelling(given, expected):
     frame = pl.DataFrame({name: [value] for name, value in given.items()})
 
@@ -273,12 +251,9 @@ def test_labels_in_every_spelling(given, expected):
 
 
 def test_where_prometheus_renamed_once_plain_pods_are_the_exporters_in_the_whole_job():
-    frame = pl.DataFrame(
-        {
-            "job": ["dcgm", "dcgm", "other"],
-            "pod": ["exp-1", "exp-2", "train-0"],
-            "exported_pod": ["llm-0", None, None],
-        }
-    )
+    frame = pl.DataFrame({
+        "job": ["dcgm", "dcgm", "other"], "pod": ["exp-1", "exp-2", "train-0"],
+        "exported_pod": ["llm-0", None, None],
+    })  # fmt: skip
 
     assert labels.normalise(frame)["pod"].to_list() == ["llm-0", None, "train-0"]

@@ -40,18 +40,12 @@ OLDEST = [(f"c{n}: data to 11:{60 - n}:00", "gray") for n in range(7, 2, -1)]
     ("minutes", "view", "badges"),
     [
         ({"new": 0, "ended": 60}, shown(), [ENDED, ("new: data to 12:00:00", "gray")]),
-        (
-            {"a": 0.5, "b": 1.5, "c": 5},
-            shown("LIVE"),
-            [("c: data 5m old", "red"), ("b: data 1m 30s old", "orange"),
-             ("a: data 30.0 s old", "green")],
-        ),
+        ({"a": 0.5, "b": 1.5, "c": 5}, shown("LIVE"),
+         [("c: data 5m old", "red"), ("b: data 1m 30s old", "orange"),
+          ("a: data 30.0 s old", "green")]),
         ({"a": 0, "b": 60}, shown(scope=Scope(cluster="a")), [("data to 12:00:00", "gray")]),
-        (
-            {f"c{n}": n for n in range(8)},
-            shown(),
-            [*OLDEST, ("3 more clusters are as fresh or fresher", "gray")],
-        ),
+        ({f"c{n}": n for n in range(8)}, shown(),
+         [*OLDEST, ("3 more clusters are as fresh or fresher", "gray")]),
     ],
     ids=["ended-before-the-range", "an-age-each", "one-needs-no-name", "of-many-the-oldest"],
 )  # fmt: skip
@@ -74,15 +68,9 @@ def test_of_too_many_runs_a_filter_offers_the_largest_and_the_one_in_the_link(mo
 
 @pytest.mark.parametrize(
     ("window_ms", "bucket_ms"),
-    [
-        (1_000, 1_000),
-        (332_000, 2_000),
-        (3_600_000, 30_000),
-        (24 * 3_600_000, 600_000),
-        (30 * 86_400_000, 14_400_000 + 7_200_000),
-        (400 * 86_400_000, 86_400_000),
-    ],
-)
+    [(1_000, 1_000), (332_000, 2_000), (3_600_000, 30_000), (24 * 3_600_000, 600_000),
+     (30 * 86_400_000, 14_400_000 + 7_200_000), (400 * 86_400_000, 86_400_000)],
+)  # fmt: skip
 def test_a_window_has_as_many_buckets_as_can_be_seen(window_ms, bucket_ms):
     assert scope_bar.bucket_ms(window_ms) == bucket_ms
 

@@ -63,9 +63,8 @@ def test_a_day_stands_beside_the_day_before(priced, cost):
     assert "change_ratio" not in row  # neither day has evidence from its begin to its end
 
 
-@pytest.fixture
-def whole_days(empty_database, tmp_path_factory):
-    """Give a job of four GPUs from before the 18th to the 21st, joined by another on the 19th."""
+def test_whole_days_are_compared(empty_database, tmp_path_factory, cost):
+    """A job of four GPUs runs from before the 18th to the 21st, joined by another on the 19th."""
     text = SACCT.splitlines()[0] + "".join(
         f"\nc|{job}|{job}|ann|nlp|gpu|COMPLETED|{begin}|{begin}|{begin}|{end}|1|{node}|"
         "gres/gpu=4|train"
@@ -74,12 +73,8 @@ def whole_days(empty_database, tmp_path_factory):
             (2, "b", "2026-11-19T00:00:00", "2026-11-19T06:00:00"),
         )
     )
-    yield from cost_store(empty_database, tmp_path_factory, PRICED, text)
-
-
-def test_whole_days_are_compared(whole_days, cost):
-    app = cost(whole_days, day="2026-11-19")
-    of_all = cost(whole_days)
+    for whole_days in cost_store(empty_database, tmp_path_factory, PRICED, text):
+        app, of_all = cost(whole_days, day="2026-11-19"), cost(whole_days)
 
     (row,) = table(app, "label", "change_percent").filter(label="nlp").to_dicts()
     assert (row["total_cost"], row["day_before_cost"]) == (192 + 48, 192)
@@ -143,27 +138,18 @@ def test_hostile_parameters_are_shown_as_text_and_a_filter_without_charges_can_b
     assert "Clear filters" in [button.label for button in app.button]
 
 
-def _past(day, files):
+def test_statements_that_went_out_are_listed_with_their_files(priced, cost, tmp_path, configured):
+    folder, files = tmp_path / "out", ("statement-2026-11-19.html",)
+    configured(f'[report]\nfolder = "{folder}"\n')
     made_at = datetime(2026, 11, 20, 7, tzinfo=UTC)
     delivered = (archive.Delivery("files", "v", made_at, 1, delivered_at=made_at),)
-    cost = Decimal("12.30")
-    return past_statement(day, version="v", total_cost=cost, files=files, deliveries=delivered)
+    of_day = {"version": "v", "total_cost": Decimal("12.30"), "files": files}
+    archive.keep(folder, past_statement(DAY, deliveries=delivered, **of_day))
+    (folder / files[0]).write_bytes(b"<html>it</html>")
 
-
-@pytest.fixture
-def delivered(tmp_path, configured):
-    """Give the folder of a statement that went out, with its file."""
-    folder = tmp_path / "out"
-    configured(f'[report]\nfolder = "{folder}"\n')
-    archive.keep(folder, _past(DAY, ("statement-2026-11-19.html",)))
-    (folder / "statement-2026-11-19.html").write_bytes(b"<html>it</html>")
-    return folder
-
-
-def test_statements_that_went_out_are_listed_with_their_files(priced, cost, delivered):
     app = cost(priced)
 
-    assert str(delivered.parent) not in plain(app)  # a path of the server
+    assert str(tmp_path) not in plain(app)  # a path of the server
     (row,) = table(app, "state", "sent").to_dicts()
     assert (row["state"], row["total_cost"], row["sent"]) == ("closed", 12.3, "files")
     labels = [button.proto.label for button in app.get("download_button")]

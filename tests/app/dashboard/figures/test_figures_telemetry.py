@@ -31,18 +31,6 @@ def drawn(found, limits=None, lanes=None):
     return figures.on_one_axis(lanes or figures.Lanes(["x"]), shown, found, WINDOW), shown
 
 
-def test_all_lanes_and_panels_share_one_time_axis():
-    found = [line(power_w=[1.0, None, 3.0], gpu_temperature_c=[40.0, 50.0, 60.0])]
-    lanes = figures.Lanes(["Category"], categories=bars(label=["Idle"], colour=["free"]))
-
-    figure, shown = drawn(found, lanes=lanes)
-
-    assert [panel.title for panel in shown] == ["Power", "Temperature"]
-    axes = [figure.layout[name] for name in ("xaxis", "xaxis2", "xaxis3")]
-    assert all(tuple(axis.range) == WINDOW for axis in axes)
-    assert [axis.matches for axis in axes[:-1]] == ["x3", "x3"]
-
-
 def test_a_hole_is_not_bridged_and_units_are_readable():
     figure, _ = drawn([line(sm_clock_hz=[1.98e9, None, 345e6])])
 

@@ -94,12 +94,10 @@ def drawn(script):
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("series", "caption"),
-    [
-        ("{}", "Not configured: metrics of the host"),
-        ('{"cpu_busy_ratio": [0.5]}', "does not report: Host memory used, Disks, Ethernet, Inf"),
-    ],
+    [("{}", "Not configured: metrics of the host"),
+     ('{"cpu_busy_ratio": [0.5]}', "does not report: Host memory used, Disks, Ethernet, Inf")],
     ids=["nothing", "cpu-alone"],
-)
+)  # fmt: skip
 def test_what_a_host_does_not_report_is_named(series, caption):
     app = drawn(
         f"""

@@ -61,13 +61,9 @@ class Journal:
 
     def write(self, second, message):
         self.size += 1
-        entry = {
-            "__CURSOR": f"s=1;i={self.size}",
-            "__REALTIME_TIMESTAMP": str(NOON_US + round(second * 1e6)),
-            "_TRANSPORT": "kernel",
-            "SYSLOG_IDENTIFIER": "kernel",
-            "MESSAGE": message,
-        }
+        at = str(NOON_US + round(second * 1e6))
+        entry = {"__CURSOR": f"s=1;i={self.size}", "__REALTIME_TIMESTAMP": at, "MESSAGE": message}
+        entry |= dict.fromkeys(("_TRANSPORT", "SYSLOG_IDENTIFIER"), "kernel")
         with (self.folder / "journal").open("a") as file:
             file.write(json.dumps(entry) + "\n")
 

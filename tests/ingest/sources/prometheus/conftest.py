@@ -74,16 +74,12 @@ class RealPrometheus:
     def start(self):
         """Start it and wait until it answers."""
         self.process = subprocess.Popen(
-            [
-                shutil.which("prometheus") or "prometheus",
-                f"--config.file={self.folder / 'prometheus.yml'}",
-                f"--storage.tsdb.path={self.folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{self.port}",
-                "--log.level=error",
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+            [shutil.which("prometheus") or "prometheus", "--log.level=error",
+             f"--config.file={self.folder / 'prometheus.yml'}",
+             f"--storage.tsdb.path={self.folder / 'data'}",
+             f"--web.listen-address=127.0.0.1:{self.port}"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
         self.until(lambda: self.get("/-/ready") is not None, "it is ready")
 
     def stop(self):

@@ -123,11 +123,6 @@ def test_parts_give_the_rows_that_one_part_gives(three_targets, monkeypatch):
     assert {"gpu_samples", "gpu_samples_other", "gpus", "gpu_owners"} <= set(whole)
 
 
-def test_nothing_gives_nothing():
-    assert gpu_series.parsed_gpu_rows([], source="s", cluster=None, memory=Memory()) == []
-    assert gpu_series.normalised([]) == []
-
-
 SERVED_S = 1_795_176_000
 VALUES = "select metric, value from raw.serving_samples order by metric, ts"
 
@@ -206,22 +201,15 @@ HISTOGRAM = {"metric": {"__name__": "h"}, "histograms": [[T, {"count": "1", "sum
     [
         (body(), []),
         # Thanos says so when a store did not answer: the data has holes that nobody sees
-        (
-            body(result((T, "1")), warnings=["partial response"], infos=["no suffix"]),
-            ["the server warned: partial response", "the server warned: no suffix"],
-        ),
+        (body(result((T, "1")), warnings=["partial response"], infos=["no suffix"]),
+         ["the server warned: partial response", "the server warned: no suffix"]),
         (body(HISTOGRAM), ["native histograms are not read"]),
-        (
-            body(result(*((T + i, "x") for i in range(1000)))),
-            [
-                *["a point is not a number"] * 5,
-                "series 1 of the answer: 1000 of its points are not",
-            ],
-        ),
+        (body(result(*((T + i, "x") for i in range(1000)))),
+         [*["a point is not a number"] * 5, "series 1 of the answer: 1000 of its points are not"]),
         (body(result((-1, "1"), (1e18, "2"), (T, "3"))), ["2 of its points have no valid time"]),
     ],
     ids=["nothing", "warnings", "native histograms", "many bad points", "points at no moment"],
-)
+)  # fmt: skip
 def test_what_is_noted_of_an_answer(text, noted):
     found = [note.reason for note in parse(text).notes()]
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.registry import recognise
 from goodput_ingest.sources.site import telemetry_parquet
 from goodput_ingest.sources.site.rates import Rates
 from goodput_ingest.sources.site.telemetry_parquet import TelemetryParquet
@@ -53,13 +52,6 @@ def test_a_row_is_kept_under_its_canonical_names(tmp_path):
         "ts": START.replace(tzinfo=None), "engine_active_ratio": 0.9, "power_w": 612.5,
         "memory_used_bytes": 7, "is_flagged": False,
     }  # fmt: skip
-
-
-def test_the_format_is_recognised_by_its_columns(tmp_path):
-    assert recognise(write(tmp_path, readings())) is TelemetryParquet
-    other = tmp_path / "truth.parquet"
-    pl.DataFrame({"gpu_uuid": ["a"], "start_ms": [1]}).write_parquet(other)
-    assert recognise(other) is None
 
 
 NO_VALUES = [

@@ -44,22 +44,16 @@ def test_other_words_are_no_state(text):
     assert words(text) is None
 
 
-def test_a_gpu_takes_seven_slices_and_no_more():
+def test_a_gpu_takes_seven_slices_and_whole_gpus_beside_mig_ones_keep_their_index():
     found = slots(gpu_gres("gpu:4g.40gb:2,gpu:3g.40gb:2"))
+    beside = slots(gpu_gres("gpu:nvidia_a100_1g.5gb:7,gpu:a100:1"))
 
     assert [[i.name for i in slot.instances] for slot in found] == [
-        ["4g.40gb.0", "3g.40gb.0"],
-        ["4g.40gb.1", "3g.40gb.1"],
+        [f"4g.40gb.{n}", f"3g.40gb.{n}"] for n in (0, 1)
     ]
-
-
-def test_whole_gpus_beside_mig_ones_keep_their_index():
-    found = slots(gpu_gres("gpu:nvidia_a100_1g.5gb:7,gpu:a100:1"))
-
-    assert [(slot.slurm_index, slot.model, len(slot.instances)) for slot in found] == [
-        (0, "nvidia_a100", 7),
-        (7, "a100", 0),
-    ]
+    assert [(slot.slurm_index, slot.model, len(slot.instances)) for slot in beside] == [
+        (0, "nvidia_a100", 7), (7, "a100", 0),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("index", ["99999999999", "1024", "0-2"])

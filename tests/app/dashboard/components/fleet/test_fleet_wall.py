@@ -108,11 +108,9 @@ def states(*nodes):
     ("nodes", "queue", "said"),
     [
         ([[("productive", 8)]], [], "no node down, no GPU free"),
-        (
-            [[("drained", 8)], [("idle_no_demand", 8)], [("idle_with_demand", 2), ("idle", 6)]],
-            [(3, 24), (1, 8)],
-            "1 node drained, no node down, 10 H100 free in 1 whole node, 4 jobs wait for 32 GPUs",
-        ),
+        ([[("drained", 8)], [("idle_no_demand", 8)], [("idle_with_demand", 2), ("idle", 6)]],
+         [(3, 24), (1, 8)],
+         "1 node drained, no node down, 10 H100 free in 1 whole node, 4 jobs wait for 32 GPUs"),
         ([[("down", 8)], [("powered_off", 8)], [("idle_no_demand", 1), ("productive", 7)]],
          [(1, 1)], "1 node down, 1 node powered off, 1 H100 free, 1 job waits for 1 GPU"),
     ],
