@@ -204,10 +204,8 @@ def test_ras_inspector_and_nvml_name_node_and_gpu(together, stopped):
 
 ROWS = {
     "nccl_inspector": {"collectives": 22_016, "collective_summaries": 168},
-    "nvml.jsonl.gz": {
-        "gpus": 4, "gpu_samples": 10_698, "gpu_samples_other": 39_840, "gpu_processes": 1_328,
-        "node_samples": 332,
-    },
+    "nvml.jsonl.gz": {"gpus": 4, "gpu_samples": 10_698, "gpu_samples_other": 39_840,
+                      "gpu_processes": 1_328, "node_samples": 332},
 }  # fmt: skip
 
 

@@ -119,19 +119,13 @@ def test_uniform_gives_accounts_equal_parts_and_their_lines_parts_by_cost():
             Policy("by_quota", quotas={("", "a"): Decimal(1), ("c", "z"): Decimal(3)}),
             {"a": 2 + 4, "b": 2 + 10 + 0, "z": 12, "idle": 0},
         ),
-        (
-            [line("reserved_idle", 5 * H)],
-            Policy("by_quota", quotas={("", "a"): Decimal(1)}),
-            {"a": 2 + 10, "reserved_idle": 0},
-        ),
-        (
-            [line("idle", H), line("usage", H, "b", cluster="d")],
-            Policy("proportional"),
-            {"a": 4, "b": 2, "idle": 0},
-        ),
+        ([line("reserved_idle", 5 * H)], Policy("by_quota", quotas={("", "a"): Decimal(1)}),
+         {"a": 2 + 10, "reserved_idle": 0}),
+        ([line("idle", H), line("usage", H, "b", cluster="d")], Policy("proportional"),
+         {"a": 4, "b": 2, "idle": 0}),
     ],
     ids=["by quota", "reserved for nobody known", "each cluster alone"],
-)
+)  # fmt: skip
 def test_idle_time_is_charged_to_who_kept_gpus_from_others(more, policy, costs):
     found = charges([line("usage", H, "a"), *more], policy)
 

@@ -140,13 +140,9 @@ REFUSED = [f"logs/{i}.txt: time 2026-11-20T11:45:{i:02} {ZONE}" for i in range(5
 @pytest.mark.parametrize(
     ("refused", "unknown", "asked_for", "sentences"),
     [
-        (
-            [*REFUSED, "x.txt: it is cut at line 7."],
-            [],
-            "auto",
-            [f"skipped 5 files: time 2026-11-20T11:45:00 {ZONE} logs/0.txt, logs/1.txt, "
-             "logs/2.txt ...", "skipped: x.txt: it is cut at line 7."],
-        ),
+        ([*REFUSED, "x.txt: it is cut at line 7."], [], "auto",
+         [f"skipped 5 files: time 2026-11-20T11:45:00 {ZONE} logs/0.txt, logs/1.txt, "
+          "logs/2.txt ...", "skipped: x.txt: it is cut at line 7."]),
         (["nothing there"], [], "auto", ["skipped: nothing there"]),
         ([], [], "auto", []),
         ([], ["a"], "auto", ["1 file of no known format skipped: a"]),

@@ -32,10 +32,8 @@ def accounting(name, first_job):
     def record(job, text):
         gpus = [{"type": "gres", "name": "gpu", "id": 1001, "count": 1}]
         return {
-            "time": {
-                "submission": START, "eligible": START, "start": START, "end": START + 100,
-                "elapsed": 100, "suspended": 0,
-            },
+            "time": {"submission": START, "eligible": START, "start": START, "end": START + 100,
+                     "elapsed": 100, "suspended": 0},
             "account": text, "user": text, "cluster": "lab", "comment": {"job": text},
             "association": {"account": text, "cluster": "lab", "user": text},
             "job_id": job, "name": text, "nodes": "node1", "partition": text, "qos": text,

@@ -115,10 +115,8 @@ def test_a_command_is_called_by_its_script_or_program(arguments, name):
         (["t.py", "s3://ann:abc@host/x"], "t.py s3://***@host/x"),
         (["t.py", "http://h/?a=1&token=abc"], "t.py http://h/?a=1&token=***"),
         (["t.py", "hf_" + "a" * 34], "t.py ***"),
-        (
-            ["t.py", "--max-tokens", "5", "--tokenizer=x", "--monkey", "m", "--auth", "-v"],
-            "t.py --max-tokens 5 --tokenizer=x --monkey m --auth -v",
-        ),
+        (["t.py", "--max-tokens", "5", "--tokenizer=x", "--monkey", "m", "--auth", "-v"],
+         "t.py --max-tokens 5 --tokenizer=x --monkey m --auth -v"),
         (["t.py", "a\nb\x1b[31m"], "t.py a b\x1b[31m"),  # stored without control characters
     ],
 )  # fmt: skip

@@ -213,10 +213,7 @@ STEPS = {
     # Megatron with DeepSpeed prints each step twice
     "steps of one format alone": (TEN + DEEPSPEED, list(range(1, 11))),
     **{f"behind the label {label}": (f"{label} {TITAN}", [7]) for label in LABELS},
-    "of a rank behind the label of its host": (
-        TITAN.replace("[titan] ", "n1: [rank0]:"),
-        [7],
-    ),
+    "of a rank behind the label of its host": (TITAN.replace("[titan] ", "n1: [rank0]:"), [7]),
     "behind another rank on its line": (
         "[Rank 55] (after 20 iterations) memory (MB) | reserved: 26588.0"
         + ITERATION.format(second=11, step=1, ms=1000.0),
@@ -226,7 +223,7 @@ STEPS = {
         TEN + ITERATION.format(second=59, step=1_000_000, ms=1000.0),
         [*range(1, 11), 1_000_000],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "steps"), STEPS.values(), ids=STEPS)

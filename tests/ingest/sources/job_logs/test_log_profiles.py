@@ -82,13 +82,10 @@ def test_a_profile_that_is_wrong_says_what(changed, to, reason):
     [
         (f"{AT}it 1: 2 ms", "[]", "its lines give 1 events (step), expected 0"),
         (f"{AT}it 1: 2 ms", "[{step = 2}]", "event 1: step is 1, expected 2"),
-        (
-            f"{AT}it 1: 2.2.2 ms",
-            "[]",
-            "line 1 is rejected (step_ms is '2.2.2', which is no number)",
-        ),
+        (f"{AT}it 1: 2.2.2 ms", "[]",
+         "line 1 is rejected (step_ms is '2.2.2', which is no number)"),
     ],
-)
+)  # fmt: skip
 def test_an_example_that_gives_something_else_is_refused(text, expected, reason):
     profile = loads(f"{GOOD}[[example]]\ntext = '{text}'\nexpected = {expected}\n", "mine.toml")
 

@@ -87,13 +87,10 @@ NO_ANSWERS = {
     "a broken proxy": (page(502), "expected an answer of Prometheus's API"),
     "a page for people": (page(200), "the answer is text/html, expected JSON; url"),
     "half a body": ({"cut": 20}, "the answer broke off"),
-    "half a document": (
-        {"body": b'{"status":"success","data":{"resultType":"mat'}, "truncated",
-    ),
+    "half a document": ({"body": b'{"status":"success","data":{"resultType":"mat'}, "truncated"),
     "a reset": ({"is_reset": True}, r"http://127\.0\.0\.1:[0-9]+: the answer broke off"),
-    "broken compression": (
-        {"body": b"no gzip", "headers": {"Content-Encoding": "gzip"}}, "badly compressed",
-    ),
+    "broken compression": ({"body": b"no gzip", "headers": {"Content-Encoding": "gzip"}},
+                           "badly compressed"),
 }  # fmt: skip
 
 

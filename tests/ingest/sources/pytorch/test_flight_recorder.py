@@ -111,10 +111,8 @@ WHOLE = pickle.dumps(dump(entry()), protocol=2)
 DAMAGED = {
     **{f"cut at {cut}": ("trace_rank_1", WHOLE[:cut], "cut or broken") for cut in (30, 200, -1)},
     "a cut gzip": ("trace_rank_1.gz", gzip.compress(WHOLE)[:-60], "cut or damaged"),
-    "deep JSON": (
-        "trace_rank_1.json", b'{"comm_lib_version":"2","entries":' + b"[" * 200_000,
-        "not a Flight Recorder dump",
-    ),
+    "deep JSON": ("trace_rank_1.json", b'{"comm_lib_version":"2","entries":' + b"[" * 200_000,
+                  "not a Flight Recorder dump"),
 }  # fmt: skip
 
 
