@@ -24,7 +24,6 @@ LARGE_FOLDERS = {
     "app/goodput_app/dashboard/pages": "a page is found by the name of its module",
     "ingest/goodput_ingest/sources/job_logs": "a training framework is one module",
     "ingest/goodput_ingest/sources/nvml": "runs on nodes as one package without the others",
-    "tests/app/cli": "mirrors the commands",
     "tests/app/server": "one server, whose parts are asked through it",
 }
 LONG_FUNCTIONS = {

@@ -121,11 +121,14 @@ def test_a_clock_that_ran_ahead_does_not_make_a_hole(store, hour, caplog):
     assert seconds_of(store) == list(range(90))
 
 
-def test_a_status_of_a_wrong_clock_is_no_place_to_go_on(store):
+def test_a_status_of_a_wrong_clock_is_no_place_to_go_on_and_no_status_is_evidence(store):
+    """Otherwise each poll would rebuild the ledger and every page."""
     ahead = live_status.Status("fake", "a", at(0), 10).answered(at(86_400))
     live_status.write(store, [ahead])
 
     assert live_status.reached(store, "fake", at(90)) == {}
+    assert store.read("select count(*) from state.source_status").item() == 1
+    assert store.read("select count(*) from state.ingested").item() == 0
 
 
 def test_the_status_reports_since_when_and_how_often_a_source_fails(store, hour):
@@ -154,14 +157,6 @@ def test_the_log_says_what_changed_and_no_more(store, hour, caplog):
     first, second = (r.message for r in caplog.records if r.levelno == logging.WARNING)
     assert first == "fake (a): a: is away."
     assert second.startswith("fake (a) answers again after ")
-
-
-def test_a_status_is_no_evidence(store):
-    """Otherwise each poll would rebuild the ledger and every page."""
-    live_status.write(store, [live_status.Status("fake", "a", at(0), 10)])
-
-    assert store.read("select count(*) from state.source_status").item() == 1
-    assert store.read("select count(*) from state.ingested").item() == 0
 
 
 class Full:

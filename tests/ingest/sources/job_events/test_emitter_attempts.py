@@ -17,12 +17,9 @@ TORCHRUN = {
 ONE_NODE = {"SLURM_STEP_NUM_TASKS": "1", "GROUP_WORLD_SIZE": "1", "TORCHELASTIC_MAX_RESTARTS": "3"}
 
 
-def events(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def attempts_of(path):
-    return [event.get("attempt") for event in events(path) if event["event"] == "job.start"]
+    events = map(json.loads, path.read_text().splitlines())
+    return [event.get("attempt") for event in events if event["event"] == "job.start"]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,10 @@ def evenly(_rank, _stage, _micro_batch, _step):
     return 1.0
 
 
+def slow_worker(rank, stage, *_):
+    return 2.0 if (rank, stage) == (1, 0) else 1.0
+
+
 def operation(rank, stage, step, kind, place, begin, end):
     return {
         "dp_rank": rank, "stage": stage, "step": step, "optype": kind, "seq_id": place,
@@ -96,27 +100,20 @@ def test_even_workers_are_at_the_ideal(tmp_path):
 
 
 def test_a_slow_stage_a_slow_worker_and_a_long_micro_batch_are_distinguished(tmp_path):
-    stage = batches(tmp_path, operations(lambda _rank, stage, *_: 2.0 if stage == 1 else 1.0))
-    worker = batches(
-        tmp_path, operations(lambda rank, stage, *_: 2.0 if (rank, stage) == (1, 0) else 1.0)
-    )
-    turns = batches(
-        tmp_path, operations(lambda rank, _s, m, step: 2.0 if m == (rank + step) % 2 else 1.0)
-    )
+    slow = (
+        lambda _rank, stage, *_: 2.0 if stage == 1 else 1.0, slow_worker,
+        lambda rank, _s, m, step: 2.0 if m == (rank + step) % 2 else 1.0,
+    )  # fmt: skip
+    found = [batches(tmp_path, operations(longer)) for longer in slow]
+    stage, _, turns = found
 
-    largest = [
-        max(range(5), key=parts_of_the_excess(found).__getitem__)
-        for found in (stage, worker, turns)
-    ]
-    assert largest == [0, 1, 2]
+    assert [max(range(5), key=parts_of_the_excess(one).__getitem__) for one in found] == [0, 1, 2]
     assert stage["step_replays"][0]["slowest_stage"] == 1
     assert turns["step_replays"][0]["forward_backward_correlation"] == pytest.approx(1)
 
 
 def test_the_worker_that_is_slow_costs_most_and_steps_without_it_are_short(tmp_path):
-    found = batches(
-        tmp_path, operations(lambda rank, stage, *_: 2.0 if (rank, stage) == (1, 0) else 1.0)
-    )
+    found = batches(tmp_path, operations(slow_worker))
 
     alone = {
         (row["dp_rank"], row["stage"]): row["step_s"]
@@ -145,11 +142,8 @@ def test_the_step_that_is_drawn_has_both_timelines(tmp_path):
     assert found["step_replays"][0]["run_id"] == "mine"
     rows = found["replayed_operations"]
     assert max(row["end_s"] for row in rows) == pytest.approx(STEP_S)
-    last = next(
-        r
-        for r in rows
-        if r["operation"] == "backward-compute" and r["place"] == 1 and r["stage"] == 0
-    )
+    place = ("backward-compute", 1, 0)
+    last = next(r for r in rows if (r["operation"], r["place"], r["stage"]) == place)
     assert last["start_s"] == pytest.approx(last["ideal_start_s"])
 
 

@@ -17,14 +17,12 @@ def trace(*names):
 @pytest.mark.parametrize(
     ("kernels", "lack"),
     [
-        (
-            [],
-            "the trace has no kernels of GPUs; record it with `activities=[ProfilerActivity.CPU, ",
-        ),
+        ([],
+         "the trace has no kernels of GPUs; record it with `activities=[ProfilerActivity.CPU, "),
         (["gemm"], "none of the trace's kernels is of NCCL"),
     ],
     ids=["of a CPU alone", "of one GPU"],
-)
+)  # fmt: skip
 def test_a_trace_without_collectives_says_what_it_lacks(read_text, tmp_path, kernels, lack):
     (gap,) = read_text("auto", json.dumps(trace(*kernels)), "trace.json").gaps
 

@@ -14,24 +14,17 @@ from goodput_ingest.synthetic_serving import Engine, Life, arrivals, scrapes, se
 BEGIN_MS, MINUTE_MS = 1_795_176_000_000, 60_000
 END_MS = BEGIN_MS + 20 * MINUTE_MS
 ONE_LIFE = (Life(BEGIN_MS, END_MS),)
+SELDOM = {"preemptions", "engine_asleep"}
+CACHE = {"prefix_cache_queries", "prefix_cache_hits", "kv_cache_ratio"}
 PRODUCTS = {  # of the expected numbers, what a product's exporter says nothing of
-    ("vllm", "current"): set(),
-    ("vllm", "earlier"): set(),
-    ("sglang", "current"): {"preemptions", "engine_asleep"},
-    ("tensorrt-llm", "current"): {"preemptions", "engine_asleep"},
-    ("triton", "current"): {
-        *("prompt_tokens", "generation_tokens", "prefix_cache_queries", "prefix_cache_hits"),
-        *("preemptions", "engine_asleep"),
-    },
-    ("tgi", "current"): {
-        *("prefix_cache_queries", "prefix_cache_hits", "kv_cache_ratio", "preemptions"),
-        "engine_asleep",
-    },
-    ("dynamo", "current"): {"kv_cache_ratio", "preemptions", "engine_asleep"},
-    ("inference-gateway", "current"): {
-        *("prefix_cache_queries", "prefix_cache_hits", "kv_cache_ratio", "preemptions"),
-        *("engine_asleep", "requests_waiting"),
-    },
+    **{("vllm", release): set() for release in ("current", "earlier")},
+    **{(product, "current"): SELDOM for product in ("sglang", "tensorrt-llm")},
+    ("triton", "current"): SELDOM
+    | CACHE - {"kv_cache_ratio"}
+    | {"prompt_tokens", "generation_tokens"},
+    ("tgi", "current"): SELDOM | CACHE,
+    ("dynamo", "current"): SELDOM | {"kv_cache_ratio"},
+    ("inference-gateway", "current"): SELDOM | CACHE | {"requests_waiting"},
 }
 
 
