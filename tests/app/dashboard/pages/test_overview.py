@@ -168,7 +168,7 @@ def test_parts_of_a_bar_have_their_share_and_nothing_has_no_part():
     parts = [Part("Useful", 30, "productive"), Part("x", 0, None), Part("y", 10, None)]
     drawn = bars.stacked(parts, "n")
 
-    assert re.findall(r"flex: ([\d.]+)", drawn) == ["0.75", "0.25"]
+    assert [float(found) for found in re.findall(r"flex: ([\d.]+)", drawn)] == [0.75, 0.25]
     assert 'aria-label="n: Useful 75.0 %, y 25.0 %"' in drawn
 
 
