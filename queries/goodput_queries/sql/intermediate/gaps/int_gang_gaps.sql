@@ -311,7 +311,6 @@ select
     explained.gpu_ms / 3600000.0 * prices.price_per_gpu_h as cost,
     explained.idle_ratio as score,
     coalesce(explained.coincides, 'Nothing known') as coincides,
-    case when explained.coincides = 'Host disk busy' then 1.0 else explained.coincides_ratio end as coincides_ratio,
     case
         when explained.is_declared and explained.coincides_ratio >= threshold('gang_gap_declared_share') then 'Confirmed'
         when explained.is_declared or explained.coincides = 'Host disk busy' then 'Likely'

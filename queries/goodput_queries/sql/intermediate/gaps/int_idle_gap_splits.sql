@@ -232,7 +232,6 @@ select
     by_category.gap,
     categories.category,
     by_category.* exclude (gap, number),
-    main_categories.category as gap_category,
     by_category.number = sums.main_number as is_main,
     sums.gap_gpu_ms,
     sums.gap_cost,
@@ -248,4 +247,3 @@ from by_category
 inner join sums using (gap)
 inner join gaps using (gap)
 inner join categories using (number)
-inner join categories as main_categories on sums.main_number = main_categories.number

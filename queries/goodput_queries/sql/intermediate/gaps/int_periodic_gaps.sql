@@ -278,8 +278,6 @@ select
     from_ms(sums.last_ms) as end_at,
     sums.coincides,
     periods.period_ms / 1000.0 as period_s,
-    periods.jitter_ms / 1000.0 as jitter_s,
-    ((sums.first_ms - held.start_ms) % periods.period_ms::bigint) / 1000.0 as phase_s,
     sums.gaps,
     sums.idle_gaps,
     regular.missed::bigint as missed,

@@ -9,8 +9,8 @@
 --  node_temperature (nodes)
 -- start_at, end_at: first and last of the ten minutes that differ
 -- gpu_ms: time in which it differed; cost: null, since that time is not lost as such
--- value, peer_value: means over this time, of it and of its peers' medians, in the unit of the metric
--- peers: GPUs or nodes compared with; bins: ten minutes that differ; of_bins: of so many
+-- value: mean over this time, in the unit of the metric
+-- peers: GPUs or nodes compared with; bins: ten minutes that differ
 -- score: median distance in robust standard deviations; of temperature also that of its change from what is usual
 -- confidence: Likely; it says that it differs, not why
 with held as (
@@ -253,10 +253,8 @@ select
     (found.gpu_bins * ten_minutes_ms())::bigint as gpu_ms,
     null::double as cost,
     found.value,
-    found.peer_value,
     found.peers::bigint as peers,
     found.bins::bigint as bins,
-    found.of_bins::bigint as of_bins,
     found.score,
     'Likely' as confidence,
     case

@@ -43,11 +43,7 @@ powers as (
 
 drawn as (
     select
-        placed.cluster,
-        placed.feed,
-        placed.node,
-        placed.feeds,
-        placed.shared_by,
+        placed.* exclude (rack, rack_row),
         powers.start_ms,
         powers.power_w * capacities.server_ratio / placed.shared_by as power_w
     from placed

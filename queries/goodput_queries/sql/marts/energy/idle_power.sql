@@ -9,7 +9,6 @@
 -- energy_kwh: gpu_ms x power_w; null: power_w is
 -- electricity_cost: of that energy, at the tariffs of their hours with the overhead of server and site, as statements
 --  charge counters; null: no hour has a tariff
--- untariffed_gpu_ms: of gpu_ms, in hours without a tariff
 with idle as (
     select category, label
     from reference.gpu_second_categories
@@ -22,8 +21,7 @@ times as (
         scoped.gpu_model,
         scoped.category,
         sum(scoped.gpu_ms)::bigint as gpu_ms,
-        sum(scoped.gpu_ms * tariffs.price_per_kwh::double) as ms_price,
-        coalesce(sum(scoped.gpu_ms) filter (where tariffs.price_per_kwh is null), 0)::bigint as untariffed_gpu_ms
+        sum(scoped.gpu_ms * tariffs.price_per_kwh::double) as ms_price
     from marts.ledger_scoped_by_node as scoped
     semi join idle using (category)
     left join marts.statement_tariffs as tariffs using (cluster, hour_ms)
@@ -39,8 +37,7 @@ select
     coalesce(powers.measured_ms, 0) as measured_ms,
     powers.power_w,
     times.gpu_ms * powers.power_w / 3.6e9 as energy_kwh,
-    times.ms_price * powers.power_w / 3.6e9 as electricity_cost,
-    times.untariffed_gpu_ms
+    times.ms_price * powers.power_w / 3.6e9 as electricity_cost
 from times
 inner join idle using (category)
 left join intermediate.int_idle_powers as powers

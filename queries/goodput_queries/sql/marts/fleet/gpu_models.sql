@@ -54,25 +54,12 @@ limits as (
 )
 
 select
-    sums.cluster,
-    sums.gpu_model,
+    sums.*,
     windows.window_ms,
     sums.capacity_ms / nullif(windows.window_ms, 0) as gpus,
-    sums.capacity_ms,
-    sums.held_ms,
-    sums.productive_ms,
-    sums.unsettled_ms,
-    sums.energy_mj,
-    sums.measured_ms,
-    sums.held_energy_mj,
-    sums.held_measured_ms,
     sums.energy_mj / nullif(sums.measured_ms, 0) as power_w,
     sums.held_energy_mj / nullif(sums.held_measured_ms, 0) as held_power_w,
-    limits.power_limit_w,
-    sums.metered_mj_price,
-    sums.tariffed_mj,
-    sums.priced_ms,
-    sums.ms_cost
+    limits.power_limit_w
 from sums
 inner join windows using (cluster)
 left join limits on sums.cluster = limits.cluster and sums.gpu_model is not distinct from limits.gpu_model

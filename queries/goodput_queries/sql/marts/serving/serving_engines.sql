@@ -74,7 +74,6 @@ states as (
         endpoint,
         engine,
         coalesce(sum(scope_end(end_ms) - scope_start(start_ms)) filter (where phase = 'standby'), 0)::bigint as idle_ms,
-        coalesce(sum(scope_end(end_ms) - scope_start(start_ms)) filter (where phase = 'model_load'), 0)::bigint as load_ms,
         min(scope_start(start_ms)) filter (where phase = 'standby') as idle_from_ms,
         max(scope_end(end_ms)) filter (where phase = 'standby') as idle_to_ms
     from intermediate.int_serving_timeline
@@ -188,7 +187,6 @@ select
     states.idle_ms,
     states.idle_from_ms,
     states.idle_to_ms,
-    states.load_ms,
     sums.queue_ms,
     gpus.cost * weights.weight as cost,
     gpus.energy_j * weights.weight as energy_j

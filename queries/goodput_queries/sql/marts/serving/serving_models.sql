@@ -6,8 +6,8 @@
 -- evaluated: first
 -- role: null: all roles
 -- engines, gpus: number; null: no GPU is known. A GPU that served for a part of the time counts for that part of gpu_ms only
--- wall_ms: from the first to the last reading; observed_gpu_ms: GPU time with readings
--- output_tokens_per_s: of all engines together: tokens / wall_ms; output_tokens_per_gpu_s: tokens / observed_gpu_ms
+-- observed_gpu_ms: GPU time with readings
+-- output_tokens_per_s: of all engines together: tokens from the first to the last reading; output_tokens_per_gpu_s: tokens / observed_gpu_ms
 -- idle_ms: GPU time without a request running or waiting, the standby of the ledger; idle_cost: at the mean price of the GPUs
 -- cost, energy_j: of all GPU time, model load and idle time included; null: not known of all engines
 -- cost_per_m_tokens: a million of input and output tokens; joules_per_m_tokens
@@ -109,7 +109,6 @@ select
     known.gpus,
     from_ms(known.start_ms) as start_at,
     from_ms(known.end_ms) as end_at,
-    known.end_ms - known.start_ms as wall_ms,
     known.gpu_ms,
     known.observed_gpu_ms,
     known.input_tokens,

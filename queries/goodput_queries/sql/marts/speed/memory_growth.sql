@@ -7,7 +7,7 @@
 -- access: team
 -- evaluated: first
 -- skip_if_empty: intermediate.int_gpu_metrics
--- windows: number of ten minutes; rising_ratio: share of the differences that are rises
+-- windows: number of ten minutes
 -- growth_bytes_per_h; used_bytes: at the end; memory_bytes: of the GPU; null: not known
 -- time_to_full_s: at that rate; null: the memory of the GPU is not known
 with attempts as (
@@ -153,7 +153,6 @@ select
     attempts.gpu_uuid,
     attempts.gpu_instance,
     quarters.windows,
-    slopes.rising_ratio,
     slopes.bytes_per_ms * one_hour_ms() as growth_bytes_per_h,
     quarters.used_bytes,
     case when attempts.gpu_instance = '' then memories.memory_bytes end as memory_bytes,

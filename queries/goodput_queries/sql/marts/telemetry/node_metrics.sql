@@ -5,7 +5,6 @@
 -- start_ms: start of the ten minutes, epoch ms
 -- gpus: number of GPUs that were read
 -- power_w: sum of the GPUs' mean power; null where no GPU has it
--- power_gpus: number of GPUs that power_w is the sum of
 -- energy_j: sum of the increases inside the ten minutes
 -- gpu_temperature_c: of the hottest GPU
 -- sm_active_ratio, engine_active_ratio, gpu_busy_ratio: mean of the GPUs
@@ -44,7 +43,6 @@ groups as (
         start_ms,
         case when gpu_uuid is null then count(*) else 1 end as gpus,
         case when gpu_uuid is null then sum(power_w) else max(power_w) end as power_w,
-        case when gpu_uuid is null then count(power_w) else least(count(power_w), 1) end as power_gpus,
         case when gpu_uuid is null then sum(energy_j) else max(energy_j) end as energy_j,
         max(gpu_temperature_c) as gpu_temperature_c,
         avg(sm_active_ratio) as sm_active_ratio,
@@ -68,7 +66,6 @@ select
     start_ms,
     sum(gpus)::bigint as gpus,
     sum(power_w) as power_w,
-    sum(power_gpus)::bigint as power_gpus,
     sum(energy_j) as energy_j,
     max(gpu_temperature_c) as gpu_temperature_c,
     weighted_avg(sm_active_ratio, sm_active_gpus) as sm_active_ratio,
