@@ -22,12 +22,8 @@ gang as (
         max(end_ms) as end_ms,
         count(*) as ranks,
         max(wait_data_s) * 1000 as data_ms,
-        sum(tokens) as tokens,
-        sum(flops) as flops,
-        sum(samples) as samples,
-        avg(gpu_tokens) as gpu_tokens,
-        avg(gpu_flops) as gpu_flops,
-        avg(mfu_ratio) as mfu_ratio
+        sum(columns(['tokens', 'flops', 'samples'])),
+        avg(columns(['gpu_tokens', 'gpu_flops', 'mfu_ratio']))
     from rank_steps
     group by attempt_key, step
 ),

@@ -38,11 +38,7 @@ jobs as materialized (
         any_value(held.cluster) as cluster,
         case when min(held.node) = max(held.node) then min(held.node) end as node,
         case when min(held.unit) = max(held.unit) then any_value(held.gpu_uuid) end as gpu_uuid,
-        any_value(owners.run_key) as run_key,
-        any_value(owners.run_id) as run_id,
-        any_value(owners.job_name) as job_name,
-        any_value(owners.team) as team,
-        any_value(owners.user_name) as user_name,
+        any_value(columns(['run_key', 'run_id', 'job_name', 'team', 'user_name'])),
         coalesce(any_value(owners.partition), '') as partition,
         coalesce(any_value(owners.qos), '') as qos
     from held

@@ -177,21 +177,12 @@ select
     prices.price_per_gpu_h,
     (measures.hour_ms - chosen_from_ms()) // chosen_bucket_ms() as bucket,
     count(distinct measures.job_run_key) as job_runs,
-    coalesce(sum(measures.gpu_ms), 0)::bigint as gpu_ms,
-    coalesce(sum(measures.productive_ms), 0)::bigint as productive_ms,
-    coalesce(sum(measures.other_use_ms), 0)::bigint as other_use_ms,
-    coalesce(sum(measures.communication_ms), 0)::bigint as communication_ms,
-    coalesce(sum(measures.own_waste_ms), 0)::bigint as own_waste_ms,
-    coalesce(sum(measures.platform_waste_ms), 0)::bigint as platform_waste_ms,
-    coalesce(sum(measures.unsettled_ms), 0)::bigint as unsettled_ms,
-    coalesce(sum(measures.idle_held_ms), 0)::bigint as idle_held_ms,
-    coalesce(sum(measures.lost_ms), 0)::bigint as lost_ms,
-    coalesce(sum(measures.credit_ms), 0)::bigint as credit_ms,
-    sum(measures.energy_mj)::bigint as energy_mj,
-    sum(measures.measured_ms)::bigint as measured_ms,
-    sum(measures.metered_mj_price) as metered_mj_price,
-    coalesce(sum(measures.untariffed_mj), 0)::bigint as untariffed_mj,
-    sum(measures.wall_mj)::bigint as wall_mj
+    coalesce(sum(columns([
+        'gpu_ms', 'productive_ms', 'other_use_ms', 'communication_ms', 'own_waste_ms', 'platform_waste_ms',
+        'unsettled_ms', 'idle_held_ms', 'lost_ms', 'credit_ms', 'untariffed_mj'
+    ])), 0)::bigint,
+    sum(columns(['energy_mj', 'measured_ms', 'wall_mj']))::bigint,
+    sum(measures.metered_mj_price) as metered_mj_price
 from measures
 left join intermediate.int_job_run_owners as owners using (job_run_key)
 left join intermediate.int_prices as prices on is_price_of(

@@ -114,12 +114,8 @@ select
     attempts.run_key,
     attempts.attempt,
     attempts.attempt_key,
-    case when chosen.is_rhythm then chosen.period_ms end as period_ms,
-    case when chosen.is_rhythm then chosen.error_ms end as error_ms,
+    case when chosen.is_rhythm then columns(['period_ms', 'error_ms', 'operations', 'operation', 'message_bytes']) end,
     case when chosen.is_rhythm then 'inferred from collectives' end as method,
-    case when chosen.is_rhythm then chosen.operations end as operations,
-    case when chosen.is_rhythm then chosen.operation end as operation,
-    case when chosen.is_rhythm then chosen.message_bytes end as message_bytes,
     case when chosen.is_rhythm then 'Likely' end as confidence,
     case
         when chosen.attempt_key is null
