@@ -94,12 +94,7 @@ read_nodes as (
 )
 
 select
-    of_feeds.cluster,
-    of_feeds.feed,
-    of_feeds.rack_rows,
-    of_feeds.racks,
-    of_feeds.nodes,
-    of_feeds.single_nodes,
+    of_feeds.*,
     coalesce(read_nodes.read_nodes, 0) as read_nodes,
     capacities.server_ratio,
     measured.load_w,

@@ -180,20 +180,8 @@ judged as (
 )
 
 select
-    run_key,
-    bound_by,
+    * exclude (pipe_ratio, near_ratio, is_near),
     coalesce(is_near, false) as is_near,
-    data_stall_ratio,
-    communication_ratio,
-    throttled_ratio,
-    thermal_ratio,
-    power_cap_ratio,
-    sm_clock_ratio,
-    sm_active_ratio,
-    tensor_active_ratio,
-    dram_active_ratio,
-    other_pipe_active_ratio,
-    cpu_busy_ratio,
     case bound_by
         when 'input' then format('{:.0f} % of step time is waiting for input.', 100 * data_stall_ratio)
         when 'communication'
@@ -229,7 +217,6 @@ select
                 || case when communication_ratio is null then '; communication is not measured' else '' end
                 || case when cpu_busy_ratio is null then '; processors are not measured' else '' end || '.'
         end
-    end
     || case
         when is_near is not true then ''
         when communication_ratio is null then ' That is nearest to a limit; communication is not measured.'
