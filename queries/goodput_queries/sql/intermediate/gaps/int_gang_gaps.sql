@@ -90,10 +90,7 @@ cells as (
         job,
         at_ms as start_ms,
         lead(at_ms) over of_job as end_ms,
-        sum(idle) over of_job as idle,
-        sum(held) over of_job as held,
-        sum(idle_share) over of_job as idle_share,
-        sum(held_share) over of_job as held_share
+        sum(columns(['idle', 'held', 'idle_share', 'held_share'])) over of_job
     from changes
     window of_job as (partition by job order by at_ms)
 ),

@@ -44,10 +44,7 @@ medians as materialized (
         gang,
         start_ms,
         count(*) as peers,
-        median(power_w) as power_w,
-        median(sm_clock_mhz) as sm_clock_mhz,
-        median(sm_active_ratio) as sm_active_ratio,
-        median(gpu_temperature_c) as gpu_temperature_c
+        median(columns(['power_w', 'sm_clock_mhz', 'sm_active_ratio', 'gpu_temperature_c']))
     from held
     semi join wide using (gang, start_ms)
     group by gang, start_ms

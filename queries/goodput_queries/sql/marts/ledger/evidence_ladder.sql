@@ -172,6 +172,7 @@ select
     case when coverage >= 0.5 then measured_ratio end as ratio,
     coverage,
     * exclude (rung, coverage, useful_ms, measured_ratio),
+    case
         when rung = 'goodput' then null
         when coalesce(coverage, 0) < 0.5 and observed_ms > 0
             then 'Read GPU telemetry of all nodes and of the whole time: it covers a part'

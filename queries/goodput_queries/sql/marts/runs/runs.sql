@@ -42,13 +42,8 @@ with ledger as (
 lineage as (
     select
         run_key,
-        any_value(run_id) as run_id,
-        any_value(cluster) as cluster,
-        any_value(job_name) as job_name,
+        any_value(columns(['run_id', 'cluster', 'job_name', 'team', 'user_name', 'partition'])),
         max(numbered_run_name(run_id, job_id, job_name)) as numbered_name,
-        any_value(team) as team,
-        any_value(user_name) as user_name,
-        any_value(partition) as partition,
         arg_max(state, attempt) as state,
         max(gpus) as gpus,
         count(*) as attempts,

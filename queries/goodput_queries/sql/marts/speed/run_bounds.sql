@@ -217,6 +217,7 @@ select
                 || case when communication_ratio is null then '; communication is not measured' else '' end
                 || case when cpu_busy_ratio is null then '; processors are not measured' else '' end || '.'
         end
+    end
     || case
         when is_near is not true then ''
         when communication_ratio is null then ' That is nearest to a limit; communication is not measured.'
