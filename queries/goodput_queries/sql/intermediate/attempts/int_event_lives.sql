@@ -88,16 +88,8 @@ best as (
 )
 
 select
-    lives.cluster,
-    lives.run_id,
-    lives.attempt,
+    lives.* exclude (has_start, first_step, last_step, begun_until_ms, failed_ms),
     best.match.job_run_key,
-    case best.match.rank when 1 then 'job_id' when 2 then 'job_name' when 3 then 'hold' end as match,
-    lives.first_ms,
-    lives.last_ms,
-    lives.hosts,
-    lives.gpu_uuids,
-    lives.events,
-    lives.place
+    case best.match.rank when 1 then 'job_id' when 2 then 'job_name' when 3 then 'hold' end as match
 from lives
 left join best using (cluster, run_id, attempt)

@@ -268,7 +268,7 @@ select
     held.cluster,
     held.node,
     held.gpu_uuid,
-    sums.job_run_key,
+    sums.* exclude (series, first_ms, last_ms, likely_gpu_ms),
     owners.run_key,
     owners.run_id,
     owners.job_name,
@@ -276,18 +276,10 @@ select
     owners.user_name,
     from_ms(sums.first_ms) as start_at,
     from_ms(sums.last_ms) as end_at,
-    sums.coincides,
     periods.period_ms / 1000.0 as period_s,
-    sums.gaps,
-    sums.idle_gaps,
     regular.missed::bigint as missed,
-    sums.gap_s,
-    sums.gpus,
-    sums.gpu_ms,
-    sums.cost,
     sums.likely_gpu_ms / held.held_ms as share_ratio,
     regular.score,
-    sums.confidence,
     'every ' || printf('%.0f', periods.period_ms / 1000.0) || ' s (jitter ' || printf('%.0f', periods.jitter_ms / 1000.0)
     || ' s) ' || case
         when sums.idle_gaps = 0 then 'the job paused for '

@@ -120,17 +120,12 @@ found as (
 )
 
 select
-    found.cluster,
-    found.model,
-    found.method,
+    found.* exclude (objective),
     found.objective.model as pattern,
     found.objective.ttft_s as ttft_limit_s,
     found.objective.inter_token_s as inter_token_limit_s,
     found.objective.e2e_s as e2e_limit_s,
     found.objective.target as target_ratio,
-    found.requests,
-    found.attained_low_ratio,
-    found.attained_high_ratio,
     (1 - found.objective.target) * found.requests as budget_requests,
     (1 - found.attained_high_ratio) / nullif(1 - found.objective.target, 0) as budget_spent_low_ratio,
     (1 - found.attained_low_ratio) / nullif(1 - found.objective.target, 0) as budget_spent_high_ratio,

@@ -145,13 +145,7 @@ quarters as (
 )
 
 select
-    attempts.run_key,
-    attempts.attempt,
-    attempts.attempt_key,
-    attempts.is_running,
-    attempts.node,
-    attempts.gpu_uuid,
-    attempts.gpu_instance,
+    attempts.* exclude (start_ms, end_ms),
     quarters.windows,
     slopes.bytes_per_ms * one_hour_ms() as growth_bytes_per_h,
     quarters.used_bytes,
