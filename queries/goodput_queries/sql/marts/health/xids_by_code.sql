@@ -9,7 +9,9 @@ with codes as (
 
 select
     codes.one_code as code,
-    any_value(columns(['meaning', 'severity', 'fault_domain'])),
+    any_value(catalogue.meaning) as meaning,
+    any_value(catalogue.severity) as severity,
+    any_value(catalogue.fault_domain) as fault_domain,
     count(*) as incidents,
     count(*) filter (where len(codes.codes) = 1) as alone,
     count(distinct (codes.cluster, codes.node)) as nodes,
