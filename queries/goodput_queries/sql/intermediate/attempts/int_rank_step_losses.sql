@@ -71,26 +71,13 @@ worth as (
         steps.step,
         ranks.rank,
         ranks.gpu_uuid,
-        reported.start_ms,
-        reported.wait_data_s,
-        reported.comm_s,
-        reported.straggler_s,
-        reported.throttle_s
+        reported.* exclude (attempt_key, step, rank)
     from temp.int_train_steps as steps
     inner join watched using (attempt_key)
     inner join attempt_ranks as ranks using (attempt_key)
     left join reported using (attempt_key, step, rank)
-    union all
-    select
-        reported.attempt_key,
-        reported.step,
-        reported.rank,
-        ranks.gpu_uuid,
-        reported.start_ms,
-        reported.wait_data_s,
-        reported.comm_s,
-        reported.straggler_s,
-        reported.throttle_s
+    union all by name
+    select reported.*, ranks.gpu_uuid
     from reported
     inner join attempt_ranks as ranks using (attempt_key, rank)
     inner join medians using (attempt_key)

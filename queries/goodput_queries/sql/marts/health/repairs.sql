@@ -10,8 +10,8 @@
 -- acted_by: who drained it, as the scheduler has it; actor: person, scheduler or controller (a health check or operator
 --  program, by its name or reason); null: not known
 -- end_at: its return to service; null: not back yet
--- untouched_ms: GPU time down before anybody acted; repair_ms, repair_cost: GPU time out of service after it;
---  the cost is null where the rate card has no price
+-- untouched_ms, untouched_cost: GPU time down before anybody acted; repair_ms, repair_cost: GPU time out of service after it;
+--  costs are null where the rate card has no price
 -- failures_after: attempts that ended in the week after its return, with an infrastructure cause that evidence puts on
 --  this node, as far as the window has them
 -- verdict: not back, no progress (the same node failed again within the watched time), holds so far
@@ -174,6 +174,7 @@ select
     case when repairs.is_over then from_ms(repairs.until_ms) end as end_at,
     coalesce(costs.untouched_ms, 0) as untouched_ms,
     coalesce(costs.gpu_ms - costs.untouched_ms, 0) as repair_ms,
+    case when costs.gpu_ms is null then 0 else costs.untouched_cost end as untouched_cost,
     case when costs.gpu_ms is null then 0 else costs.cost - costs.untouched_cost end as repair_cost,
     repairs.reason,
     coalesce(counted.failures_after, 0) as failures_after,
