@@ -159,6 +159,8 @@ select
     from_ms(priced.last_ms) as end_at,
     priced.gpus,
     priced.unused_gpus,
+    priced.use_metric,
+    priced.needed_gpus,
     priced.use_ratio,
     priced.gpu_busy_ratio,
     priced.tensor_active_ratio,

@@ -9,6 +9,7 @@
 -- energy_kwh: gpu_ms x power_w; null: power_w is
 -- electricity_cost: of that energy, at the tariffs of their hours with the overhead of server and site, as statements
 --  charge counters; null: no hour has a tariff
+-- untariffed_gpu_ms: of gpu_ms, in hours without a tariff
 with idle as (
     select category, label
     from reference.gpu_second_categories
@@ -21,7 +22,8 @@ times as (
         scoped.gpu_model,
         scoped.category,
         sum(scoped.gpu_ms)::bigint as gpu_ms,
-        sum(scoped.gpu_ms * tariffs.price_per_kwh::double) as ms_price
+        sum(scoped.gpu_ms * tariffs.price_per_kwh::double) as ms_price,
+        coalesce(sum(scoped.gpu_ms) filter (where tariffs.price_per_kwh is null), 0)::bigint as untariffed_gpu_ms
     from marts.ledger_scoped_by_node as scoped
     semi join idle using (category)
     left join marts.statement_tariffs as tariffs using (cluster, hour_ms)
@@ -37,7 +39,8 @@ select
     coalesce(powers.measured_ms, 0) as measured_ms,
     powers.power_w,
     times.gpu_ms * powers.power_w / 3.6e9 as energy_kwh,
-    times.ms_price * powers.power_w / 3.6e9 as electricity_cost
+    times.ms_price * powers.power_w / 3.6e9 as electricity_cost,
+    times.untariffed_gpu_ms
 from times
 inner join idle using (category)
 left join intermediate.int_idle_powers as powers

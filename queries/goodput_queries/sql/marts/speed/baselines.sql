@@ -8,7 +8,7 @@
 -- usual_comm_ratio: exposed communication of the retained steps that measure it, median of the runs that measure it; null: none does
 -- run_variation_ratio: standard deviation / mean of the runs' speeds; null: fewer than two
 -- step_variation_ratio: the same of the step times of a run, median of runs
--- last_run_key, last_at: the run that ended last; last_change_ratio: its speed over the median of the others,
+-- last_run_key, last_run_id, last_at: the run that ended last; last_change_ratio: its speed over the median of the others,
 --  less 1; null: it is alone
 with runs as (
     select * from marts.workload_runs
@@ -42,11 +42,13 @@ select
     sum(comparable.steps)::bigint as steps,
     max(comparable.speed) as best_speed,
     arg_max(comparable.run_key, comparable.speed) as best_run_key,
+    arg_max(comparable.run_id, comparable.speed) as best_run_id,
     median(comparable.speed) as usual_speed,
     median(comparable.comm_ratio) as usual_comm_ratio,
     stddev_samp(comparable.speed) / avg(comparable.speed) as run_variation_ratio,
     median(comparable.step_variation_ratio) as step_variation_ratio,
     any_value(comparable.run_key) filter (where comparable.recency = 1) as last_run_key,
+    any_value(comparable.run_id) filter (where comparable.recency = 1) as last_run_id,
     max(comparable.end_at) as last_at,
     any_value(comparable.speed) filter (where comparable.recency = 1)
         / median(comparable.speed) filter (where comparable.recency > 1) - 1 as last_change_ratio
