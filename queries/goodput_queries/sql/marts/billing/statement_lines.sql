@@ -81,8 +81,7 @@ inferred as (
 
 settled as (
     select
-        times.cluster,
-        times.job_run_key,
+        times.* exclude (node, attempt_key, phase),
         case
             when categories.group = 'held' and (times.job_run_key is null or inferred.job_run_key is not null)
                 then 'inferred'
@@ -92,11 +91,6 @@ settled as (
             else 'not_available'
         end as line,
         reserved_for.owner,
-        times.gpu_model,
-        times.mig_profile,
-        times.hour_ms,
-        times.gpu_ms,
-        times.category,
         categories.kind,
         blame_of(times.category, categories.blame, waits.blame, causes.blame) as blame,
         categories.blame = 'fault' and coalesce(causes.is_credited, false) as is_credited
@@ -134,20 +128,13 @@ measures as (
     from settled
     union all by name
     select
-        energies.cluster,
-        energies.job_run_key,
+        energies.* exclude (availability, is_metered),
         energy_line(energies.availability, energies.job_run_key, inferred.job_run_key is not null) as line,
-        energies.gpu_model,
-        energies.mig_profile,
-        energies.hour_ms,
-        energies.energy_mj,
-        energies.measured_ms,
         metered(
             energies.wall_mj::decimal(20, 0), energies.energy_mj::decimal(20, 0),
             tariffs.price_per_wall_kwh, tariffs.price_per_kwh
         ) as metered_mj_price,
-        case when tariffs.price_per_kwh is null then energies.energy_mj else 0 end as untariffed_mj,
-        energies.wall_mj
+        case when tariffs.price_per_kwh is null then energies.energy_mj else 0 end as untariffed_mj
     from marts.energy_scoped as energies
     left join inferred using (job_run_key)
     left join marts.statement_tariffs as tariffs using (cluster, hour_ms)

@@ -51,13 +51,7 @@ first_hardware as (
 
 judged as (
     select
-        decisive.attempt_key,
-        decisive.place,
-        decisive.sequence,
-        decisive.cause,
-        decisive.class,
-        decisive.confidence,
-        decisive.evidence,
+        decisive.* exclude (blame_cause, is_platform, code),
         nullif(
             concat_ws(
                 '; ',
@@ -80,11 +74,7 @@ judged as (
                 end
             ),
             ''
-        ) as evidence_against,
-        decisive.what_to_do,
-        decisive.node,
-        decisive.gpu_uuid,
-        decisive.at_ms
+        ) as evidence_against
     from decisive
     inner join attempts using (attempt_key)
     left join survivors using (code)

@@ -13,14 +13,7 @@
 -- energy_j: mean power of ten minutes x gpu_ms, of the time with readings; measured_ms: of gpu_ms, with a power reading
 with maps as (
     select
-        maps.cluster,
-        maps.endpoint,
-        maps.engine,
-        maps.node,
-        maps.gpu_uuid,
-        maps.gpu_instance,
-        maps.method,
-        maps.job_run_key,
+        maps.* exclude (is_in_order, start_ms, end_ms, ready_ms),
         scope_start(maps.start_ms) as start_ms,
         scope_end(maps.end_ms) as end_ms
     from intermediate.int_serving_gpus as maps
