@@ -104,6 +104,8 @@ quantiles as (
         quantile_low(bounds, counts, 0.5) as p50_low_s,
         quantile_high(bounds, counts, 0.5) as p50_high_s,
         quantile_estimate(bounds, counts, 0.95) as p95_s,
+        quantile_low(bounds, counts, 0.95) as p95_low_s,
+        quantile_high(bounds, counts, 0.95) as p95_high_s,
         quantile_estimate(bounds, counts, 0.99) as p99_s,
         quantile_low(bounds, counts, 0.99) as p99_low_s,
         quantile_high(bounds, counts, 0.99) as p99_high_s
@@ -112,7 +114,7 @@ quantiles as (
     select
         level, cluster, model, role, endpoint, engine, metric, is_cold, 'requests', observations, mean_s,
         quantiles[1], quantiles[1], quantiles[1],
-        quantiles[2],
+        quantiles[2], quantiles[2], quantiles[2],
         quantiles[3], quantiles[3], quantiles[3]
     from exact
     where level <> 'engine' or endpoint is not null
