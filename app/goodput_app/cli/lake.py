@@ -6,6 +6,7 @@ from msgspec import structs
 
 from goodput_app.cli.database import built, open_lake
 from goodput_app.cli.options import database_option, lake_option, output_options, say
+from goodput_app.cli.prune import confirm_option, said
 from goodput_app.settings import settings
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.retention import Retention
@@ -56,9 +57,7 @@ def compact(*, lake: str | None) -> pl.DataFrame:
 
 
 @lake.command()
-@click.option(
-    "--yes", "is_confirmed", is_flag=True, help="Confirm dropping more than a tenth of a table."
-)
+@confirm_option
 @lake_option
 @output_options
 def prune(*, is_confirmed: bool, lake: str | None) -> pl.DataFrame:
@@ -67,14 +66,8 @@ def prune(*, is_confirmed: bool, lake: str | None) -> pl.DataFrame:
 
     ages = Retention(**structs.asdict(settings().retention))
     dropped = drop_old_days(open_lake(named(lake)), ages, is_confirmed=is_confirmed)
-    if dropped.is_empty():
-        is_set = ages.samples_days is not None or ages.collectives_days is not None
-        say(
-            "Nothing is that old."
-            if is_set
-            else "[retention] in goodput.toml is not set: everything is retained."
-        )
-    return dropped
+    is_set = ages.samples_days is not None or ages.collectives_days is not None
+    return said(dropped, is_set=is_set)
 
 
 @lake.command()

@@ -1,7 +1,7 @@
 """The result of a parse function: rows of a raw table, before their source is added."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -31,6 +31,15 @@ class Parsed:
             rejects=self.rejects,
             note=self.note,
         )
+
+
+def with_rows(found: Sequence[Parsed], rejects: Sequence[Reject]) -> list[Parsed]:
+    """Return those that have rows, the first with the rejects: one without rows if none has."""
+    kept = [parsed for parsed in found if not parsed.rows.is_empty()]
+    if rejects:
+        first, *others = kept or found[:1]
+        kept = [replace(first, rejects=rejects), *others]
+    return kept
 
 
 def frame(rows: Sequence[Mapping[str, object]], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from typing import Final
 
 import polars as pl
 
-from goodput_ingest.formats.parsed import INSTANT, Parsed
+from goodput_ingest.formats.parsed import INSTANT, Parsed, with_rows
 from goodput_ingest.gpu_metrics import labels as gpu_labels
 from goodput_ingest.host_metrics import catalogue
 from goodput_ingest.source import Reject
@@ -90,11 +90,7 @@ def host_rows(
         Parsed("node_samples", _wide(read.filter(~is_of_link), ("node",), OF_NODES, cluster)),
         Parsed("link_samples", _wide(read.filter(is_of_link), ("node", *LINK), OF_LINKS, cluster)),
     ]
-    kept = [parsed for parsed in found if not parsed.rows.is_empty()]
-    if rejects:
-        first, *others = kept or found[:1]
-        kept = [Parsed(first.table, first.rows, rejects), *others]
-    return kept
+    return with_rows(found, rejects)
 
 
 def _named(series: pl.DataFrame, label_sets: pl.DataFrame, node: str | None) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from typing import Final
 
 import polars as pl
 
-from goodput_ingest.formats.parsed import INSTANT, Parsed
+from goodput_ingest.formats.parsed import INSTANT, Parsed, with_rows
 from goodput_ingest.serving_metrics import catalogue
 from goodput_ingest.serving_metrics.endpoints import (
     FRONTENDS,
@@ -65,11 +65,7 @@ def serving_rows(
         Parsed("serving_samples", _samples(values, place, cluster)),
         Parsed("serving_histograms", _histograms(values, place, cluster)),
     ]
-    kept = [parsed for parsed in found if not parsed.rows.is_empty()]
-    if rejects:
-        first, *others = kept or found[:1]
-        kept = [Parsed(first.table, first.rows, rejects), *others]
-    return kept
+    return with_rows(found, rejects)
 
 
 def _read_as(series: pl.DataFrame, label_sets: pl.DataFrame, given: Identity) -> pl.DataFrame:

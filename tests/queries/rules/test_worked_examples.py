@@ -108,7 +108,6 @@ def test_example_2_failure_hang_restart(cluster):
     assert run["runtime_hi_ratio"] == pytest.approx(0.761421, abs=1e-6)
     assert run["ettr_ratio"] == pytest.approx(0.733496, abs=1e-6)
     assert run["restarts"] == 1
-    assert run["recompute_ms"] == 8_800_000
     summary = cluster.summary()
     assert summary["program_ratio"] is None
     assert summary["program_reason"] == "not measured (coverage 0 %)"

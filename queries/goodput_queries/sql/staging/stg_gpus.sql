@@ -11,25 +11,14 @@ with gpus as (
 )
 
 select
-    gpus.source,
+    gpus.* exclude (cluster, gpu_uuid, reported_node, valid_from_at, valid_to_at, load_sequence),
     coalesce(gpus.cluster, node_clusters.cluster, 'default') as cluster,
-    gpus.node,
     case
         when gpus.gpu_uuid = gpus.reported_node || '#' || gpus.slurm_index
             then coalesce(gpus.cluster, node_clusters.cluster, 'default') || '/' || gpus.gpu_uuid
         else gpus.gpu_uuid
     end as gpu_uuid,
     coalesce(gpus.gpu_uuid = gpus.reported_node || '#' || gpus.slurm_index, false) as is_slot,
-    gpus.gpu_index,
-    gpus.slurm_index,
-    gpus.pci_bus_id,
-    gpus.gpu_model,
-    gpus.memory_bytes,
-    gpus.power_limit_w,
-    gpus.sm_clock_max_hz,
-    gpus.slowdown_temperature_c,
-    gpus.driver_version,
-    gpus.vbios_version,
     to_ms(gpus.valid_from_at) as valid_from_ms,
     to_ms(gpus.valid_to_at) as valid_to_ms
 from gpus

@@ -188,13 +188,8 @@ where not (gpu_instance = '' and gpu_uuid in (from shared))
 union all by name
 select
     job_run_key,
-    any_value(cluster) as cluster,
-    any_value(kind) as kind,
-    any_value(owner) as owner,
-    any_value(submit_ms) as submit_ms,
-    any_value(node) as node,
+    any_value(columns(['cluster', 'kind', 'owner', 'submit_ms', 'node', 'gpu_instance'])),
     gpu_uuid,
-    any_value(gpu_instance) as gpu_instance,
     min(from_ms) as start_ms,
     least(max(last_ms), max(to_ms)) as last_ms,
     nullif(max(to_ms), forever_ms()) as end_ms,

@@ -2,13 +2,7 @@
 -- grain: none (a tariff of a cluster, or a later one, takes precedence)
 -- cluster: null: any
 select
-    cluster,
-    zone,
-    from_hour,
-    to_hour,
-    price_per_kwh,
-    pue,
-    server_ratio,
+    * exclude (source, valid_from_at, valid_to_at, load_sequence),
     coalesce(to_ms(valid_from_at), 0) as from_ms,
     coalesce(to_ms(valid_to_at), forever_ms()) as to_ms
 from raw.tariffs

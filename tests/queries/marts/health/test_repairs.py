@@ -50,16 +50,16 @@ REPAIRS = {
     ),
     "back by itself, and down again": (
         "b", 0, {"acted_at": None, "actor": None, "untouched_ms": 200_000, "repair_ms": 0,
-                 "repairs_before": 0, "verdict": "no progress"},
+                 "verdict": "no progress"},
     ),
-    "the second time": ("b", 1, {"repairs_before": 1, "verdict": "holds so far"}),
+    "the second time": ("b", 1, {"verdict": "holds so far"}),
     "drained by a health check, not back": (
         "c", 0, {"broken_at": None, "sign": None, "actor": "controller", "end_at": None,
-                 "repair_ms": 2_000_000, "watched_after_ms": None, "verdict": "not back"},
+                 "repair_ms": 2_000_000, "verdict": "not back"},
     ),
     "a fatal error before, a failure after": (
         "d", 0, {"broken_at": 2_000, "sign": "Xid 79", "acted_at": 2_600, "actor": "scheduler",
-                 "failures_before": 0, "failures_after": 1, "verdict": "no progress"},
+                 "failures_after": 1, "verdict": "no progress"},
     ),
     "tried for less than ten minutes": (
         "e", 0, {"acted_by": None, "actor": None, "acted_at": 2_000, "end_at": 3_000,

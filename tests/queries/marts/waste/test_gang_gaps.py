@@ -47,8 +47,8 @@ CASES = {
     "GPUs that are idle together are one gap, which costs their time": (
         lambda c: [gang(c, ONE), c.add("rates", price_per_gpu_h=3.6, currency="USD")],
         "select rule, gap_s, gpus, held_gpus, gpu_ms, node, gpu_uuid, score, round(cost, 6), "
-        f"coincides, coincides_ratio, confidence, evidence {GAPS}",
-        [("gang_gap", 110.0, 4, 4, 440_000, "a", None, 1.0, 0.44, "Nothing known", None,
+        f"coincides, confidence, evidence {GAPS}",
+        [("gang_gap", 110.0, 4, 4, 440_000, "a", None, 1.0, 0.44, "Nothing known",
           "Not confirmed", TOGETHER)],
     ),
     "a GPU that is idle alone is no gap of the gang": (

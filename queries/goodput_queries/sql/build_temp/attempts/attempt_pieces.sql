@@ -7,14 +7,10 @@
 -- end_ms: null: the attempt still runs
 with attempts as (select * from temp.int_attempts where has_events),
 
-edges as (select * from temp.attempt_edges),
-
-phases as (select * from temp.declared_phases),
-
 -- steps after which a phase ends before the next step starts: what is between the two belongs to the phase
 before_phases as (
     select distinct steps.attempt_key, steps.start_ms, true as is_before_phase
-    from phases
+    from temp.declared_phases as phases
     asof join temp.int_train_steps as steps
         on phases.attempt_key = steps.attempt_key and phases.end_ms >= steps.start_ms
     where phases.end_ms > steps.end_ms
@@ -57,14 +53,14 @@ bounds as (
     union
     select attempt_key, coalesce(end_ms, forever_ms()) from attempts
     union
-    select attempt_key, unnest([start_ms, end_ms]) from phases
+    select attempt_key, unnest([start_ms, end_ms]) from temp.declared_phases as phases
     union
     select attempt_key, unnest([start_ms, end_ms]) from steps
     union
     select
         attempt_key,
         unnest([first_step_ms, steps_from_ms, work_end_ms, startup_end_ms, teardown_until_ms])
-    from edges
+    from temp.attempt_edges as edges
 ),
 
 cells as (
@@ -90,7 +86,7 @@ innermost as (
         arg_max(struct_pack(phase := phases.phase, category := phases.category),
             (phases.reported_start_ms, -phases.end_ms)) as declared
     from cells
-    inner join phases
+    inner join temp.declared_phases as phases
         on cells.attempt_key = phases.attempt_key
         and phases.start_ms <= cells.start_ms
         and phases.end_ms >= cells.end_ms
@@ -120,7 +116,7 @@ described as (
         attempts.is_stalled
     from cells
     inner join attempts using (attempt_key)
-    inner join edges using (attempt_key)
+    inner join temp.attempt_edges as edges using (attempt_key)
     left join innermost
         on cells.attempt_key = innermost.attempt_key and cells.start_ms = innermost.start_ms
     left join in_step

@@ -2,9 +2,7 @@
 -- grain: engine_id, start_ms
 -- state: 1 the model loads, 2 no request runs or waits, 3 one does
 -- is_logged: by the request log
-with engines as (select * from temp.serving_engines),
-
-sampled as (
+with sampled as (
     select
         *,
         greatest(
@@ -71,10 +69,10 @@ changes as (
     union all
     select engines.engine_id, unnest([start_ms, end_ms]), unnest([4 * state, -4 * state])
     from by_requests
-    inner join engines using (cluster, endpoint)
+    inner join temp.serving_engines as engines using (cluster, endpoint)
     union all
     select engine_id, unnest(range(build_from_ms(), build_to_ms() + 1, ten_minutes_ms())), 0
-    from engines
+    from temp.serving_engines as engines
 ),
 
 moments as (

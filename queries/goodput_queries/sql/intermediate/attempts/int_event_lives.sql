@@ -8,9 +8,7 @@
 -- match: how it was matched: job_id, job_name, hold
 -- materialised: run_ids, since only runs with new events or other holds change
 -- skip_if_empty: temp.dirty_run_ids
-with lives as (select * from temp.int_event_spans),
-
-named as (
+with named as (
     select
         lives.cluster,
         lives.run_id,
@@ -20,7 +18,7 @@ named as (
         case when job_runs.is_id then 1 else 2 end as rank,
         off_hold_ms(lives.first_ms, lives.last_ms, job_runs.start_ms, job_runs.end_ms) as off_ms,
         least(lives.last_ms, job_runs.end_ms) - greatest(lives.first_ms, job_runs.start_ms) as overlap_ms
-    from lives
+    from temp.int_event_spans as lives
     inner join temp.named_job_runs as job_runs
         on lives.cluster = job_runs.cluster
         and lives.run_id = job_runs.run_id
@@ -47,7 +45,7 @@ unnamed as (
             from intermediate.int_gpu_inventory as inventory
             where list_contains(lives.gpu_uuids, inventory.gpu_uuid)
         ) as has_known_gpu
-    from lives
+    from temp.int_event_spans as lives
     anti join by_name using (cluster, run_id, attempt)
 ),
 
@@ -88,16 +86,8 @@ best as (
 )
 
 select
-    lives.cluster,
-    lives.run_id,
-    lives.attempt,
+    lives.* exclude (has_start, first_step, last_step, begun_until_ms, failed_ms),
     best.match.job_run_key,
-    case best.match.rank when 1 then 'job_id' when 2 then 'job_name' when 3 then 'hold' end as match,
-    lives.first_ms,
-    lives.last_ms,
-    lives.hosts,
-    lives.gpu_uuids,
-    lives.events,
-    lives.place
-from lives
+    case best.match.rank when 1 then 'job_id' when 2 then 'job_name' when 3 then 'hold' end as match
+from temp.int_event_spans as lives
 left join best using (cluster, run_id, attempt)

@@ -27,20 +27,12 @@ attempt_ranks as (
     select distinct attempt_key, rank, gpu_uuid from temp.int_rank_gpus
 ),
 
-reported as (select * from temp.int_rank_steps),
-
-waits as (select * from temp.step_waits),
-
-profiled as (select * from temp.profiled_steps),
-
-part_waits as (select * from temp.part_waits),
-
 gaps as (select attempt_key, end_ms from temp.attempt_pieces where is_gap),
 
 -- where only one rank reports waits, they are those of its gang
 voices as (
     select attempt_key, min(rank) as voice_rank
-    from reported
+    from temp.int_rank_steps as reported
     where coalesce(wait_data_s, comm_s, straggler_s, throttle_s) is not null
     group by attempt_key
     having count(distinct rank) = 1
@@ -48,9 +40,9 @@ voices as (
 
 -- attempts in which every step of every rank matters for the medians
 watched as (
-    select distinct attempt_key from waits
+    select distinct attempt_key from temp.step_waits as waits
     union
-    select distinct attempt_key from profiled
+    select distinct attempt_key from temp.profiled_steps as profiled
     union
     select distinct attempt_key from temp.throttled_steps
 ),
@@ -71,31 +63,18 @@ worth as (
         steps.step,
         ranks.rank,
         ranks.gpu_uuid,
-        reported.start_ms,
-        reported.wait_data_s,
-        reported.comm_s,
-        reported.straggler_s,
-        reported.throttle_s
+        reported.* exclude (attempt_key, step, rank)
     from temp.int_train_steps as steps
     inner join watched using (attempt_key)
     inner join attempt_ranks as ranks using (attempt_key)
-    left join reported using (attempt_key, step, rank)
-    union all
-    select
-        reported.attempt_key,
-        reported.step,
-        reported.rank,
-        ranks.gpu_uuid,
-        reported.start_ms,
-        reported.wait_data_s,
-        reported.comm_s,
-        reported.straggler_s,
-        reported.throttle_s
-    from reported
+    left join temp.int_rank_steps as reported using (attempt_key, step, rank)
+    union all by name
+    select reported.*, ranks.gpu_uuid
+    from temp.int_rank_steps as reported
     inner join attempt_ranks as ranks using (attempt_key, rank)
     inner join medians using (attempt_key)
     anti join watched using (attempt_key)
-    left join part_waits using (attempt_key, step, rank)
+    left join temp.part_waits as part_waits using (attempt_key, step, rank)
     left join gap_steps using (attempt_key, step)
     where
         reported.comm_s is not null
@@ -110,7 +89,7 @@ worth as (
 
 gang_reports as (
     select reported.attempt_key, reported.step, reported.wait_data_s, reported.comm_s, reported.straggler_s
-    from reported
+    from temp.int_rank_steps as reported
     inner join voices on reported.attempt_key = voices.attempt_key and reported.rank = voices.voice_rank
 ),
 
@@ -149,9 +128,9 @@ rank_steps as (
     inner join steps using (attempt_key, step)
     left join voices using (attempt_key)
     left join gang_reports using (attempt_key, step)
-    left join waits using (attempt_key, step, rank)
-    left join profiled using (attempt_key, step, rank)
-    left join part_waits using (attempt_key, step, rank)
+    left join temp.step_waits as waits using (attempt_key, step, rank)
+    left join temp.profiled_steps as profiled using (attempt_key, step, rank)
+    left join temp.part_waits as part_waits using (attempt_key, step, rank)
     left join gap_steps using (attempt_key, step)
 ),
 

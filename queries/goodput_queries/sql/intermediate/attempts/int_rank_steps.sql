@@ -43,14 +43,7 @@ steps as (
         min(start_ms) as start_ms,
         max(end_ms) as end_ms,
         sum(data_s) as wait_data_s,
-        sum(comm_s) as comm_s,
-        sum(straggler_s) as straggler_s,
-        sum(throttle_s) as throttle_s,
-        sum(tokens) as tokens,
-        sum(flops) as flops,
-        sum(samples) as samples,
-        sum(gpu_tokens) as gpu_tokens,
-        sum(gpu_flops) as gpu_flops,
+        sum(columns(['comm_s', 'straggler_s', 'throttle_s', 'tokens', 'flops', 'samples', 'gpu_tokens', 'gpu_flops'])),
         avg(mfu_ratio) as mfu_ratio
     from bounded
     where event = 'step'

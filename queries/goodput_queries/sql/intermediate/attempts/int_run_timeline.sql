@@ -7,20 +7,14 @@
 -- materialised: attempts, since every GPU of the gang joins it
 -- skip_if_empty: temp.int_attempts
 -- change_tracking: start_ms, end_ms
-with pieces as (select * from temp.attempt_pieces),
-
-attempts as (select * from temp.int_attempts),
-
-edges as (select * from temp.attempt_edges),
-
-gaps as (
+with gaps as (
     select
         pieces.attempt_key,
         attempts.job_run_key,
         pieces.start_ms,
         pieces.end_ms
-    from pieces
-    inner join attempts using (attempt_key)
+    from temp.attempt_pieces as pieces
+    inner join temp.int_attempts as attempts using (attempt_key)
     where pieces.is_gap
 ),
 
@@ -81,7 +75,7 @@ settled as (
         case when pieces.is_gap then 'undeclared_gap' else pieces.phase end as phase,
         pieces.start_ms,
         pieces.end_ms
-    from pieces
+    from temp.attempt_pieces as pieces
     left join seen using (attempt_key, start_ms)
 ),
 
@@ -93,7 +87,7 @@ suspended as (
         'placement_assumed' as phase,
         greatest(start_ms, end_ms - suspended_s * 1000) as start_ms,
         end_ms
-    from attempts
+    from temp.int_attempts as attempts
     where suspended_s > 0 and not has_events and end_ms is not null
 ),
 
@@ -105,7 +99,7 @@ timeline as (
         settled.start_ms,
         settled.end_ms
     from settled
-    inner join edges using (attempt_key)
+    inner join temp.attempt_edges as edges using (attempt_key)
     where settled.category is not null or edges.is_without_progress
     union all
     select * from suspended
@@ -118,7 +112,7 @@ waits as (
         case when waits.end_ms is null then attempts.end_ms else least(waits.end_ms, attempts.end_ms) end as end_ms,
         waits.end_ms is null and attempts.end_ms is null as is_open
     from intermediate.int_gang_waits as waits
-    inner join attempts using (job_run_key)
+    inner join temp.int_attempts as attempts using (job_run_key)
     where
         coalesce(waits.end_ms, forever_ms()) > attempts.start_ms
         and coalesce(attempts.end_ms, forever_ms()) > waits.start_ms
@@ -192,5 +186,5 @@ select
     timeline.end_ms,
     stretches.stretch_ms
 from numbered as timeline
-inner join attempts using (attempt_key)
+inner join temp.int_attempts as attempts using (attempt_key)
 left join stretches using (stretch)

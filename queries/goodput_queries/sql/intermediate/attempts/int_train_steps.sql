@@ -10,11 +10,7 @@
 -- ranks: number of ranks that reported the step
 -- materialised: attempts, since the timeline, the splits and the pages read it
 -- skip_if_empty: temp.attempt_events
-with rank_steps as (select * from temp.int_rank_steps),
-
-attempts as (select * from temp.int_attempts),
-
-gang as (
+with gang as (
     select
         attempt_key,
         step,
@@ -22,13 +18,9 @@ gang as (
         max(end_ms) as end_ms,
         count(*) as ranks,
         max(wait_data_s) * 1000 as data_ms,
-        sum(tokens) as tokens,
-        sum(flops) as flops,
-        sum(samples) as samples,
-        avg(gpu_tokens) as gpu_tokens,
-        avg(gpu_flops) as gpu_flops,
-        avg(mfu_ratio) as mfu_ratio
-    from rank_steps
+        sum(columns(['tokens', 'flops', 'samples'])),
+        avg(columns(['gpu_tokens', 'gpu_flops', 'mfu_ratio']))
+    from temp.int_rank_steps as rank_steps
     group by attempt_key, step
 ),
 
@@ -59,7 +51,7 @@ inside as (
         cut.samples,
         cut.mfu_ratio
     from cut
-    inner join attempts using (attempt_key)
+    inner join temp.int_attempts as attempts using (attempt_key)
 ),
 
 -- grouped: a window sorts the steps of each attempt
@@ -98,7 +90,7 @@ per_attempt as (
         coalesce(bool_or(saves.is_silent) over run, false) as is_silent,
         firsts.first_step,
         firsts.last_step
-    from attempts
+    from temp.int_attempts as attempts
     left join saves using (attempt_key)
     left join (
         select attempt_key, min(step) as first_step, max(step) as last_step from inside group by attempt_key

@@ -217,18 +217,9 @@ units as (
 
 select
     attempt_key,
-    found.place::integer as place,
+    unnest(found),
     1::bigint as sequence,
-    found.cause as cause,
-    found.blame_cause as blame_cause,
-    found.class as class,
-    found.is_platform as is_platform,
-    found.confidence as confidence,
-    found.evidence as evidence,
-    found.what_to_do as what_to_do,
-    found.node as node,
     null::varchar as gpu_uuid,
-    found.at_ms as at_ms,
     null::integer as code
 from of_attempts
 where found is not null

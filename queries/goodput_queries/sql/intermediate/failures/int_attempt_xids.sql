@@ -90,9 +90,7 @@ select
     cluster,
     node,
     code,
-    any_value(class) as class,
-    any_value(meaning) as meaning,
-    any_value(action) as action,
+    any_value(columns(['class', 'meaning', 'action'])),
     min(ts_ms) as first_ms,
     max(ts_ms) as last_ms,
     min({

@@ -30,10 +30,8 @@ hours as (
 
 select
     attempt_key,
-    any_value(cluster) as cluster,
-    any_value(node) as node,
+    any_value(columns(['cluster', 'node', 'gpu_index'])),
     gpu_uuid,
-    any_value(gpu_index) as gpu_index,
     kind,
     sum(rise) filter (where is_near) as rise,
     min(hour_ms) filter (where is_near) as first_ms,

@@ -38,11 +38,7 @@ jobs as materialized (
         any_value(held.cluster) as cluster,
         case when min(held.node) = max(held.node) then min(held.node) end as node,
         case when min(held.unit) = max(held.unit) then any_value(held.gpu_uuid) end as gpu_uuid,
-        any_value(owners.run_key) as run_key,
-        any_value(owners.run_id) as run_id,
-        any_value(owners.job_name) as job_name,
-        any_value(owners.team) as team,
-        any_value(owners.user_name) as user_name,
+        any_value(columns(['run_key', 'run_id', 'job_name', 'team', 'user_name'])),
         coalesce(any_value(owners.partition), '') as partition,
         coalesce(any_value(owners.qos), '') as qos
     from held
@@ -94,10 +90,7 @@ cells as (
         job,
         at_ms as start_ms,
         lead(at_ms) over of_job as end_ms,
-        sum(idle) over of_job as idle,
-        sum(held) over of_job as held,
-        sum(idle_share) over of_job as idle_share,
-        sum(held_share) over of_job as held_share
+        sum(columns(['idle', 'held', 'idle_share', 'held_share'])) over of_job
     from changes
     window of_job as (partition by job order by at_ms)
 ),
@@ -311,7 +304,6 @@ select
     explained.gpu_ms / 3600000.0 * prices.price_per_gpu_h as cost,
     explained.idle_ratio as score,
     coalesce(explained.coincides, 'Nothing known') as coincides,
-    case when explained.coincides = 'Host disk busy' then 1.0 else explained.coincides_ratio end as coincides_ratio,
     case
         when explained.is_declared and explained.coincides_ratio >= threshold('gang_gap_declared_share') then 'Confirmed'
         when explained.is_declared or explained.coincides = 'Host disk busy' then 'Likely'

@@ -18,7 +18,6 @@ select
     (splits.end_ms - splits.start_ms) / 1000.0 as gap_s,
     splits.gap_gpu_ms,
     splits.gap_cost,
-    splits.gap_category,
     splits.is_main,
     from_ms(splits.part_start_ms) as start_at,
     from_ms(splits.part_end_ms) as end_at,

@@ -232,20 +232,13 @@ select
     by_category.gap,
     categories.category,
     by_category.* exclude (gap, number),
-    main_categories.category as gap_category,
     by_category.number = sums.main_number as is_main,
     sums.gap_gpu_ms,
     sums.gap_cost,
-    gaps.is_held,
-    gaps.owner,
-    gaps.whole_start_ms,
-    gaps.start_ms,
-    gaps.end_ms,
+    gaps.* exclude (gap, unit, terms),
     categories.category in ('step_unsplit', 'productive', 'at_risk')
-        and gaps.end_ms - gaps.start_ms >= threshold('idle_min_ms') as is_beside_work,
-    gaps.readings_coverage_ratio
+        and gaps.end_ms - gaps.start_ms >= threshold('idle_min_ms') as is_beside_work
 from by_category
 inner join sums using (gap)
 inner join gaps using (gap)
 inner join categories using (number)
-inner join categories as main_categories on sums.main_number = main_categories.number

@@ -160,17 +160,9 @@ placed as (
 )
 
 select
-    jobs.cluster,
-    jobs.node,
-    jobs.job_run_key,
-    jobs.job_id_raw,
-    jobs.submit_ms,
-    jobs.nth,
+    jobs.* exclude (job_id, end_ms, places),
     gpus.gpu_uuid,
     'share.' || jobs.job_id_raw || '/' || jobs.slices_of as gpu_instance,
-    jobs.slices,
-    jobs.slices_of,
-    jobs.start_ms,
     nullif(jobs.end_ms, forever_ms()) as end_ms
 from jobs
 inner join placed using (job_run_key)

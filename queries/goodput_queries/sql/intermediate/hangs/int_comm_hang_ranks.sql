@@ -84,16 +84,10 @@ named as (
 )
 
 select
-    hangs.hang_key,
-    hangs.cluster,
-    hangs.comm_id,
-    hangs.comm_ranks,
-    hangs.operation,
+    hangs.* exclude (behind, answers),
     hangs.behind as launched,
     case when named.is_ahead then 'waiting' else 'missing' end as role,
     named.rank_count,
-    unnest(coalesce(named.ranks, [null])) as rank,
-    hangs.since_ms,
-    hangs.last_ms
+    unnest(coalesce(named.ranks, [null])) as rank
 from hangs
 inner join named using (hang_key)

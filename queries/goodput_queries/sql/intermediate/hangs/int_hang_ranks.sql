@@ -53,23 +53,14 @@ gang_attempts as (
 
 flight as (
     select
-        hangs.hang_key,
+        hangs.* exclude (gang_key, dump_set, group_name, group_description),
         'flight-recorder' as source,
-        hangs.cluster,
         gang_attempts.attempt_key,
         coalesce(hangs.group_description, hangs.group_name) as communicator,
-        hangs.operation,
-        hangs.sequence_number,
-        hangs.message_bytes,
-        hangs.rank,
-        hangs.role,
-        hangs.signature,
         1::bigint as rank_count,
         coalesce(gang_attempts.attempt_key, hangs.gang_key) || '|' || hangs.rank as place,
         ranks.node,
-        ranks.gpu_uuid,
-        hangs.since_ms,
-        hangs.last_ms
+        ranks.gpu_uuid
     from flight_ranks as hangs
     left join gang_attempts using (gang_key)
     left join intermediate.int_rank_gpus as ranks

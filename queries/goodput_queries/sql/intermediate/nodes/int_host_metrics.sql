@@ -18,12 +18,9 @@ select
     count(*)::integer as readings,
     min(ts_ms) as first_ms,
     max(ts_ms) as last_ms,
-    rolled_up_counter(cpu_total_s, ts) as cpu_total_s,
-    rolled_up_counter(cpu_busy_s, ts) as cpu_busy_s,
-    rolled_up_counter(cpu_iowait_s, ts) as cpu_iowait_s,
-    rolled_up_counter(disk_busy_s, ts) as disk_busy_s,
-    rolled_up_counter(disk_read_bytes, ts) as disk_read_bytes,
-    rolled_up_counter(disk_reads, ts) as disk_reads,
+    rolled_up_counter(columns([
+        'cpu_total_s', 'cpu_busy_s', 'cpu_iowait_s', 'disk_busy_s', 'disk_read_bytes', 'disk_reads'
+    ]), ts),
     max(dirty_bytes) as dirty_bytes,
     arg_max(page_cache_bytes, ts) as page_cache_bytes,
     min(memory_available_bytes) as memory_available_bytes,

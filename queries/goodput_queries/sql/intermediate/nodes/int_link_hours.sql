@@ -22,15 +22,10 @@ with rolled_up as (
         arg_max(is_up, ts) as was_up,
         min(ts_ms) as first_ms,
         max(ts_ms) as last_ms,
-        rolled_up_counter(rx_bytes, ts) as rx_bytes,
-        rolled_up_counter(tx_bytes, ts) as tx_bytes,
-        rolled_up_counter(rx_errors, ts) as rx_errors,
-        rolled_up_counter(tx_errors, ts) as tx_errors,
-        rolled_up_counter(rx_drops, ts) as rx_drops,
-        rolled_up_counter(tx_drops, ts) as tx_drops,
-        rolled_up_counter(symbol_errors, ts) as symbol_errors,
-        rolled_up_counter(link_recoveries, ts) as link_recoveries,
-        rolled_up_counter(link_downs, ts) as link_downs,
+        rolled_up_counter(columns([
+            'rx_bytes', 'tx_bytes', 'rx_errors', 'tx_errors', 'rx_drops', 'tx_drops', 'symbol_errors',
+            'link_recoveries', 'link_downs'
+        ]), ts),
         arg_max(speed_bytes_per_s, ts) as speed_bytes_per_s
     from staging.stg_link_samples
     where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())

@@ -91,9 +91,7 @@ of_card as (
 of_days as (
     select
         cells.*,
-        arg_min(kept.list_price_per_gpu_h, kept.from_ms) as list_price_per_gpu_h,
-        arg_min(kept.factor, kept.from_ms) as factor,
-        arg_min(kept.price_per_gpu_h, kept.from_ms) as price_per_gpu_h
+        arg_min(columns(['list_price_per_gpu_h', 'factor', 'price_per_gpu_h']), kept.from_ms)
     from cells
     inner join kept
         on cells.cluster = kept.cluster

@@ -168,16 +168,11 @@ by_hour as (
 select
     units.gpu_uuid,
     units.gpu_instance,
-    by_hour.hour_ms,
-    by_hour.is_active,
-    by_hour.start_ms,
-    by_hour.end_ms,
-    by_hour.first_reading_ms,
+    by_hour.* exclude (unit, next_reading_ms),
     case
         when by_hour.next_reading_ms - by_hour.end_ms <= threshold('gap_hole_reach') * by_hour.interval_ms
             then by_hour.next_reading_ms
-    end as next_reading_ms,
-    by_hour.interval_ms
+    end as next_reading_ms
 from by_hour
 inner join (select distinct unit, gpu_uuid, gpu_instance from temp.pass_series) as units using (unit)
 where

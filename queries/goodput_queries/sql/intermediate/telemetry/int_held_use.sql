@@ -10,21 +10,16 @@
 select
     job_run_key,
     gpu_uuid,
-    any_value(cluster) as cluster,
-    any_value(node) as node,
-    any_value(gpu_model) as gpu_model,
+    any_value(columns(['cluster', 'node', 'gpu_model'])),
     min(start_ms) as first_ms,
     max(start_ms) + ten_minutes_ms() as last_ms,
     count(*) as bins,
     min(use_metric) as use_metric,
-    avg(use_ratio) as use_ratio,
+    avg(columns([
+        'use_ratio', 'gpu_busy_ratio', 'power_w', 'tensor_active_ratio', 'dram_active_ratio', 'sm_occupancy_ratio'
+    ])),
     max(use_ratio) as busy_ratio,
-    avg(gpu_busy_ratio) as gpu_busy_ratio,
-    avg(power_w) as power_w,
     max(greatest(engine_max_ratio, use_max_ratio)) < threshold('idle_share_ratio') as is_unused,
-    avg(tensor_active_ratio) as tensor_active_ratio,
-    avg(dram_active_ratio) as dram_active_ratio,
-    avg(sm_occupancy_ratio) as sm_occupancy_ratio,
     max(memory_used_bytes) as memory_peak_bytes
 from intermediate.int_held_bins
 where not is_starting and use_ratio is not null

@@ -164,7 +164,6 @@ select
     judged.power_limit_w,
     judged.sm_clock_hz,
     judged.sm_clock_max_hz,
-    judged.clock_ratio,
     judged.gpu_temperature_c,
     held.run_key,
     held.team,

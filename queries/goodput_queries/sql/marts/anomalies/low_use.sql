@@ -44,7 +44,7 @@ of_jobs as (
         case when count(*) = 1 then any_value(gpus.gpu_uuid) end as gpu_uuid,
         any_value(gpus.gpu_model) as gpu_model,
         min(gpus.first_ms) as first_ms,
-        max(gpus.last_ms) as last_ms,
+        max(columns(['last_ms', 'bins', 'memory_peak_bytes'])),
         count(*) as gpus,
         count(*) filter (where gpus.is_unused) as unused_gpus,
         min(gpus.use_metric) as use_metric,
@@ -53,13 +53,11 @@ of_jobs as (
         avg(gpus.power_w) as power_w,
         sum(gpus.sm_occupancy_ratio * gpus.bins) / sum(gpus.bins) filter (where gpus.sm_occupancy_ratio is not null)
             as sm_occupancy_ratio,
-        max(gpus.bins) as bins,
         sum(gpus.tensor_active_ratio * gpus.bins) / sum(gpus.bins) filter (where gpus.tensor_active_ratio is not null)
             as tensor_active_ratio,
         sum(gpus.dram_active_ratio * gpus.bins) / sum(gpus.bins) filter (where gpus.dram_active_ratio is not null)
             as dram_active_ratio,
         sum(gpus.busy_ratio) as busy_sum,
-        max(gpus.memory_peak_bytes) as memory_peak_bytes,
         sum(case when gpus.is_unused then 0 else gpus.memory_peak_bytes end) as memory_sum_bytes,
         min(sizes.memory_bytes) as memory_bytes,
         bool_or(engines.job_run_key is not null) as is_engine
@@ -162,14 +160,13 @@ select
     priced.gpus,
     priced.unused_gpus,
     priced.use_metric,
+    priced.needed_gpus,
     priced.use_ratio,
     priced.gpu_busy_ratio,
     priced.tensor_active_ratio,
     priced.dram_active_ratio,
     priced.power_w,
-    priced.memory_peak_bytes::bigint as memory_peak_bytes,
     priced.memory_bytes,
-    priced.needed_gpus,
     priced.mig.profile as mig_profile,
     priced.held_ms::bigint as held_gpu_ms,
     priced.spare_ms::bigint as gpu_ms,

@@ -9,8 +9,8 @@
 --  node_temperature (nodes)
 -- start_at, end_at: first and last of the ten minutes that differ
 -- gpu_ms: time in which it differed; cost: null, since that time is not lost as such
--- value, peer_value: means over this time, of it and of its peers' medians, in the unit of the metric
--- peers: GPUs or nodes compared with; bins: ten minutes that differ; of_bins: of so many
+-- value: mean over this time, in the unit of the metric
+-- peers: GPUs or nodes compared with; bins: ten minutes that differ
 -- score: median distance in robust standard deviations; of temperature also that of its change from what is usual
 -- confidence: Likely; it says that it differs, not why
 with held as (
@@ -44,10 +44,7 @@ medians as materialized (
         gang,
         start_ms,
         count(*) as peers,
-        median(power_w) as power_w,
-        median(sm_clock_mhz) as sm_clock_mhz,
-        median(sm_active_ratio) as sm_active_ratio,
-        median(gpu_temperature_c) as gpu_temperature_c
+        median(columns(['power_w', 'sm_clock_mhz', 'sm_active_ratio', 'gpu_temperature_c']))
     from held
     semi join wide using (gang, start_ms)
     group by gang, start_ms
@@ -253,10 +250,8 @@ select
     (found.gpu_bins * ten_minutes_ms())::bigint as gpu_ms,
     null::double as cost,
     found.value,
-    found.peer_value,
     found.peers::bigint as peers,
     found.bins::bigint as bins,
-    found.of_bins::bigint as of_bins,
     found.score,
     'Likely' as confidence,
     case

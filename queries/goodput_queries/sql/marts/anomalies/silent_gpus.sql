@@ -13,7 +13,6 @@
 -- gpu_ms: GPU time without readings in the window; cost: null, since it is no loss
 -- effect: allocated: a job had the GPU; no_data: nothing of the cluster was read for threshold no_data_page_ms
 -- score: sampling intervals without a reading
--- last_power_w, last_gpu_temperature_c: of the last ten minutes with a reading; null for several GPUs
 -- confidence: Confirmed where an event or a node state agrees, else Likely
 with series as materialized (
     select
@@ -252,8 +251,7 @@ owners as (
 last_values as (
     select
         found.hole,
-        arg_max(metrics.power_w.last, metrics.start_ms) as power_w,
-        arg_max(metrics.gpu_temperature_c.last, metrics.start_ms) as gpu_temperature_c
+        arg_max(metrics.power_w.last, metrics.start_ms) as power_w
     from (select *, since_ms // one_hour_ms() * one_hour_ms() as hour_ms from long_enough where gpu_uuid is not null) as found
     inner join intermediate.int_gpu_metrics as metrics
         on found.gpu_uuid = metrics.gpu_uuid
@@ -281,8 +279,6 @@ select
     end as effect,
     not found.is_open as is_over,
     found.seen_ms / found.interval_ms as score,
-    last_values.power_w as last_power_w,
-    last_values.gpu_temperature_c as last_gpu_temperature_c,
     case when errors.hole is not null or states.state = 'down' then 'Confirmed' else 'Likely' end as confidence,
     case found.rule
         when 'silent_gpu' then 'no reading of the GPU for ' || printf('%.0f', found.seen_ms / 1000.0)

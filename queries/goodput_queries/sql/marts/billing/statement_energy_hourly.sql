@@ -27,9 +27,7 @@ of_units as (
         chosen.gpu_uuid,
         units.gpu_instance,
         chosen.hour_ms,
-        any_value(units.share_lo) as share_lo,
-        any_value(units.share_hi) as share_hi,
-        any_value(units.share_of) as share_of,
+        any_value(columns(['share_lo', 'share_hi', 'share_of'])),
         sum(part_mj(
             chosen.energy_mj, chosen.start_ms, chosen.end_ms,
             greatest(units.start_ms, chosen.hour_ms),

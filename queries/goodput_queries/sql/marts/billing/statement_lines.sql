@@ -81,8 +81,7 @@ inferred as (
 
 settled as (
     select
-        times.cluster,
-        times.job_run_key,
+        times.* exclude (node, attempt_key, phase),
         case
             when categories.group = 'held' and (times.job_run_key is null or inferred.job_run_key is not null)
                 then 'inferred'
@@ -92,11 +91,6 @@ settled as (
             else 'not_available'
         end as line,
         reserved_for.owner,
-        times.gpu_model,
-        times.mig_profile,
-        times.hour_ms,
-        times.gpu_ms,
-        times.category,
         categories.kind,
         blame_of(times.category, categories.blame, waits.blame, causes.blame) as blame,
         categories.blame = 'fault' and coalesce(causes.is_credited, false) as is_credited
@@ -134,20 +128,13 @@ measures as (
     from settled
     union all by name
     select
-        energies.cluster,
-        energies.job_run_key,
+        energies.* exclude (availability, is_metered),
         energy_line(energies.availability, energies.job_run_key, inferred.job_run_key is not null) as line,
-        energies.gpu_model,
-        energies.mig_profile,
-        energies.hour_ms,
-        energies.energy_mj,
-        energies.measured_ms,
         metered(
             energies.wall_mj::decimal(20, 0), energies.energy_mj::decimal(20, 0),
             tariffs.price_per_wall_kwh, tariffs.price_per_kwh
         ) as metered_mj_price,
-        case when tariffs.price_per_kwh is null then energies.energy_mj else 0 end as untariffed_mj,
-        energies.wall_mj
+        case when tariffs.price_per_kwh is null then energies.energy_mj else 0 end as untariffed_mj
     from marts.energy_scoped as energies
     left join inferred using (job_run_key)
     left join marts.statement_tariffs as tariffs using (cluster, hour_ms)
@@ -177,21 +164,12 @@ select
     prices.price_per_gpu_h,
     (measures.hour_ms - chosen_from_ms()) // chosen_bucket_ms() as bucket,
     count(distinct measures.job_run_key) as job_runs,
-    coalesce(sum(measures.gpu_ms), 0)::bigint as gpu_ms,
-    coalesce(sum(measures.productive_ms), 0)::bigint as productive_ms,
-    coalesce(sum(measures.other_use_ms), 0)::bigint as other_use_ms,
-    coalesce(sum(measures.communication_ms), 0)::bigint as communication_ms,
-    coalesce(sum(measures.own_waste_ms), 0)::bigint as own_waste_ms,
-    coalesce(sum(measures.platform_waste_ms), 0)::bigint as platform_waste_ms,
-    coalesce(sum(measures.unsettled_ms), 0)::bigint as unsettled_ms,
-    coalesce(sum(measures.idle_held_ms), 0)::bigint as idle_held_ms,
-    coalesce(sum(measures.lost_ms), 0)::bigint as lost_ms,
-    coalesce(sum(measures.credit_ms), 0)::bigint as credit_ms,
-    sum(measures.energy_mj)::bigint as energy_mj,
-    sum(measures.measured_ms)::bigint as measured_ms,
-    sum(measures.metered_mj_price) as metered_mj_price,
-    coalesce(sum(measures.untariffed_mj), 0)::bigint as untariffed_mj,
-    sum(measures.wall_mj)::bigint as wall_mj
+    coalesce(sum(columns([
+        'gpu_ms', 'productive_ms', 'other_use_ms', 'communication_ms', 'own_waste_ms', 'platform_waste_ms',
+        'unsettled_ms', 'idle_held_ms', 'lost_ms', 'credit_ms', 'untariffed_mj'
+    ])), 0)::bigint,
+    sum(columns(['energy_mj', 'measured_ms', 'wall_mj']))::bigint,
+    sum(measures.metered_mj_price) as metered_mj_price
 from measures
 left join intermediate.int_job_run_owners as owners using (job_run_key)
 left join intermediate.int_prices as prices on is_price_of(

@@ -26,11 +26,7 @@ union all
 select
     gpu_uuid,
     start_ms,
-    max(power_w) as power_w,
-    max(peak_power_w) as peak_power_w,
-    max(gpu_temperature_c) as gpu_temperature_c,
-    max(capped) as capped,
-    max(reasons) as reasons
+    max(columns(['power_w', 'peak_power_w', 'gpu_temperature_c', 'capped', 'reasons']))
 from readings
 where gpu_uuid in (from partitioned)
 group by gpu_uuid, start_ms

@@ -52,9 +52,7 @@ of_energy as (
         cluster,
         availability,
         team,
-        sum(energy_mj)::bigint as energy_mj,
-        sum(measured_ms)::bigint as measured_ms,
-        sum(wall_mj)::bigint as wall_mj,
+        sum(columns(['energy_mj', 'measured_ms', 'wall_mj']))::bigint,
         sum(carbon_mj_g) / 3.6e12 as carbon_kg,
         sum(used_mj * carbon_free_ratio) / nullif(sum(used_mj) filter (where carbon_free_ratio is not null), 0)
             as carbon_free_ratio,
@@ -105,11 +103,10 @@ select
     coalesce(of_time.cluster, of_energy.cluster) as cluster,
     coalesce(of_time.availability, of_energy.availability) as availability,
     coalesce(of_time.team, of_energy.team) as team,
-    coalesce(of_time.gpu_ms, 0) as gpu_ms,
-    coalesce(of_time.useful_ms, 0) as useful_ms,
+    coalesce(columns(['gpu_ms', 'useful_ms', 'idle_ms']), 0),
     of_energy.energy_mj,
     of_energy.energy_mj / 3.6e9 as energy_kwh,
-    coalesce(of_energy.measured_ms, 0) as measured_ms,
+    coalesce(columns(['measured_ms', 'unknown_carbon_kwh', 'unknown_hours']), 0),
     coalesce(of_energy.measured_ms, 0) / nullif(of_time.gpu_ms, 0) as measured_ratio,
     of_energy.wall_mj,
     case
@@ -117,7 +114,6 @@ select
             then of_energy.energy_mj / nullif(of_energy.measured_ms, 0) * of_time.gpu_ms / 1000
                 / nullif(of_time.useful_ms, 0)
     end as energy_kwh_per_useful_gpu_h,
-    coalesce(of_time.idle_ms, 0) as idle_ms,
     case when of_time.availability = 'held' then of_time.idle_energy_kwh end as idle_energy_kwh,
     of_energy.carbon_kg,
     case
@@ -126,8 +122,6 @@ select
                 / nullif(of_time.useful_ms, 0)
     end as carbon_g_per_useful_gpu_h,
     of_energy.carbon_free_ratio,
-    coalesce(of_energy.unknown_carbon_kwh, 0) as unknown_carbon_kwh,
-    coalesce(of_energy.unknown_hours, 0) as unknown_hours,
     of_energy.unknown_from_at,
     of_energy.unknown_to_at,
     of_energy.electricity_cost

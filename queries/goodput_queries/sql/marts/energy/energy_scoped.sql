@@ -64,8 +64,6 @@ parts as (
 
 select
     * exclude (energy_mj, measured_ms, wall_mj, before_ms, until_ms, all_ms),
-    part_mj(wall_mj::hugeint, 0, all_ms, before_ms, until_ms)::bigint as wall_mj,
-    part_mj(energy_mj::hugeint, 0, all_ms, before_ms, until_ms)::bigint as energy_mj,
-    part_mj(measured_ms::hugeint, 0, all_ms, before_ms, until_ms)::bigint as measured_ms
+    part_mj(columns(['wall_mj', 'energy_mj', 'measured_ms'])::hugeint, 0, all_ms, before_ms, until_ms)::bigint
 from parts
 where until_ms > before_ms

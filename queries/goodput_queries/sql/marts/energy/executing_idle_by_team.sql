@@ -8,11 +8,9 @@
 -- power_w, energy_kwh, measured_ms: of ten minutes that were all idle, with a power reading
 select
     team,
-    sum(held_ms)::bigint as held_ms,
-    sum(idle_ms)::bigint as idle_ms,
+    sum(columns(['held_ms', 'idle_ms', 'measured_ms']))::bigint,
     sum(idle_ms) / sum(held_ms) as idle_ratio,
     sum(power_w * measured_ms) / nullif(sum(measured_ms), 0) as power_w,
-    sum(energy_kwh) as energy_kwh,
-    sum(measured_ms)::bigint as measured_ms
+    sum(energy_kwh) as energy_kwh
 from marts.executing_idle
 group by team

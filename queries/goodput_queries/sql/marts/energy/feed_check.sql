@@ -43,11 +43,7 @@ powers as (
 
 drawn as (
     select
-        placed.cluster,
-        placed.feed,
-        placed.node,
-        placed.feeds,
-        placed.shared_by,
+        placed.* exclude (rack, rack_row),
         powers.start_ms,
         powers.power_w * capacities.server_ratio / placed.shared_by as power_w
     from placed
@@ -98,12 +94,7 @@ read_nodes as (
 )
 
 select
-    of_feeds.cluster,
-    of_feeds.feed,
-    of_feeds.rack_rows,
-    of_feeds.racks,
-    of_feeds.nodes,
-    of_feeds.single_nodes,
+    of_feeds.*,
     coalesce(read_nodes.read_nodes, 0) as read_nodes,
     capacities.server_ratio,
     measured.load_w,

@@ -33,11 +33,9 @@ readings as not materialized (select * from marts.device_power),
 read_gpus as (
     select
         gpu_uuid,
-        sum(power_w) as power_w,
+        sum(columns(['power_w', 'capped', 'reasons'])),
         count(power_w) as powers,
-        max(gpu_temperature_c) as gpu_temperature_c,
-        sum(capped) as capped,
-        sum(reasons) as reasons
+        max(gpu_temperature_c) as gpu_temperature_c
     from readings
     group by gpu_uuid
 ),
@@ -55,9 +53,7 @@ peaks as (
 of_nodes as (
     select
         numbered.place,
-        any_value(numbered.cluster) as cluster,
-        any_value(numbered.node) as node,
-        any_value(numbered.gpu_model) as gpu_model,
+        any_value(columns(['cluster', 'node', 'gpu_model'])),
         count(*) as gpus,
         count(*) filter (where read_gpus.powers > 0) as read_gpus,
         avg(numbered.power_limit_w) as power_limit_w,

@@ -27,11 +27,7 @@ held as (
 owners as (
     select
         run_key,
-        max(cluster) as cluster,
-        max(run_id) as run_id,
-        max(job_name) as job_name,
-        max(team) as team,
-        max(user_name) as user_name
+        max(columns(['cluster', 'run_id', 'job_name', 'team', 'user_name']))
     from intermediate.int_job_run_owners
     where of_teams(team)
     group by run_key

@@ -44,10 +44,7 @@ cut as (
 work as (
     select
         job_run_key,
-        any_value(run_key) as run_key,
-        any_value(cluster) as cluster,
-        any_value(job_name) as job_name,
-        any_value(gpus) as gpus,
+        any_value(columns(['run_key', 'cluster', 'job_name', 'gpus'])),
         hour_ms,
         case when count(tokens) = count(*) then sum(tokens * part) end as tokens,
         case when count(samples) = count(*) then sum(samples * part) end as samples,

@@ -51,13 +51,7 @@ first_hardware as (
 
 judged as (
     select
-        decisive.attempt_key,
-        decisive.place,
-        decisive.sequence,
-        decisive.cause,
-        decisive.class,
-        decisive.confidence,
-        decisive.evidence,
+        decisive.* exclude (blame_cause, is_platform, code),
         nullif(
             concat_ws(
                 '; ',
@@ -80,11 +74,7 @@ judged as (
                 end
             ),
             ''
-        ) as evidence_against,
-        decisive.what_to_do,
-        decisive.node,
-        decisive.gpu_uuid,
-        decisive.at_ms
+        ) as evidence_against
     from decisive
     inner join attempts using (attempt_key)
     left join survivors using (code)
@@ -126,15 +116,7 @@ select
     attempts.team,
     attempts.user_name,
     from_ms(attempts.end_ms) as end_at,
-    ranked.rank,
-    ranked.cause,
-    ranked.class,
-    ranked.confidence,
-    ranked.evidence,
-    ranked.evidence_against,
-    ranked.what_to_do,
-    ranked.node,
-    ranked.gpu_uuid,
+    ranked.* exclude (attempt_key, place, sequence, at_ms),
     from_ms(ranked.at_ms) as cause_at,
     attempts.lost_gpu_ms,
     attempts.lost_cost

@@ -7,9 +7,8 @@
 -- run_ms, gpu_ms: time that all attempts of the cluster ran in the window, whatever ended them; gpu_ms: times their GPUs
 -- mtbf_s: run time of all attempts / failures; mtbf_low_s, mtbf_high_s: its exact 95 % Poisson interval; null: the
 --  interval is open
--- gpu_ms_per_failure: GPU time of all attempts / failures
 -- restarts: failures after which the run began another attempt
--- mttr_s, median_repair_s: mean and median time in which the run did not train: from the last completed step of the
+-- mttr_s: mean time in which the run did not train: from the last completed step of the
 --  attempt to the begin of the first one of the next, without steps from its end and to the start; null: no restart
 -- lost_gpu_ms, lost_cost: lost work, fault stall and time without progress of these attempts, in the window
 with attempts as (select * from intermediate.int_attempts_in_scope),
@@ -56,7 +55,6 @@ by_cause as (
         count(*) as failures,
         count(repair_s) as restarts,
         avg(repair_s) as mttr_s,
-        median(repair_s) as median_repair_s,
         sum(lost_gpu_ms)::bigint as lost_gpu_ms,
         sum(lost_cost) as lost_cost
     from ended
@@ -64,21 +62,11 @@ by_cause as (
 )
 
 select
-    by_cause.cluster,
-    by_cause.cause,
-    by_cause.class,
-    by_cause.blame,
-    by_cause.failures,
+    by_cause.*,
     exposed.run_ms,
     exposed.gpu_ms,
     exposed.run_ms / 1000.0 / by_cause.failures as mtbf_s,
     exposed.run_ms / 1000.0 / poisson_high(by_cause.failures) as mtbf_low_s,
-    exposed.run_ms / 1000.0 / nullif(poisson_low(by_cause.failures), 0) as mtbf_high_s,
-    exposed.gpu_ms / by_cause.failures as gpu_ms_per_failure,
-    by_cause.restarts,
-    by_cause.mttr_s,
-    by_cause.median_repair_s,
-    by_cause.lost_gpu_ms,
-    by_cause.lost_cost
+    exposed.run_ms / 1000.0 / nullif(poisson_low(by_cause.failures), 0) as mtbf_high_s
 from by_cause
 inner join exposed using (cluster)

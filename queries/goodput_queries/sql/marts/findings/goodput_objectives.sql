@@ -12,7 +12,7 @@
 -- base_ms: allocated time or capacity; useful_ms: of it useful; unsettled_ms: not classified; milliseconds of a whole GPU
 -- attained_ratio: useful / base; attained_hi_ratio: if all unclassified time was useful
 -- budget_ms: (1 - target) x base; spent_ms: of no use and classified
--- budget_spent_ratio: spent / budget, over 1: exhausted; budget_spent_hi_ratio: if all unclassified time was of no use
+-- budget_spent_ratio: spent / budget, over 1: exhausted
 -- burn_rate_1h, burn_rate_6h, burn_rate_24h, burn_rate_30d: share of time spent over (1 - target); null: no such
 --  time, or the evidence begins later
 -- fast_burn, slow_burn: burn rates over which the objective is a finding: at both 1 h and 6 h, at both 6 h and 24 h
@@ -133,16 +133,12 @@ select
     from_ms(from_ms) as from_at,
     from_ms(to_ms) as to_at,
     (to_ms - from_ms) / window_ms as covered_ratio,
-    coalesce(base_ms, 0)::bigint as base_ms,
-    coalesce(useful_ms, 0)::bigint as useful_ms,
-    coalesce(unsettled_ms, 0)::bigint as unsettled_ms,
+    coalesce(columns(['base_ms', 'useful_ms', 'unsettled_ms']), 0)::bigint,
     goodput_ratio(useful_ms, base_ms) as attained_ratio,
     goodput_hi_ratio(useful_ms, unsettled_ms, base_ms) as attained_hi_ratio,
     definition_version() as definition_version,
-    coalesce(budget_ms, 0)::bigint as budget_ms,
     coalesce(lost_ms, 0)::bigint as spent_ms,
     lost_ms / nullif(budget_ms, 0) as budget_spent_ratio,
-    (lost_ms + unsettled_ms) / nullif(budget_ms, 0) as budget_spent_hi_ratio,
     burn_rate_1h,
     burn_rate_6h,
     burn_rate_24h,

@@ -4,15 +4,13 @@
 -- access: team
 -- gpus: GPUs in the category, shares of a GPU as their share
 -- cost_per_h: at the price of that hour; null where the rate card has no price
--- at_at: that time
 select
     states.cluster,
     states.category,
     any_value(categories.label) as label,
     any_value(categories.colour) as colour,
     sum(states.share_ratio) as gpus,
-    sum(states.share_ratio * prices.price_per_gpu_h::double) as cost_per_h,
-    from_ms(any_value(states.at_ms)) as at_at
+    sum(states.share_ratio * prices.price_per_gpu_h::double) as cost_per_h
 from marts.unit_states as states
 inner join reference.gpu_second_categories as categories using (category)
 left join intermediate.int_job_run_owners as owners using (job_run_key)

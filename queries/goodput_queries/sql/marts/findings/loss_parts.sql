@@ -161,9 +161,7 @@ named as (
 waits as (
     select
         attempt_key, category, phase,
-        any_value(cluster) as cluster,
-        any_value(run_key) as run_key,
-        any_value(team) as team,
+        any_value(columns(['cluster', 'run_key', 'team'])),
         sum(gpu_ms)::bigint as gpu_ms,
         sum(cost) as cost,
         min(first_ms) as first_ms,

@@ -9,21 +9,8 @@
 -- is_over: newer evidence shows the end of it; null: the select does not look for it
 -- cause: more evidence of a loss by the same rule, and all there is before the ledger has any
 select
-    found.rule,
-    found.cluster,
-    found.node,
-    found.gpu_uuid,
-    found.run_key,
+    found.* exclude (detail, start_at, end_at),
     coalesce(found.detail, '') as detail,
     epoch_ms(found.start_at) as since_ms,
-    epoch_ms(found.end_at) as until_ms,
-    found.gpu_ms,
-    found.cost,
-    found.effect,
-    found.is_over,
-    found.confidence,
-    found.evidence,
-    found.cause,
-    found.what_to_do,
-    found.team
+    epoch_ms(found.end_at) as until_ms
 from every_rule() as found

@@ -35,10 +35,7 @@ sums as (
         gpu_model,
         sum(gpu_ms)::bigint as capacity_ms,
         coalesce(sum(gpu_ms) filter (where is_held), 0)::bigint as held_ms,
-        sum(productive_ms)::bigint as productive_ms,
-        sum(unsettled_ms)::bigint as unsettled_ms,
-        sum(energy_mj)::bigint as energy_mj,
-        sum(measured_ms)::bigint as measured_ms,
+        sum(columns(['productive_ms', 'unsettled_ms', 'energy_mj', 'measured_ms']))::bigint,
         sum(energy_mj) filter (where is_held)::bigint as held_energy_mj,
         sum(measured_ms) filter (where is_held)::bigint as held_measured_ms,
         sum(metered_mj_price) as metered_mj_price,
@@ -54,25 +51,12 @@ limits as (
 )
 
 select
-    sums.cluster,
-    sums.gpu_model,
+    sums.*,
     windows.window_ms,
     sums.capacity_ms / nullif(windows.window_ms, 0) as gpus,
-    sums.capacity_ms,
-    sums.held_ms,
-    sums.productive_ms,
-    sums.unsettled_ms,
-    sums.energy_mj,
-    sums.measured_ms,
-    sums.held_energy_mj,
-    sums.held_measured_ms,
     sums.energy_mj / nullif(sums.measured_ms, 0) as power_w,
     sums.held_energy_mj / nullif(sums.held_measured_ms, 0) as held_power_w,
-    limits.power_limit_w,
-    sums.metered_mj_price,
-    sums.tariffed_mj,
-    sums.priced_ms,
-    sums.ms_cost
+    limits.power_limit_w
 from sums
 inner join windows using (cluster)
 left join limits on sums.cluster = limits.cluster and sums.gpu_model is not distinct from limits.gpu_model

@@ -19,11 +19,7 @@ with shares as materialized (
 states as (
     select
         gpu_uuid,
-        any_value(cluster) as cluster,
-        any_value(node) as node,
-        any_value(gpu_index) as gpu_index,
-        any_value(gpu_model) as gpu_model,
-        any_value(at_ms) as at_ms,
+        any_value(columns(['cluster', 'node', 'gpu_index', 'gpu_model', 'at_ms'])),
         arg_max(category, (category_ratio, category)) as category
     from shares
     group by gpu_uuid

@@ -8,10 +8,7 @@
 with limits as (
     select
         gpu_uuid,
-        max(power_limit_w) as power_limit_w,
-        max(slowdown_temperature_c) as slowdown_temperature_c,
-        max(sm_clock_max_hz) as sm_clock_max_hz,
-        max(memory_bytes) as memory_bytes
+        max(columns(['power_limit_w', 'slowdown_temperature_c', 'sm_clock_max_hz', 'memory_bytes']))
     from staging.stg_gpus
     group by gpu_uuid
 ),

@@ -14,17 +14,12 @@ select
     string_agg(distinct nodes.rack_row, ', ' order by nodes.rack_row) as rack_row,
     string_agg(distinct nodes.feed, ', ' order by nodes.feed) as feed,
     count(*) as nodes,
-    sum(nodes.gpus)::bigint as gpus,
-    sum(nodes.read_gpus)::bigint as read_gpus,
-    sum(nodes.capacity_ms)::bigint as capacity_ms,
-    sum(nodes.held_ms)::bigint as held_ms,
-    sum(nodes.useful_ms)::bigint as useful_ms,
-    sum(nodes.wasted_ms)::bigint as wasted_ms,
+    sum(columns([
+        'gpus', 'read_gpus', 'capacity_ms', 'held_ms', 'useful_ms', 'wasted_ms', 'thermal_s', 'events'
+    ]))::bigint,
     sum(nodes.wasted_cost) as wasted_cost,
     sum(nodes.power_w) as power_w,
     max(nodes.gpu_temperature_c) as gpu_temperature_c,
-    sum(nodes.thermal_s)::bigint as thermal_s,
-    sum(nodes.events)::bigint as events,
     max(nodes.last_event_at) as last_event_at
 from marts.nodes as nodes
 group by nodes.cluster, nodes.rack

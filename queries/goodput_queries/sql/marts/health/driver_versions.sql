@@ -35,11 +35,8 @@ known as (
 
 versions as (
     select
-        gpu_uuid,
-        from_ms,
-        coalesce(lead(from_ms) over (partition by gpu_uuid order by from_ms), forever_ms()) as to_ms,
-        driver_version,
-        vbios_version
+        *,
+        coalesce(lead(from_ms) over (partition by gpu_uuid order by from_ms), forever_ms()) as to_ms
     from known
 ),
 

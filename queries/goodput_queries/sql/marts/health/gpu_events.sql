@@ -37,22 +37,13 @@ with found as (
 )
 
 select
-    found.cluster,
-    found.node,
-    found.gpu_uuid,
-    found.gpu_index,
-    found.pci_bus_id,
+    found.* exclude (gpu_model, at_ms),
     from_ms(found.at_ms) as event_at,
-    found.ts_precision,
-    found.source,
-    found.kind,
-    found.code,
     codes.meaning,
     error_severity(found.kind, codes.severity, found.message) as severity,
     codes.fault_domain,
     codes.class as code_class,
-    codes.recommended_action as what_to_do,
-    found.message
+    codes.recommended_action as what_to_do
 from found
 left join reference.xid_codes as codes on found.kind = 'xid' and found.code = codes.xid
 where in_place(found.cluster, found.node, found.gpu_uuid, found.gpu_model)

@@ -109,20 +109,9 @@ hit as (
 )
 
 select
-    incidents.cluster,
-    incidents.node,
-    incidents.device,
-    incidents.gpu_uuid,
-    incidents.gpu_index,
-    incidents.start_at,
-    incidents.end_at,
+    incidents.* exclude (incident, badness, worst),
     case when incidents.badness = 5 then 'informational' when incidents.badness = 4 then 'application' else 'hardware' end as class,
-    incidents.worst.kind as kind,
-    incidents.worst.code as code,
-    incidents.codes,
-    incidents.worst.meaning as meaning,
-    incidents.worst.severity as severity,
-    incidents.worst.what_to_do as what_to_do,
+    unnest(incidents.worst),
     reported.events,
     reported.sources,
     hit.run_key,

@@ -46,8 +46,7 @@ aged as (
 )
 
 select
-    aged.source,
-    aged.origin,
+    aged.* exclude (retired_at, now_at, origins, asked_s),
     case
         -- a failing source is asked at least once a minute, or at its interval
         when aged.asked_s > greatest(5 * aged.interval_s, 300) then 'stale'
@@ -57,14 +56,7 @@ select
         when aged.answered_at is null then 'waiting'
         else 'ok'
     end as state,
-    aged.asked_at,
-    aged.answered_at,
-    aged.failing_since_at,
-    aged.age_s,
-    aged.interval_s,
     aged.age_s / nullif(aged.interval_s, 0) as age_intervals,
-    aged.failures,
-    coalesce(brought.rows_last_hour, 0) as rows_last_hour,
-    aged.error
+    coalesce(brought.rows_last_hour, 0) as rows_last_hour
 from aged
 left join brought using (source, origin)

@@ -80,21 +80,15 @@ caused as (
 
 joined as (
     select
-        ledger.cluster,
-        ledger.node,
-        coalesce(verdicts.errors, 0) as errors,
-        coalesce(verdicts.fatal_errors, 0) as fatal_errors,
+        ledger.* exclude (capacity_ms),
+        coalesce(columns(['errors', 'fatal_errors', 'failed_attempts']), 0),
         days.ecc_uncorrected,
         days.row_remaps,
         verdicts.remap_failed_gpus,
         days.thermal_s,
         coalesce(outages.failures, 0) as failures,
-        ledger.down_ms,
-        coalesce(verdicts.failed_attempts, 0) as failed_attempts,
         case when caused.node is null then 0 else caused.caused_ms end as caused_ms,
         case when caused.node is null then 0 else caused.caused_cost end as caused_cost,
-        ledger.lost_ms,
-        ledger.lost_cost,
         verdicts.code,
         verdicts.last_at,
         verdicts.what_to_do,

@@ -125,9 +125,7 @@ left_states as (
 )
 
 select
-    outages.cluster,
-    outages.node,
-    outages.state,
+    outages.* exclude (start_ms, end_ms),
     from_ms(outages.start_ms) as start_at,
     from_ms(outages.end_ms) as end_at,
     case
@@ -140,10 +138,7 @@ select
         0,
         scope_end(coalesce(outages.end_ms, greatest(clusters.as_of_ms, outages.start_ms)))
         - scope_start(outages.start_ms)
-    ) as outage_ms,
-    outages.reports,
-    outages.reason,
-    outages.sources
+    ) as outage_ms
 from outages
 inner join intermediate.int_clusters as clusters using (cluster)
 left join out_of_use using (cluster, node, state, start_ms)

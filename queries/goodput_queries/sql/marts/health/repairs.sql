@@ -12,10 +12,8 @@
 -- end_at: its return to service; null: not back yet
 -- untouched_ms, untouched_cost: GPU time down before anybody acted; repair_ms, repair_cost: GPU time out of service after it;
 --  costs are null where the rate card has no price
--- failures_before, failures_after: attempts that ended in the week before it was broken and after its return, with an
---  infrastructure cause that evidence puts on this node, as far as the window has them
--- watched_after_ms: how much of that week after it the evidence covers; null: not back yet
--- repairs_before: repairs of this node in the window before this one
+-- failures_after: attempts that ended in the week after its return, with an infrastructure cause that evidence puts on
+--  this node, as far as the window has them
 -- verdict: not back, no progress (the same node failed again within the watched time), holds so far
 with outages as (
     select
@@ -143,13 +141,11 @@ counted as (
         repairs.cluster,
         repairs.node,
         repairs.repair,
-        count(*) filter (where failures.end_ms <= repairs.until_ms) as failures_before,
-        count(*) filter (where failures.end_ms > repairs.until_ms) as failures_after
+        count(*) as failures_after
     from repairs
     inner join failures
         on repairs.cluster = failures.cluster and repairs.node = failures.node
-        and failures.end_ms
-        between repairs.start_ms - threshold('repair_trial_ms') and repairs.until_ms + threshold('repair_trial_ms')
+        and failures.end_ms > repairs.until_ms and failures.end_ms <= repairs.until_ms + threshold('repair_trial_ms')
     group by repairs.cluster, repairs.node, repairs.repair
 )
 
@@ -181,13 +177,7 @@ select
     case when costs.gpu_ms is null then 0 else costs.untouched_cost end as untouched_cost,
     case when costs.gpu_ms is null then 0 else costs.cost - costs.untouched_cost end as repair_cost,
     repairs.reason,
-    coalesce(counted.failures_before, 0) as failures_before,
     coalesce(counted.failures_after, 0) as failures_after,
-    case
-        when repairs.is_over
-            then least(threshold('repair_trial_ms')::bigint, clusters.as_of_ms - repairs.until_ms)
-    end as watched_after_ms,
-    (repairs.repair - 1)::bigint as repairs_before,
     case
         when not repairs.is_over then 'not back'
         when counted.failures_after > 0 or lead(repairs.start_ms) over by_node < repairs.until_ms + threshold('repair_trial_ms')
@@ -195,7 +185,6 @@ select
         else 'holds so far'
     end as verdict
 from repairs
-inner join intermediate.int_clusters as clusters using (cluster)
 left join errors using (cluster, node, repair)
 left join acts using (cluster, node, repair)
 left join costs using (cluster, node, repair)

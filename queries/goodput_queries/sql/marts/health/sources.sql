@@ -18,14 +18,8 @@ with loaded as (
 rejected as (select source, count(*) as rejects from staging.stg_rejects group by source)
 
 select
-    loaded.source,
-    loaded.first_row_at,
-    loaded.last_row_at,
+    loaded.*,
     date_diff('second', loaded.last_row_at, max(loaded.last_row_at) over ()) as lag_s,
-    loaded.rows,
-    loaded.files,
-    coalesce(rejected.rejects, 0) as rejects,
-    loaded.last_loaded_at,
-    loaded.tables
+    coalesce(rejected.rejects, 0) as rejects
 from loaded
 left join rejected using (source)

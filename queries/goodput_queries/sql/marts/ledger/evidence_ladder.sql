@@ -171,6 +171,7 @@ select
     rung,
     case when coverage >= 0.5 then measured_ratio end as ratio,
     coverage,
+    * exclude (rung, coverage, useful_ms, measured_ratio),
     case
         when rung = 'goodput' then null
         when coalesce(coverage, 0) < 0.5 and observed_ms > 0
@@ -178,13 +179,5 @@ select
         when coalesce(coverage, 0) < 0.5 then 'Add GPU telemetry: [[collect]] source = "nvml" or "dcgm"'
         when rung = 'active_while_allocated' then 'Let jobs report their steps: job events, five lines of Python'
         else 'Add the scheduler, [[collect]] source = "slurm" or "kubernetes"; without one, let jobs write job events'
-    end as next_step,
-    capacity_ms,
-    allocated_ms,
-    reported_ms,
-    owned_ms,
-    observed_ms,
-    active_ms,
-    owned_observed_ms,
-    owned_active_ms
+    end as next_step
 from measured

@@ -38,25 +38,8 @@ rows_ as (
 )
 
 select
-    rows_.is_by_node,
-    rows_.cluster,
-    rows_.node,
-    rows_.gpu_uuid,
-    rows_.gpu_instance,
-    rows_.gpu_model,
-    rows_.mig_profile,
-    rows_.job_run_key,
-    rows_.attempt_key,
-    owners.* exclude (job_run_key, cluster, state),
-    rows_.category,
-    rows_.phase,
-    rows_.hour_ms,
-    rows_.start_ms,
-    rows_.end_ms,
-    rows_.from_ms,
-    rows_.until_ms,
-    rows_.is_amount,
-    rows_.gpu_ms
+    rows_.*,
+    owners.* exclude (job_run_key, cluster, state)
 from rows_
 left join intermediate.int_job_run_owners as owners using (job_run_key)
 where

@@ -37,9 +37,7 @@ of_communicators as (
         gpu_model,
         count(*) as communicators,
         case when count(is_slow) > 0 then count_if(is_slow) end::bigint as slow_communicators,
-        any_value(expected_bytes_per_s) as expected_bytes_per_s,
-        any_value(expected_by) as expected_by,
-        any_value(expected_source) as expected_source
+        any_value(columns(['expected_bytes_per_s', 'expected_by', 'expected_source']))
     from communicators
     group by all
 )

@@ -41,11 +41,7 @@ runs as (
 owners as (
     select
         run_key,
-        any_value(run_id) as run_id,
-        any_value(job_name) as job_name,
-        any_value(team) as team,
-        any_value(user_name) as user_name,
-        any_value(partition) as partition
+        any_value(columns(['run_id', 'job_name', 'team', 'user_name', 'partition']))
     from intermediate.int_job_run_owners
     group by run_key
 ),
@@ -144,26 +140,12 @@ expected as (
 )
 
 select
-    measured.cluster,
-    measured.comm_id,
-    measured.operation,
-    measured.size_from_bytes,
-    measured.ranks,
-    measured.nodes,
-    measured.node_names,
-    measured.gpu_model,
-    measured.run_key,
+    measured.*,
     owners.run_id,
     owners.job_name,
-    measured.operations,
-    measured.coverage_ratio,
-    measured.p50_bytes_per_s,
-    measured.p1_bytes_per_s,
-    measured.p99_bytes_per_s,
     expected.expected_bytes_per_s,
     expected.expected_by,
     expected.expected_source,
-    measured.peers_bytes_per_s,
     measured.p50_bytes_per_s / coalesce(expected.expected_bytes_per_s, measured.peers_bytes_per_s)
         as of_expected_ratio,
     case

@@ -94,29 +94,13 @@ ports as (
 )
 
 select
-    cluster,
-    node,
-    kind,
-    device,
-    port,
+    * exclude (link, source, last_ms),
     case
         when not is_up and down_ratio < 1 then 'down'
         when link_downs > 0 or (down_ratio > 0 and down_ratio < 1) then 'lost'
         when errors > 0 or symbol_errors > 0 or link_recoveries > 0 then 'errors'
         when drops > 0 then 'drops'
     end as trouble,
-    is_up,
-    down_ratio,
-    link_downs,
-    errors,
-    symbol_errors,
-    link_recoveries,
-    drops,
-    rx_bytes,
-    tx_bytes,
-    speed_bytes_per_s,
-    line_rate_ratio,
-    samples,
     from_ms(last_ms) as last_at
 from ports
 inner join links using (link)

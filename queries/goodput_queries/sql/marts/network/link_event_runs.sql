@@ -10,11 +10,7 @@ select
     events.start_at,
     events.end_at,
     holds.job_run_key,
-    any_value(owners.run_key) as run_key,
-    any_value(owners.run_id) as run_id,
-    any_value(owners.job_name) as job_name,
-    any_value(owners.team) as team,
-    any_value(owners.user_name) as user_name,
+    any_value(columns(['run_key', 'run_id', 'job_name', 'team', 'user_name'])),
     count(distinct holds.gpu_uuid) as gpus
 from marts.link_events as events
 inner join intermediate.int_holds as holds

@@ -11,11 +11,8 @@ with of_runs as (
         benchmark_id,
         operation,
         from_ms(any_value(at_ms)) as run_at,
-        any_value(is_dated) as is_dated,
+        any_value(columns(['is_dated', 'ranks', 'gpu_model', 'nccl_version'])),
         any_value(nodes) as node_names,
-        any_value(ranks) as ranks,
-        any_value(gpu_model) as gpu_model,
-        any_value(nccl_version) as nccl_version,
         max(size_bytes) filter (where busbw_bytes_per_s is not null) as size_bytes,
         max_by(busbw_bytes_per_s, (size_bytes, busbw_bytes_per_s)) as busbw_bytes_per_s,
         sum(wrong)::bigint as wrong

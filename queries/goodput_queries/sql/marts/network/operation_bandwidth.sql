@@ -3,7 +3,7 @@
 -- grain: cluster, comm_id, operation, sequence_number
 -- size_bytes: as nccl-tests counts it: of AllGather and ReduceScatter over all ranks; size_from_bytes: the power of two
 --  at or below it
--- nodes: number of nodes of the communicator; seen_ranks: number of ranks whose record was read
+-- nodes: number of nodes of the communicator
 -- busbw_bytes_per_s: bytes/s; exec_time_s: of the rank that waited least
 -- algorithm, protocol: as a process of it logged them; null: none did, or they cannot be told from those of another communicator
 select
@@ -13,7 +13,6 @@ select
     sequence_number,
     any_value(ranks) as ranks,
     any_value(nodes) as nodes,
-    count(distinct rank) as seen_ranks,
     max(tested_size(operation, message_bytes, ranks)) as size_bytes,
     size_bucket(max(tested_size(operation, message_bytes, ranks))) as size_from_bytes,
     max(busbw_bytes_per_s) as busbw_bytes_per_s,

@@ -27,9 +27,7 @@ of_communicators as materialized (
         bool_or(is_slow) as is_slow,
         count(*) >= 2 and bool_and(is_limited) and bool_or(is_reached) as is_limited,
         min(of_expected_ratio) as least_ratio,
-        any_value(run_key) as run_key,
-        any_value(run_id) as run_id,
-        any_value(job_name) as job_name
+        any_value(columns(['run_key', 'run_id', 'job_name']))
     from judged
     group by cluster, node, comm_id
 ),
@@ -42,9 +40,7 @@ of_nodes as (
         count_if(is_slow)::bigint as slow_communicators,
         count_if(is_limited)::bigint as limited_communicators,
         min(least_ratio) filter (where is_slow) as least_ratio,
-        min_by(run_key, least_ratio) filter (where is_slow) as run_key,
-        min_by(run_id, least_ratio) filter (where is_slow) as run_id,
-        min_by(job_name, least_ratio) filter (where is_slow) as job_name
+        min_by(columns(['run_key', 'run_id', 'job_name']), least_ratio) filter (where is_slow)
     from of_communicators
     group by cluster, node
 ),

@@ -16,11 +16,7 @@ with ranks as (
 owners as (
     select
         run_key,
-        any_value(run_id) as run_id,
-        any_value(job_name) as job_name,
-        any_value(team) as team,
-        any_value(user_name) as user_name,
-        any_value(partition) as partition
+        any_value(columns(['run_id', 'job_name', 'team', 'user_name', 'partition']))
     from intermediate.int_job_run_owners
     group by run_key
 ),

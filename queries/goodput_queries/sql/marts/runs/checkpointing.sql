@@ -41,9 +41,7 @@ by_cluster as (
 by_run as (
     select
         run_key,
-        any_value(run_id) as run_id,
-        any_value(cluster) as cluster,
-        any_value(team) as team,
+        any_value(columns(['run_id', 'cluster', 'team'])),
         max(gpus) as gpus,
         count(*) as attempts,
         count(*) filter (where outcome = 'failed') as failures,

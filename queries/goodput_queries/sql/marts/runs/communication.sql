@@ -2,16 +2,13 @@
 -- known, how much it can be at most (they say nothing of compute that ran meanwhile).
 -- grain: run_key
 -- access: team
--- wait_ms, exposed_ms: straggler wait and exposed communication in the ledger
 -- unsplit_ms: training steps of which communication is not measured
--- timed_step_ms: time of ranks in steps with durations of the NCCL profiler and no exposed time
--- comm_at_most_ms: of it, time in NCCL operations, waiting for late ranks included: the upper bound
--- comm_at_most_ratio: of timed_step_ms
+-- comm_at_most_ms: time of ranks in NCCL operations, waiting for late ranks included: the upper bound, in steps with
+--  durations of the NCCL profiler and no exposed time
+-- comm_at_most_ratio: of the time of ranks in these steps
 with ledger as (
     select
         run_key,
-        coalesce(sum(gpu_ms) filter (where category = 'straggler_wait'), 0)::bigint as wait_ms,
-        coalesce(sum(gpu_ms) filter (where category = 'exposed_comm'), 0)::bigint as exposed_ms,
         coalesce(sum(gpu_ms) filter (where category = 'step_unsplit'), 0)::bigint as unsplit_ms
     from marts.run_categories
     group by run_key
@@ -37,7 +34,6 @@ timed as (
 
 select
     ledger.*,
-    coalesce(timed.timed_step_ms, 0) as timed_step_ms,
     timed.comm_at_most_ms,
     timed.comm_at_most_ms / nullif(timed.timed_step_ms, 0) as comm_at_most_ratio
 from ledger

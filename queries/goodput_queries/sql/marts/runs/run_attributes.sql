@@ -5,7 +5,6 @@
 -- access: team
 -- attribute, label: of reference.run_attributes; place: in their order
 -- value: of several the sorted list, at most 300 characters; of what jobs report the last one in the window
--- reported_by: which evidence says so
 with attempts as (
     select run_key, job_run_key, cluster, partition, job_name, gpus
     from intermediate.int_attempts
@@ -156,8 +155,7 @@ select
     all_values.attribute,
     attributes.label,
     attributes.place,
-    all_values.value[:300] as value,
-    all_values.reported_by
+    all_values.value[:300] as value
 from all_values
 inner join reference.run_attributes as attributes using (attribute)
 qualify row_number() over (

@@ -42,10 +42,7 @@ telemetry as (
     select
         holds.run_key,
         holds.gpu_uuid,
-        avg(samples.power_w) as power_w,
-        avg(samples.sm_active_ratio) as sm_active_ratio,
-        avg(samples.tensor_active_ratio) as tensor_active_ratio,
-        avg(samples.gpu_temperature_c) as gpu_temperature_c
+        avg(columns(['power_w', 'sm_active_ratio', 'tensor_active_ratio', 'gpu_temperature_c']))
     from holds
     inner join staging.stg_gpu_samples as samples
         on holds.gpu_uuid = samples.gpu_uuid

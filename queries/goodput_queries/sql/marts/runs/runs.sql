@@ -15,9 +15,7 @@
 -- ettr_hi_ratio: the same if all unclassified time was useful
 -- google_goodput_ratio: retained step time / (last end - first start), as Google's ml-goodput-measurement defines it
 -- nvcre_goodput_ratio: see marts.run_wall_clock
--- recompute_ms: allocated time in steps whose number the run had before; information, close to its lost work
 -- restarts: attempts after the first
--- interruptions .. goodput_5d_ratio: see marts.run_progress
 -- hangs: collectives and transfers that never ended, less those that wait for another one
 -- verdict, verdict_confidence, verdict_evidence: of its largest finding, see marts.run_verdicts; null: it has none
 with ledger as (
@@ -44,13 +42,8 @@ with ledger as (
 lineage as (
     select
         run_key,
-        any_value(run_id) as run_id,
-        any_value(cluster) as cluster,
-        any_value(job_name) as job_name,
+        any_value(columns(['run_id', 'cluster', 'job_name', 'team', 'user_name', 'partition'])),
         max(numbered_run_name(run_id, job_id, job_name)) as numbered_name,
-        any_value(team) as team,
-        any_value(user_name) as user_name,
-        any_value(partition) as partition,
         arg_max(state, attempt) as state,
         max(gpus) as gpus,
         count(*) as attempts,
@@ -96,16 +89,6 @@ whole as (
     group by owners.run_key
 ),
 
-recomputed as (
-    select
-        steps.run_key,
-        sum((steps.end_ms - steps.start_ms) * attempts.gpus)::bigint as recompute_ms
-    from intermediate.int_train_steps as steps
-    inner join intermediate.int_attempts as attempts using (attempt_key)
-    where steps.is_recomputed and of_teams(attempts.team)
-    group by steps.run_key
-),
-
 hangs as (
     select run_key, count(*) as hangs
     from marts.hangs
@@ -127,22 +110,11 @@ select
     lineage.attempts,
     lineage.job_runs,
     lineage.restarts,
-    progress.interruptions,
-    progress.last_retained_step,
-    progress.rolled_back_s,
     from_ms(lineage.first_eligible_ms) as first_eligible_at,
     from_ms(lineage.first_start_ms) as first_start_at,
     from_ms(lineage.last_end_ms) as last_end_at,
     lineage.is_running,
-    ledger.held_ms,
-    ledger.kept_step_ms,
-    ledger.useful_ms,
-    ledger.productive_ms,
-    ledger.step_unsplit_ms,
-    ledger.unsettled_ms,
-    ledger.lost_ms,
-    ledger.wasted_ms,
-    coalesce(recomputed.recompute_ms, 0) as recompute_ms,
+    ledger.* exclude (run_key, gang_wait_ms),
     definition_version() as definition_version,
     measured_goodput_ratio(ledger.useful_ms, ledger.unsettled_ms, ledger.held_ms) as goodput_of_held_ratio,
     goodput_hi_ratio(ledger.useful_ms, ledger.unsettled_ms, ledger.held_ms) as goodput_of_held_hi_ratio,
@@ -160,12 +132,6 @@ select
             then coalesce(whole.kept_wall_ms, 0) / nullif(lineage.last_end_ms - lineage.first_start_ms, 0)
     end as google_goodput_ratio,
     wall_clock.nvcre_goodput_ratio,
-    progress.goodput_since_restart_ratio,
-    progress.goodput_1d_ratio,
-    progress.goodput_3d_ratio,
-    progress.goodput_5d_ratio,
-    ledger.cost,
-    ledger.wasted_cost,
     coalesce(hangs.hangs, 0) as hangs,
     verdicts.verdict,
     verdicts.confidence as verdict_confidence,
@@ -173,8 +139,6 @@ select
 from ledger
 inner join lineage using (run_key)
 left join whole using (run_key)
-left join recomputed using (run_key)
-left join marts.run_progress as progress using (run_key)
 left join marts.run_wall_clock as wall_clock using (run_key)
 left join marts.run_verdicts as verdicts using (run_key)
 left join hangs using (run_key)

@@ -54,18 +54,7 @@ tracked as (
 )
 
 select
-    cluster,
-    workload,
-    gpu_model,
-    gpus,
-    attribute,
-    label,
-    value_before,
-    value_after,
-    from_ms(start_ms) as started_at,
-    run_before,
-    run_id_before,
-    run_key,
-    run_id
+    * exclude (start_ms),
+    from_ms(start_ms) as started_at
 from tracked
 where run_before is not null and value_before <> value_after

@@ -8,7 +8,7 @@
 -- pattern: of the objective; ttft_limit_s, inter_token_limit_s, e2e_limit_s: null: not asked
 -- target_ratio: share of requests that is wanted; null: none
 -- method: requests (exact), histogram
--- requests: judged; of a log those that say enough. unknown_requests: of the log, that do not
+-- requests: judged; of a log those that say enough
 -- attained_low_ratio, attained_high_ratio: share within the objective; equal where it is exact. Of the limit between
 --  tokens a histogram has the share of tokens, which stands for that of requests
 -- budget_requests: (1 - target) x requests; budget_spent_low_ratio, budget_spent_high_ratio: missed / budget, over 1: exhausted
@@ -68,7 +68,6 @@ bounded as (
         any_value(objective) as objective,
         'histogram' as method,
         min(counts[-1]) filter (where metric <> 'inter_token_s') as requests,
-        null::bigint as unknown_requests,
         greatest(
             0,
             -- a limit that no histogram speaks of may be missed by all
@@ -90,7 +89,6 @@ exact as (
         any_value(objectives.objective) as objective,
         'requests' as method,
         count(requests.is_within) as requests,
-        count(*) - count(requests.is_within) as unknown_requests,
         avg(requests.is_within::integer) as attained_low_ratio,
         avg(requests.is_within::integer) as attained_high_ratio
     from marts.serving_requests as requests
@@ -122,18 +120,12 @@ found as (
 )
 
 select
-    found.cluster,
-    found.model,
-    found.method,
+    found.* exclude (objective),
     found.objective.model as pattern,
     found.objective.ttft_s as ttft_limit_s,
     found.objective.inter_token_s as inter_token_limit_s,
     found.objective.e2e_s as e2e_limit_s,
     found.objective.target as target_ratio,
-    found.requests,
-    found.unknown_requests,
-    found.attained_low_ratio,
-    found.attained_high_ratio,
     (1 - found.objective.target) * found.requests as budget_requests,
     (1 - found.attained_high_ratio) / nullif(1 - found.objective.target, 0) as budget_spent_low_ratio,
     (1 - found.attained_low_ratio) / nullif(1 - found.objective.target, 0) as budget_spent_high_ratio,

@@ -32,11 +32,8 @@ endpoints as (
     select
         cluster,
         endpoint,
-        max(node) as node,
-        max(nullif(role, '')) as role,
-        max(product) as product,
-        max(pod) as pod,
-        max(namespace) as namespace
+        max(columns(['node', 'product', 'pod', 'namespace'])),
+        max(nullif(role, '')) as role
     from reported
     group by cluster, endpoint
 ),

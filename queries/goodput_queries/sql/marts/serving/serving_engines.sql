@@ -35,11 +35,10 @@ sums as (
         min(start_ms) as start_ms,
         max(end_ms) as end_ms,
         sum(length_ms)::bigint as observed_ms,
-        sum(input_tokens) as input_tokens,
-        sum(output_tokens) as output_tokens,
-        sum(requests_finished) as requests_finished,
-        sum(requests_failed) as requests_failed,
-        sum(preemptions) as preemptions,
+        sum(columns([
+            'input_tokens', 'output_tokens', 'requests_finished', 'requests_failed', 'preemptions', 'kv_offload_bytes',
+            'kv_transfer_bytes', 'kv_transfer_s', 'kv_load_s'
+        ])),
         sum(requests_running * length_ms) / sum(length_ms) filter (where requests_running is not null) as running_requests,
         max(requests_running) as running_max,
         sum(requests_waiting * length_ms) / sum(length_ms) filter (where requests_waiting is not null) as waiting_requests,
@@ -55,10 +54,6 @@ sums as (
             0
         )::bigint as kv_full_ms,
         sum(prefix_cache_hits) / nullif(sum(prefix_cache_queries), 0) as prefix_hit_ratio,
-        sum(kv_offload_bytes) as kv_offload_bytes,
-        sum(kv_transfer_bytes) as kv_transfer_bytes,
-        sum(kv_transfer_s) as kv_transfer_s,
-        sum(kv_load_s) as kv_load_s,
         case
             when count(requests_waiting) > 0
                 then coalesce(sum(length_ms) filter (where requests_waiting > 0), 0)
@@ -74,7 +69,6 @@ states as (
         endpoint,
         engine,
         coalesce(sum(scope_end(end_ms) - scope_start(start_ms)) filter (where phase = 'standby'), 0)::bigint as idle_ms,
-        coalesce(sum(scope_end(end_ms) - scope_start(start_ms)) filter (where phase = 'model_load'), 0)::bigint as load_ms,
         min(scope_start(start_ms)) filter (where phase = 'standby') as idle_from_ms,
         max(scope_end(end_ms)) filter (where phase = 'standby') as idle_to_ms
     from intermediate.int_serving_timeline
@@ -136,12 +130,7 @@ latencies as (
 )
 
 select
-    sums.cluster,
-    sums.endpoint,
-    sums.engine,
-    sums.model,
-    sums.product,
-    sums.role,
+    sums.*,
     endpoints.node,
     endpoints.pod,
     endpoints.team,
@@ -154,42 +143,19 @@ select
     gpus.gpu_method,
     from_ms(sums.start_ms) as start_at,
     from_ms(sums.end_ms) as end_at,
-    sums.start_ms,
-    sums.end_ms,
-    sums.observed_ms,
     (gpus.gpu_ms * weights.weight)::bigint as gpu_ms,
     (gpus.gpus * weights.weight * sums.observed_ms)::bigint as observed_gpu_ms,
-    sums.input_tokens,
-    sums.output_tokens,
-    sums.requests_finished,
-    sums.requests_failed,
     sums.input_tokens / nullif(sums.observed_ms, 0) * 1000 as input_tokens_per_s,
     sums.output_tokens / nullif(sums.observed_ms, 0) * 1000 as output_tokens_per_s,
     sums.output_tokens / nullif(gpus.gpus * weights.weight * sums.observed_ms, 0) * 1000 as output_tokens_per_gpu_s,
     1 / nullif(latencies.inter_token_s, 0) as request_tokens_per_s,
-    sums.running_requests,
-    sums.running_max,
-    sums.waiting_requests,
-    sums.waiting_max,
-    sums.kv_cache_ratio,
-    sums.kv_cache_max_ratio,
-    sums.kv_full_ratio,
-    sums.kv_full_ms,
-    sums.prefix_hit_ratio,
-    sums.preemptions,
-    sums.kv_offload_bytes,
-    sums.kv_transfer_bytes,
-    sums.kv_transfer_s,
     sums.kv_transfer_s / nullif(latencies.requests_s, 0) as transfer_ratio,
-    sums.kv_load_s,
     sums.kv_load_s / nullif(latencies.requests_s, 0) as copy_ratio,
     latencies.prefill_s,
     latencies.decode_s,
     states.idle_ms,
     states.idle_from_ms,
     states.idle_to_ms,
-    states.load_ms,
-    sums.queue_ms,
     gpus.cost * weights.weight as cost,
     gpus.energy_j * weights.weight as energy_j
 from sums

@@ -13,14 +13,7 @@
 -- energy_j: mean power of ten minutes x gpu_ms, of the time with readings; measured_ms: of gpu_ms, with a power reading
 with maps as (
     select
-        maps.cluster,
-        maps.endpoint,
-        maps.engine,
-        maps.node,
-        maps.gpu_uuid,
-        maps.gpu_instance,
-        maps.method,
-        maps.job_run_key,
+        maps.* exclude (is_in_order, start_ms, end_ms, ready_ms),
         scope_start(maps.start_ms) as start_ms,
         scope_end(maps.end_ms) as end_ms
     from intermediate.int_serving_gpus as maps
@@ -111,23 +104,7 @@ energies as (
 )
 
 select
-    owned.cluster,
-    owned.endpoint,
-    owned.engine,
-    owned.node,
-    owned.gpu_uuid,
-    owned.gpu_instance,
-    owned.gpu_model,
-    owned.method,
-    owned.job_run_key,
-    owned.run_key,
-    owned.run_id,
-    owned.team,
-    owned.user_name,
-    owned.partition,
-    owned.start_ms,
-    owned.end_ms,
-    owned.engines,
+    owned.* exclude (piece, mig_profile, share_ratio, qos),
     ((owned.end_ms - owned.start_ms) * owned.share_ratio / owned.engines)::bigint as gpu_ms,
     (owned.end_ms - owned.start_ms) * owned.share_ratio / owned.engines * priced.price_per_gpu_h / one_hour_ms() as cost,
     energies.energy_j * owned.share_ratio / owned.engines as energy_j,

@@ -6,8 +6,8 @@
 -- evaluated: first
 -- role: null: all roles
 -- engines, gpus: number; null: no GPU is known. A GPU that served for a part of the time counts for that part of gpu_ms only
--- wall_ms: from the first to the last reading; observed_gpu_ms: GPU time with readings
--- output_tokens_per_s: of all engines together: tokens / wall_ms; output_tokens_per_gpu_s: tokens / observed_gpu_ms
+-- observed_gpu_ms: GPU time with readings
+-- output_tokens_per_s: of all engines together: tokens from the first to the last reading; output_tokens_per_gpu_s: tokens / observed_gpu_ms
 -- idle_ms: GPU time without a request running or waiting, the standby of the ledger; idle_cost: at the mean price of the GPUs
 -- cost, energy_j: of all GPU time, model load and idle time included; null: not known of all engines
 -- cost_per_m_tokens: a million of input and output tokens; joules_per_m_tokens
@@ -42,23 +42,17 @@ sums as (
         model,
         of_role as role,
         count(*) as engines,
-        sum(gpus) as gpus,
+        sum(columns([
+            'gpus', 'input_tokens', 'output_tokens', 'requests_finished', 'requests_failed', 'preemptions',
+            'kv_offload_bytes', 'kv_transfer_bytes'
+        ])),
         min(start_ms) as start_ms,
-        max(end_ms) as end_ms,
+        max(columns(['end_ms', 'kv_cache_max_ratio', 'waiting_max'])),
         case when count(gpu_ms) = count(*) then sum(gpu_ms)::bigint end as gpu_ms,
         case when count(observed_gpu_ms) = count(*) then sum(observed_gpu_ms)::bigint end as observed_gpu_ms,
-        sum(input_tokens) as input_tokens,
-        sum(output_tokens) as output_tokens,
-        sum(requests_finished) as requests_finished,
-        sum(requests_failed) as requests_failed,
-        sum(preemptions) as preemptions,
-        sum(kv_offload_bytes) as kv_offload_bytes,
-        sum(kv_transfer_bytes) as kv_transfer_bytes,
         sum(kv_cache_ratio * observed_ms) / sum(observed_ms) filter (where kv_cache_ratio is not null) as kv_cache_ratio,
-        max(kv_cache_max_ratio) as kv_cache_max_ratio,
         sum(running_requests * observed_ms) / (max(end_ms) - min(start_ms)) as running_requests,
         sum(waiting_requests * observed_ms) / (max(end_ms) - min(start_ms)) as waiting_requests,
-        max(waiting_max) as waiting_max,
         sum(idle_ms * gpus)::bigint as idle_ms,
         case when count(cost) = count(*) then sum(cost * idle_ms * gpus / nullif(gpu_ms, 0)) end as idle_cost,
         case when count(cost) = count(*) then sum(cost) end as cost,
@@ -109,7 +103,6 @@ select
     known.gpus,
     from_ms(known.start_ms) as start_at,
     from_ms(known.end_ms) as end_at,
-    known.end_ms - known.start_ms as wall_ms,
     known.gpu_ms,
     known.observed_gpu_ms,
     known.input_tokens,

@@ -41,11 +41,9 @@ select
     count(*) as engines,
     sum(engines.output_tokens_per_s) filter (where not (engines.role = 'prefill' and roles.has_decode)) as output_tokens_per_s,
     sum(engines.input_tokens_per_s) filter (where not (engines.role = 'decode' and roles.has_prefill)) as input_tokens_per_s,
-    sum(engines.running_requests) as running_requests,
-    sum(engines.waiting_requests) as waiting_requests,
+    sum(columns(['running_requests', 'waiting_requests', 'preemptions'])),
     avg(engines.kv_cache_ratio) as kv_cache_ratio,
-    max(engines.kv_cache_max_ratio) as kv_cache_max_ratio,
-    sum(engines.preemptions) as preemptions
+    max(engines.kv_cache_max_ratio) as kv_cache_max_ratio
 from engines
 inner join roles using (cluster, model)
 where engines.role <> 'frontend' or not roles.has_engine

@@ -134,9 +134,7 @@ select
     numbered.model,
     min(numbered.start_ms) as start_ms,
     max(numbered.end_ms) as end_ms,
-    arg_max(numbered.metric, numbered.low_s / numbered.usual_s) as metric,
-    arg_max(numbered.method, numbered.low_s / numbered.usual_s) as method,
-    arg_max(numbered.observations, numbered.low_s / numbered.usual_s) as observations,
+    arg_max(columns(['metric', 'method', 'observations']), numbered.low_s / numbered.usual_s),
     arg_max(numbered.low_s, numbered.low_s / numbered.usual_s) as p95_s,
     arg_max(numbered.usual_s, numbered.low_s / numbered.usual_s) as usual_p95_s
 from numbered

@@ -24,19 +24,9 @@ gpus as (
 )
 
 select
-    times.cluster,
-    times.endpoint,
-    times.engine,
-    times.model,
+    times.*,
     from_ms(times.start_ms) as start_at,
     from_ms(times.end_ms) as end_at,
-    times.start_ms,
-    times.end_ms,
-    times.metric,
-    times.method,
-    times.observations,
-    times.p95_s,
-    times.usual_p95_s,
     times.p95_s / nullif(times.usual_p95_s, 0) as rise_ratio,
     causes.cause,
     causes.place,

@@ -5,12 +5,10 @@
 -- a step has shorter distances, what is called every tenth step has few bytes.
 -- grain: attempt_key
 -- access: team
--- has_reported_steps: the job reports its steps: then these are the ones to use
 -- period_ms: median distance of starts; error_ms: median deviation of the distances; null: no rhythm
 -- operations: number of starts; operation, message_bytes: which
 -- method: how it was inferred
 -- reason: why there is no rhythm
--- part_periods: the same for each twentieth of the time, null where nothing started
 -- confidence: Likely; null where there is no rhythm
 with attempts as (
     select attempt_key, run_key, attempt, attempts.cluster, job_run_key, start_ms, coalesce(end_ms, clusters.as_of_ms) as end_ms
@@ -110,41 +108,14 @@ chosen as (
     select *
     from judged
     qualify row_number() over (partition by attempt_key order by is_rhythm desc, period_ms desc, operations desc, comm_id) = 1
-),
-
-parts as (
-    select
-        distances.attempt_key,
-        floor(20 * (distances.at_ms - distances.start_ms) / (distances.end_ms - distances.start_ms)) as part,
-        median(distances.distance_ms) as period_ms
-    from distances
-    semi join (select * from chosen where is_rhythm) as rhythms
-        on distances.attempt_key = rhythms.attempt_key
-        and distances.comm_id = rhythms.comm_id
-        and distances.operation = rhythms.operation
-        and distances.message_bytes = rhythms.message_bytes
-    group by all
-),
-
-over_time as (
-    select numbers.attempt_key, list(parts.period_ms order by numbers.part) as part_periods
-    from (select attempt_key, unnest(range(20)) as part from chosen where is_rhythm) as numbers
-    left join parts using (attempt_key, part)
-    group by numbers.attempt_key
 )
 
 select
     attempts.run_key,
     attempts.attempt,
     attempts.attempt_key,
-    reported.attempt_key is not null as has_reported_steps,
-    case when chosen.is_rhythm then chosen.period_ms end as period_ms,
-    case when chosen.is_rhythm then chosen.error_ms end as error_ms,
+    case when chosen.is_rhythm then columns(['period_ms', 'error_ms', 'operations', 'operation', 'message_bytes']) end,
     case when chosen.is_rhythm then 'inferred from collectives' end as method,
-    case when chosen.is_rhythm then chosen.operations end as operations,
-    case when chosen.is_rhythm then chosen.operation end as operation,
-    case when chosen.is_rhythm then chosen.message_bytes end as message_bytes,
-    over_time.part_periods,
     case when chosen.is_rhythm then 'Likely' end as confidence,
     case
         when chosen.attempt_key is null
@@ -153,5 +124,3 @@ select
     end as reason
 from attempts
 left join chosen using (attempt_key)
-left join over_time using (attempt_key)
-left join (select distinct attempt_key from intermediate.int_train_steps) as reported using (attempt_key)

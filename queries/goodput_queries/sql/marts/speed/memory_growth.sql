@@ -7,7 +7,7 @@
 -- access: team
 -- evaluated: first
 -- skip_if_empty: intermediate.int_gpu_metrics
--- windows: number of ten minutes; rising_ratio: share of the differences that are rises
+-- windows: number of ten minutes
 -- growth_bytes_per_h; used_bytes: at the end; memory_bytes: of the GPU; null: not known
 -- time_to_full_s: at that rate; null: the memory of the GPU is not known
 with attempts as (
@@ -145,15 +145,8 @@ quarters as (
 )
 
 select
-    attempts.run_key,
-    attempts.attempt,
-    attempts.attempt_key,
-    attempts.is_running,
-    attempts.node,
-    attempts.gpu_uuid,
-    attempts.gpu_instance,
+    attempts.* exclude (start_ms, end_ms),
     quarters.windows,
-    slopes.rising_ratio,
     slopes.bytes_per_ms * one_hour_ms() as growth_bytes_per_h,
     quarters.used_bytes,
     case when attempts.gpu_instance = '' then memories.memory_bytes end as memory_bytes,

@@ -6,7 +6,7 @@
 -- access: team
 -- period_ms: lag of the repeat; error_ms: half a sampling interval over it; null: no rhythm
 -- samples, interval_ms: readings of one GPU in the middle of the attempt, and their distance; null: none so often
--- swing_ratio: standard deviation of activity over its mean; correlation: of the series with itself at the lag
+-- correlation: of the series with itself at the lag
 -- method, reason: how it was inferred; why there is no rhythm
 -- confidence: Likely; null where there is no rhythm
 with attempts as (
@@ -109,7 +109,6 @@ select
     case when found.best.lag >= 4 then often.interval_ms / 2 end as error_ms,
     often.samples,
     often.interval_ms,
-    often.swing_ratio,
     found.best.correlation as correlation,
     case when found.best.lag >= 4 then 'inferred from SM activity' end as method,
     case when found.best.lag >= 4 then 'Likely' end as confidence,

@@ -46,9 +46,7 @@ coarse as (
     select
         holds.run_key,
         metrics.gpu_uuid,
-        metrics.sm_active_ratio.mean as sm_active_ratio,
-        metrics.tensor_active_ratio.mean as tensor_active_ratio,
-        metrics.dram_active_ratio.mean as dram_active_ratio,
+        columns(['sm_active_ratio', 'tensor_active_ratio', 'dram_active_ratio']).mean,
         greatest(
             metrics.fp64_active_ratio.mean, metrics.fp32_active_ratio.mean, metrics.fp16_active_ratio.mean
         ) as other_pipe_active_ratio,
@@ -103,13 +101,11 @@ clocks as (
 telemetry as (
     select
         readings.run_key,
-        avg(readings.sm_active_ratio) as sm_active_ratio,
-        avg(readings.tensor_active_ratio) as tensor_active_ratio,
-        avg(readings.dram_active_ratio) as dram_active_ratio,
-        avg(readings.other_pipe_active_ratio) as other_pipe_active_ratio,
-        avg(readings.sm_clock_hz / clocks.sm_clock_max_hz) as sm_clock_ratio,
-        avg(readings.thermal_ratio) as thermal_ratio,
-        avg(readings.power_cap_ratio) as power_cap_ratio
+        avg(columns([
+            'sm_active_ratio', 'tensor_active_ratio', 'dram_active_ratio', 'other_pipe_active_ratio', 'thermal_ratio',
+            'power_cap_ratio'
+        ])),
+        avg(readings.sm_clock_hz / clocks.sm_clock_max_hz) as sm_clock_ratio
     from (select * from coarse union all select * from fine) as readings
     left join clocks using (gpu_uuid)
     group by readings.run_key
@@ -184,20 +180,8 @@ judged as (
 )
 
 select
-    run_key,
-    bound_by,
+    * exclude (pipe_ratio, near_ratio, is_near),
     coalesce(is_near, false) as is_near,
-    data_stall_ratio,
-    communication_ratio,
-    throttled_ratio,
-    thermal_ratio,
-    power_cap_ratio,
-    sm_clock_ratio,
-    sm_active_ratio,
-    tensor_active_ratio,
-    dram_active_ratio,
-    other_pipe_active_ratio,
-    cpu_busy_ratio,
     case bound_by
         when 'input' then format('{:.0f} % of step time is waiting for input.', 100 * data_stall_ratio)
         when 'communication'

@@ -35,11 +35,8 @@ select
     string_agg(distinct gpu_model, ', ' order by gpu_model) as gpu_models,
     count(*) as held_gpus,
     count(*) filter (where gpu_instance != '') as gpu_instances,
-    case when bool_and(has_peak) and count(bf16_flops_per_s) = count(*) then avg(bf16_flops_per_s) end as bf16_flops_per_s,
-    case when bool_and(has_peak) and count(fp16_flops_per_s) = count(*) then avg(fp16_flops_per_s) end as fp16_flops_per_s,
-    case when bool_and(has_peak) and count(fp8_flops_per_s) = count(*) then avg(fp8_flops_per_s) end as fp8_flops_per_s,
-    case when bool_and(has_peak) and count(tf32_flops_per_s) = count(*) then avg(tf32_flops_per_s) end as tf32_flops_per_s,
-    case when bool_and(has_peak) and count(fp32_flops_per_s) = count(*) then avg(fp32_flops_per_s) end as fp32_flops_per_s,
-    case when bool_and(has_peak) and count(sparse_factor) = count(*) then avg(sparse_factor) end as sparse_factor
+    case when bool_and(has_peak) and count(columns('_flops_per_s$|^sparse_factor$')) = count(*)
+        then avg(columns('_flops_per_s$|^sparse_factor$'))
+    end
 from known
 group by run_key

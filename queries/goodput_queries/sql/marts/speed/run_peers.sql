@@ -9,11 +9,7 @@
 with runs as (
     select
         attempts.run_key,
-        any_value(attempts.cluster) as cluster,
-        any_value(attempts.job_name) as job_name,
-        any_value(attempts.team) as team,
-        any_value(attempts.user_name) as user_name,
-        any_value(attempts.partition) as partition,
+        any_value(columns(['cluster', 'job_name', 'team', 'user_name', 'partition'])),
         max(attempts.gpus) as gpus
     from intermediate.int_attempts as attempts
     where

@@ -11,7 +11,6 @@
 -- mfu_ratio: of step time and the peak of mfu_dtype: dense, unless the job declares sparsity (is_sparse); above 1 where
 --  what the job declares is wrong, as mfu_reason then says
 -- mfu_reason: why it is not known, or above 1
--- peak_flops_per_s: of one GPU, in mfu_dtype
 -- is_dtype_assumed: the job does not declare it: bf16, or fp16 where the GPU has no bf16
 -- best_ratio: median speed / best, the best decile of windows of at least ten steps; speed is speed_unit per second
 -- best_step_s: the median step at that speed; best_reason: why it is not known
@@ -139,7 +138,6 @@ select
     mfu.is_dtype_assumed and mfu.mfu_method <> 'reported MFU' as is_dtype_assumed,
     mfu.is_sparse,
     mfu.gpu_models,
-    mfu.peak_flops_per_s,
     case
         when mfu.mfu_ratio > 1 then 'above the peak: what the job declares (FLOPs, parameters, dtype, sparsity) is wrong'
         when mfu.mfu_ratio is not null then null

@@ -2,7 +2,6 @@
 -- grain: cluster, workload, params, gpu_models, speed_unit, gpus
 -- access: team
 -- smallest_gpus: the size that it is held against
--- gpu_speed: usual speed / GPUs
 -- efficiency_ratio: of that at the smallest size; 1 there
 -- idle_gpus: GPUs that add nothing at this efficiency
 -- usual_comm_ratio: exposed communication of the retained steps that measure it; null: not measured
@@ -32,7 +31,6 @@ select
     smallest_gpus,
     runs,
     usual_speed,
-    gpu_speed,
     efficiency_ratio,
     gpus * greatest(1 - efficiency_ratio, 0) as idle_gpus,
     usual_comm_ratio,

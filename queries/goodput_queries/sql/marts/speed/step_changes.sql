@@ -183,21 +183,12 @@ changes as (
 )
 
 select
-    changes.run_key,
+    changes.* exclude (direction, extra_gpu_ms),
     attempts.attempt,
-    changes.attempt_key,
-    changes.since_ms,
-    changes.until_ms,
     from_ms(changes.since_ms) as since_at,
     case when changes.until_ms < ends.last_ms then from_ms(changes.until_ms) end as until_at,
-    changes.first_step,
-    changes.last_step,
-    changes.steps,
-    changes.before_ms,
-    changes.after_ms,
     changes.after_ms / changes.before_ms as ratio,
     case when changes.direction = 'slower' then round(changes.extra_gpu_ms)::bigint else 0 end as lost_gpu_ms,
-    changes.score,
     format(
         'Step time {} from {:.4g} to {:.4g} {} ({:+.1f} %) at step {}{}',
         case when changes.direction = 'slower' then 'rose' else 'fell' end,

@@ -23,19 +23,11 @@ edges as (
 
 select
     attempts.run_key,
-    steps.attempt_key,
-    steps.step,
-    steps.start_ms,
-    steps.end_ms,
+    steps.* exclude (run_key, ranks, data_ms, is_recomputed, median_step_ms),
     attempts.gpus,
     steps.end_ms - steps.start_ms as step_ms,
     steps.end_ms - steps.start_ms - least(coalesce(steps.data_ms, 0), steps.end_ms - steps.start_ms) as compute_ms,
-    steps.step - edges.first_step as step_of_attempt,
-    steps.tokens,
-    steps.samples,
-    steps.flops,
-    steps.mfu_ratio,
-    steps.fate
+    steps.step - edges.first_step as step_of_attempt
 from intermediate.int_train_steps as steps
 inner join edges using (attempt_key)
 inner join attempts using (attempt_key)

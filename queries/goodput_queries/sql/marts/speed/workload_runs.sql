@@ -33,10 +33,7 @@ with steps as (
 owners as (
     select
         run_key,
-        any_value(run_id) as run_id,
-        any_value(cluster) as cluster,
-        any_value(team) as team,
-        any_value(user_name) as user_name
+        any_value(columns(['run_id', 'cluster', 'team', 'user_name']))
     from intermediate.int_job_run_owners
     where of_teams(team)
     group by run_key

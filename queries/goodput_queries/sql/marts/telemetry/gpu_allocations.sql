@@ -9,11 +9,7 @@ with attempts as (
 )
 
 select
-    holds.cluster,
-    holds.node,
-    holds.gpu_uuid,
-    holds.gpu_instance,
-    holds.job_run_key,
+    holds.* exclude (slurm_index, start_ms, end_ms),
     owners.run_key,
     owners.run_id,
     owners.job_name,
@@ -21,8 +17,7 @@ select
     owners.user_name,
     attempts.attempt,
     from_ms(scope_start(holds.start_ms)) as start_at,
-    from_ms(scope_end(least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms))) as end_at,
-    holds.method
+    from_ms(scope_end(least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms))) as end_at
 from intermediate.int_holds as holds
 inner join intermediate.int_clusters as clusters using (cluster)
 left join intermediate.int_job_run_owners as owners using (job_run_key)

@@ -5,7 +5,6 @@
 -- start_ms: start of the ten minutes, epoch ms
 -- gpus: number of GPUs that were read
 -- power_w: sum of the GPUs' mean power; null where no GPU has it
--- power_gpus: number of GPUs that power_w is the sum of
 -- energy_j: sum of the increases inside the ten minutes
 -- gpu_temperature_c: of the hottest GPU
 -- sm_active_ratio, engine_active_ratio, gpu_busy_ratio: mean of the GPUs
@@ -21,12 +20,9 @@ series as (
         metrics.node,
         metrics.start_ms,
         partitioned.gpu_uuid,
-        metrics.power_w.mean as power_w,
+        columns(['power_w', 'sm_active_ratio', 'engine_active_ratio', 'gpu_busy_ratio']).mean,
         metrics.energy_j.gain as energy_j,
         metrics.gpu_temperature_c.max as gpu_temperature_c,
-        metrics.sm_active_ratio.mean as sm_active_ratio,
-        metrics.engine_active_ratio.mean as engine_active_ratio,
-        metrics.gpu_busy_ratio.mean as gpu_busy_ratio,
         case
             when metrics.clocks_event_reasons.n > 0
                 then metrics.clocks_event_reasons.sw_thermal + metrics.clocks_event_reasons.hw_thermal > 0
@@ -44,14 +40,11 @@ groups as (
         start_ms,
         case when gpu_uuid is null then count(*) else 1 end as gpus,
         case when gpu_uuid is null then sum(power_w) else max(power_w) end as power_w,
-        case when gpu_uuid is null then count(power_w) else least(count(power_w), 1) end as power_gpus,
         case when gpu_uuid is null then sum(energy_j) else max(energy_j) end as energy_j,
         max(gpu_temperature_c) as gpu_temperature_c,
-        avg(sm_active_ratio) as sm_active_ratio,
+        avg(columns(['sm_active_ratio', 'engine_active_ratio', 'gpu_busy_ratio'])),
         case when gpu_uuid is null then count(sm_active_ratio) else 1 end as sm_active_gpus,
-        avg(engine_active_ratio) as engine_active_ratio,
         case when gpu_uuid is null then count(engine_active_ratio) else 1 end as engine_active_gpus,
-        avg(gpu_busy_ratio) as gpu_busy_ratio,
         case when gpu_uuid is null then count(gpu_busy_ratio) else 1 end as gpu_busy_gpus,
         case
             when count(is_thermal) = 0 then null
@@ -68,7 +61,6 @@ select
     start_ms,
     sum(gpus)::bigint as gpus,
     sum(power_w) as power_w,
-    sum(power_gpus)::bigint as power_gpus,
     sum(energy_j) as energy_j,
     max(gpu_temperature_c) as gpu_temperature_c,
     weighted_avg(sm_active_ratio, sm_active_gpus) as sm_active_ratio,

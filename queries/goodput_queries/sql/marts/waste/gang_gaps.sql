@@ -11,7 +11,6 @@
 -- cost: at the mean price of the gang's GPUs; null without a price
 -- score: share of the gang's GPU time in the gap that was idle
 -- coincides: what the job declared or its hosts did meanwhile, or up to threshold gang_gap_reach_ms before
--- coincides_ratio: share of the gap that it covers; null: nothing is known
 -- confidence: that the gap belongs to it: Confirmed by most of the gap, Likely by a part, or before it
 select found.*
 from intermediate.int_gang_gaps as found

@@ -62,13 +62,9 @@ blamed as (
 hangs as (
     select
         hang_key,
-        any_value(source) as source,
-        any_value(cluster) as cluster,
-        any_value(attempt_key) as attempt_key,
-        any_value(communicator) as communicator,
-        any_value(operation) as operation,
-        any_value(sequence_number) as sequence_number,
-        any_value(message_bytes) as message_bytes,
+        any_value(columns([
+            'source', 'cluster', 'attempt_key', 'communicator', 'operation', 'sequence_number', 'message_bytes'
+        ])),
         min(since_ms) as since_ms,
         max(last_ms) as last_ms,
         list(distinct rank order by rank) filter (where role = 'waiting' and rank is not null) as waiting_ranks,

@@ -4,7 +4,7 @@
 -- grain: gap_id, category
 -- access: team
 -- gap_start_at, gap_end_at, gap_s: of the whole gap, from the last active reading to the first active one
--- gap_category: the category that most of the gap lies in; is_main: this is its part
+-- is_main: the part of the category that most of the gap lies in
 -- start_at, end_at: first and last moment of the gap in this category
 -- gpu_ms, cost: of the part; gap_gpu_ms, gap_cost: of the gap; milliseconds of a whole GPU, null without a price
 -- is_beside_work: its job stepped meanwhile, and the gap is no pause (threshold idle_min_ms): the ledger counts it

@@ -9,31 +9,8 @@
 -- gpu_ms: milliseconds of a whole GPU inside the gap; category_gpu_ms: of them in its category
 -- cost: null where the rate card has no price
 select
-    gap_id,
-    cluster,
-    node,
-    gpu_uuid,
-    gpu_instance,
-    gpu_index,
-    gap_start_at as start_at,
-    gap_end_at as end_at,
-    gap_s,
-    is_held,
-    job_run_key,
-    run_key,
-    run_id,
-    team,
-    user_name,
-    category,
-    label,
-    colour,
-    is_beside_work,
-    cause,
-    confidence,
-    evidence,
-    gap_gpu_ms as gpu_ms,
-    gpu_ms as category_gpu_ms,
-    gap_cost as cost,
-    readings_coverage_ratio
+    * exclude (gap_start_at, gap_end_at, gap_gpu_ms, gap_cost, is_main, readings_coverage_ratio)
+    replace (gap_start_at as start_at, gap_end_at as end_at, gap_gpu_ms as gpu_ms, gap_cost as cost),
+    gpu_ms as category_gpu_ms
 from marts.idle_gap_parts
 where is_main

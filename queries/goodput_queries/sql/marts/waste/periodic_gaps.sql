@@ -8,8 +8,7 @@
 -- gpu_uuid: of a gang of one GPU; node: of a gang on one node
 -- start_at, end_at: of the first and the last of the regular gaps
 -- coincides: of most of the gaps, as in marts.gang_gaps; where none has most, all of them, separated by commas
--- period_s: median distance; jitter_s: median absolute deviation of the distances from it, as a standard deviation
--- phase_s: from the start of the allocation to the first gap, less whole periods
+-- period_s: median distance
 -- gaps: number of regular gaps; idle_gaps: of them those that readings show; gap_s: median length of all
 -- missed: distances of two or three periods
 -- gpus: most GPUs that were idle, or paused

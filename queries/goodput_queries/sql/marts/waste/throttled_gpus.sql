@@ -38,9 +38,7 @@ of_reasons as (select gpu_uuid, reason, count(*) as throttled_hours from slowed 
 of_gpus as (
     select
         gpu_uuid,
-        arg_max(cluster, hour) as cluster,
-        arg_max(node, hour) as node,
-        arg_max(gpu_index, hour) as gpu_index,
+        arg_max(columns(['cluster', 'node', 'gpu_index']), hour),
         coalesce(
             nullif(count(distinct hour) filter (where reasons.n > 0), 0), count(distinct hour)
         ) as read_hours,
