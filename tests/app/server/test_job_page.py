@@ -25,8 +25,8 @@ def test_the_report_of_a_job_is_a_paragraph(recorded):
     assert " ".join(answer.text.split()) == (
         "Job: 9105, run hang, TIMEOUT. Goodput (% of allocated): 0.0 %. "
         "Allocated: 4.7 GPU-min on 4 GPUs. Wasted: 4.7 GPU-min (Failed without progress "
-        "4.7 GPU-min). Cost: $0.16, of which wasted $0.16. Why: Work is lost at a limit (TIMEOUT "
-        "(scheduler state TIMEOUT)); 284.0 GPU-s lost with stalls and restarts, 100.0 % of the "
+        "4.7 GPU-min). Cost: $0.16, of which wasted $0.16. Why: Work is lost at a limit (scheduler "
+        "state TIMEOUT); 284.0 GPU-s lost with stalls and restarts, 100.0 % of the "
         "allocated time, 1 attempt (Likely). Change first: Save a checkpoint before the limit, or "
         f"ask for a longer limit. Data until: 2026-11-20 12:35:02Z. {URL}/run?run=lab%2Fhang"
     )

@@ -187,7 +187,8 @@ def test_the_verdict_is_about_the_speed_of_steps(step_s, before_s, said):
 def test_the_page_of_a_run_has_both_runs_side_by_side(world, visit):
     app = visit(world, "one_run", run=run_key(world, "4"))
 
-    (table,) = (html.proto.body for html in app.get("html") if "gp-before" in html.proto.body)
+    tables = (html.proto.body for html in app.get("html") if '"gp-before"' in html.proto.body)
+    (table,) = tables
     assert "<th>this run</th><th>llm (2)</th>" in table
     assert "<td>Median step</td><td>5 s</td><td>5 s</td>" in table
 
