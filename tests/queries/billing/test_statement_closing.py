@@ -1,8 +1,10 @@
 """A closed day is what it was; late evidence adds rows."""
 
+import contextlib
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 
 import polars as pl
@@ -294,3 +296,40 @@ def test_a_day_whose_readings_were_dropped_stands_as_billed(billed_before_the_la
     assert after.rows.rows() == before.rows.rows()
     kept = fleet.store.read("select sum(energy_mj) from marts.statement_energy_hourly").item()
     assert kept == before.rows["energy_mj"].sum()
+
+
+IN_UTC = StatementSettings(lateness_h=0)
+
+
+@pytest.fixture(scope="module")
+def closed_in_utc(shared_evidence):
+    """Load two days and more; the first was closed in UTC."""
+    evidence = shared_evidence
+    evidence.node("a", 4)
+    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
+    evidence.watched(70 * HOUR_S)
+    evidence.store.build()
+    assert statement(evidence.store, WHEN, IN_UTC).is_closed
+    return evidence.store
+
+
+@pytest.mark.parametrize(
+    "changed", [change(IN_UTC, zone="Europe/Berlin"), change(IN_UTC, day_starts_at="17:00")]
+)
+def test_a_day_with_billed_hours_is_refused_under_other_bounds(closed_in_utc, changed):
+    with pytest.raises(QueryError, match=r"2027-01-15 00:00 to 2027-01-16 00:00 UTC\) billed\."):
+        statement(closed_in_utc, WHEN, changed)
+
+    of_it = "select count(*) from billing.statement_days where from_at::date <= $1"
+    assert closed_in_utc.read(of_it, [WHEN]).item() == 1
+
+
+def test_from_a_day_on_that_begins_after_it_other_bounds_hold(closed_in_utc, new_store):
+    changed = change(IN_UTC, zone="America/New_York")
+    with closed_in_utc.cursor() as cursor:
+        cursor.execute("checkpoint")
+    with contextlib.closing(new_store(copy_of=Path(closed_in_utc.path))) as own:
+        made = statement(own, WHEN + timedelta(days=1), changed)
+
+        assert made.is_closed
+        assert statement(own, WHEN, IN_UTC).is_closed

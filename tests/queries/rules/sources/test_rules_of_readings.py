@@ -2,6 +2,7 @@
 
 import pytest
 from tests.queries.conftest import built_together, durable, steps
+from tests.queries.rules.jobs.without_a_scheduler import phases
 
 
 @built_together
@@ -74,3 +75,121 @@ def test_what_readings_cover(cluster, end, seconds, active, expected):
     cluster.samples("a#0", seconds, active)
     yield
     assert cluster.gpu_s() == expected
+
+
+ACTIVE = ("busy_unclassified", None)
+SHORT = ("busy_unclassified", "short_idle")
+PAUSE = ("idle_held", "pause")
+IDLE = ("idle_held", "idle")
+
+
+def inactive(start, end):
+    return lambda second: not start < second <= end
+
+
+# what it shows: distance of the readings, when the GPU is active, GPU-seconds of a job of 1200 s
+HELD = {
+    "20 s of readings every second are a pause": (
+        1, inactive(400, 420), {ACTIVE: 1180, PAUSE: 20},
+    ),
+    "291 s are a pause": (1, inactive(400, 691), {ACTIVE: 909, PAUSE: 291}),
+    "400 s are a pause of 300 s and idle for 100 s": (
+        10, inactive(400, 800), {ACTIVE: 800, PAUSE: 300, IDLE: 100},
+    ),
+    "one reading between active ones is no pause": (
+        10, inactive(400, 410), {ACTIVE: 1190, SHORT: 10},
+    ),
+    "two readings are a pause": (60, inactive(360, 480), {ACTIVE: 1080, PAUSE: 120}),
+    "readings over a minute apart show no pause": (
+        100, inactive(400, 600), {ACTIVE: 1000, SHORT: 200},
+    ),
+    "readings over a minute apart show idle time of 300 s from its first second": (
+        100, inactive(400, 800), {ACTIVE: 800, IDLE: 400},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("interval", "active", "expected"), HELD.values(), ids=HELD)
+@built_together
+def test_inactivity_of_a_job_without_events(cluster, interval, active, expected):
+    cluster.job_on_a_node("1", 0, 1200, 1)
+    cluster.samples("a#0", cluster.every(-interval, 1200, interval), active)
+    yield
+    assert phases(cluster) == expected
+
+
+@pytest.mark.parametrize("start", [1781, 3581])
+@built_together
+def test_a_job_within_one_reading_of_a_long_pause_is_idle_also_at_the_end_of_an_hour(
+    cluster, start
+):
+    cluster.job_on_a_node("1", start, start + 15, 1)
+    cluster.samples("a#0", cluster.every(-20, 7200, 60), inactive(0, 7200))
+    yield
+    found = phases(cluster)
+    assert (found.get(PAUSE), found.get(SHORT)) == (15, None)
+
+
+# what it shows: shares of a reading and whether they show activity
+SHARES = {
+    "a share of a thousandth": ({"engine_active_ratio": 0.001}, True),
+    "each share under a thousandth": (
+        {"engine_active_ratio": 0.0009, "sm_active_ratio": 0.0009, "gpu_busy_ratio": 1.0}, False,
+    ),
+    "memory is copied while no kernel runs": (
+        {"engine_active_ratio": 0.0, "dram_active_ratio": 0.2}, True,
+    ),
+    "no share, and 1 % of utilisation": ({"gpu_busy_ratio": 0.01}, True),
+    "no share, and no utilisation": ({"gpu_busy_ratio": 0.0}, False),
+    "the SM share alone": ({"sm_active_ratio": 0.0}, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("shares", "is_active"), SHARES.values(), ids=SHARES)
+@built_together
+def test_activity_of_a_reading(cluster, shares, is_active):
+    cluster.job_on_a_node("1", 0, 100, 1)
+    rows = [{"ts": second, **shares} for second in cluster.every(-10, 100)]
+    cluster.add("gpu_samples", *rows, gpu_uuid=cluster.gpu("a#0"), gpu_instance="")
+    yield
+    assert phases(cluster) == {ACTIVE if is_active else PAUSE: 100}
+
+
+FREE = ("idle_no_demand", "demand_unknown")
+OWNER = ("busy_unclassified", "owner_unknown")
+# what it shows: distance of the readings, when the GPU is active, GPU-seconds of 1200 s
+UNOWNED = {
+    "pauses under 300 s are inside an island": (
+        10, lambda s: 100 < s <= 200 or 400 < s <= 1200, {FREE: 100, OWNER: 900, PAUSE: 200},
+    ),
+    "an island ends at a pause of 300 s": (
+        10, lambda s: 100 < s <= 200 or 500 < s <= 1000, {FREE: 600, OWNER: 600},
+    ),
+    "one reading inside an island is no pause": (
+        10, lambda s: not 400 < s <= 410, {OWNER: 1190, SHORT: 10},
+    ),
+    "readings over a minute apart show no pause": (
+        100, lambda s: s <= 400 or 600 < s <= 800, {OWNER: 600, SHORT: 200, FREE: 400},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("interval", "active", "expected"), UNOWNED.values(), ids=UNOWNED)
+@built_together
+def test_activity_with_no_known_owner(cluster, interval, active, expected):
+    cluster.telemetry("a", 1)
+    cluster.samples("a-0", cluster.every(0, 1200, interval), active, source="nvml")
+    yield
+    assert phases(cluster) == expected
+    assert cluster.violations() == 0
+
+
+@built_together(builds=2)
+def test_builds_before_and_after_300_s_agree_on_the_past(cluster):
+    cluster.job_on_a_node("1", 0, None, 1, "RUNNING")
+    cluster.samples("a#0", cluster.every(-1, 691, 1), lambda s: s <= 400)
+    yield
+    assert phases(cluster) == {ACTIVE: 400, PAUSE: 291}
+    cluster.samples("a#0", cluster.every(692, 720, 1), lambda _: False)
+    yield
+    assert phases(cluster) == {ACTIVE: 400, PAUSE: 300, IDLE: 20}

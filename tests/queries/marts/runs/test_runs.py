@@ -1,0 +1,271 @@
+"""How far a run came and when, what its hosts read for it, its goodput by wall clock, its lane."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.queries.conftest import START_MS, built_together, durable, phase, steps
+
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_logs.source import JobLog
+from goodput_queries.ledger import ledger
+from goodput_queries.scope import Scope
+
+
+@built_together
+def test_a_run_that_crashed_and_went_on(cluster):
+    """40 of 100 steps before the crash are lost; the second life ends well."""
+    cluster.job_on_a_node("1", 0, 1000, 1, state="FAILED", job_name="llm")
+    cluster.job("2", 1100, 1700, ["a"], 1, job_name="llm")
+    cluster.events("llm", [*steps(1, 100, 0), durable(60, 605)])
+    cluster.events("llm", [*steps(61, 120, 1100), durable(120, 1700)], attempt=1)
+    yield
+    (run,) = cluster.read("select * from marts.runs").rows(named=True)
+    assert run["interruptions"] == 1
+    assert run["last_retained_step"] == 120
+    assert run["rolled_back_s"] == pytest.approx(400)
+    assert run["goodput_since_restart_ratio"] == pytest.approx(1)
+    assert run["goodput_1d_ratio"] == pytest.approx(1200 / 1600)
+
+
+@built_together
+def test_an_interruption_that_ends_the_run_counts(cluster):
+    cluster.job_on_a_node("1", 0, 1000, 1, state="FAILED")
+    cluster.events("1", steps(1, 100, 0))
+    yield
+    assert cluster.read("select interruptions from marts.runs").item() == 1
+
+
+@built_together
+def test_a_run_of_which_nothing_is_measured_has_no_goodput(cluster):
+    """Accounting alone: allocated time, and no word of what the GPUs did in it."""
+    cluster.job_on_a_node("1", 0, 1000, 1)
+    yield
+    (run,) = cluster.read("select * from marts.runs").rows(named=True)
+    parts = ("of_held", "since_restart", "1d", "3d", "5d")
+    assert [run[f"goodput_{part}_ratio"] for part in parts] == [None] * len(parts)
+    assert run["goodput_of_held_hi_ratio"] == 1
+
+
+CASES = sorted(Path(__file__).with_name("wall_clock_cases").iterdir())
+PARTS = ("wall", "lost", "rescheduling", "resuming", "saving")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@built_together
+def test_a_log_gives_the_parts_and_the_ratio(cluster, case):
+    given = json.loads((case / "case.json").read_text())
+    cluster.node("a", 1)
+    for run, start, end, state in given["jobs"]:
+        cluster.job(run, start, end, ["a"], 1, state=state)
+    options = ReadOptions(cluster=cluster.name, run_id="7", zone=ZoneInfo("UTC"))
+    for log in sorted(case.glob("*.log")):
+        for batch in JobLog(log, options).extract():
+            cluster.store.load(batch)
+    yield
+    (run,) = cluster.read("select * from marts.run_wall_clock").rows(named=True)
+    found = {f"{part}_s": run[f"{part}_ms"] / 1000 for part in PARTS}
+    assert {**found, "goodput": round(run["nvcre_goodput_ratio"], 6)} == given["expected"]
+
+
+# wall, lost, rescheduling, resuming, saving: the ratio
+RATIOS = {
+    "all parts": (7200, 600, 120, 80, 40, 6360 / 7080),
+    "nothing but work": (3600, 0, 0, 0, 0, 1),
+    "saves alone": (3600, 0, 0, 0, 90, 0.975),
+    "more lost than there was": (3600, 4000, 0, 0, 0, 0),
+    "nothing but rescheduling": (300, 0, 300, 0, 0, 0),
+}
+
+
+@pytest.mark.parametrize("row", RATIOS.values(), ids=RATIOS)
+@built_together
+def test_the_ratio_of_its_parts(cluster, row):
+    *parts, expected = row
+    yield
+    found = cluster.read("select nvcre_goodput_ratio({}, {}, {}, {}, {})".format(*parts)).item()
+    assert found == pytest.approx(expected)
+
+
+def waits_of_all(rank):
+    """Return steps in which each rank reports its own waits."""
+    return steps(1, 300, 20, comm_s=1 + rank / 4, straggler_s=2 - rank / 2, data_s=0.5)
+
+
+def waits_of_one(rank):
+    """Return steps of which rank 0 alone reports waits."""
+    return steps(1, 300, 20, **({"comm_s": 1.0, "straggler_s": 0.5} if rank == 0 else {}))
+
+
+def communication_alone(rank):
+    """Return steps whose waits are not known: they are no split of a step."""
+    return steps(1, 300, 20, data_s=1.0 + rank)
+
+
+def a_save_between(rank):
+    """Return steps around a save of 5 s."""
+    first, second = steps(1, 100, 20, comm_s=1.0, straggler_s=1.0), steps(101, 299, 1025)
+    return [*first, phase("ckpt_save", 1020, 1025), *second] if rank == 0 else [*first, *second]
+
+
+@pytest.mark.parametrize(
+    "evidence", [waits_of_all, waits_of_one, communication_alone, a_save_between]
+)
+@pytest.mark.parametrize("window", [(0, 3600), (615, 1234), (1019, 1027), (3000, 3100)])
+@built_together
+def test_a_lane_adds_up_to_the_ledger(cluster, evidence, window):
+    cluster.watched(3600)
+    cluster.job_on_a_node("7", 0, 3600, 2)
+    for rank in range(2):
+        of_gpu = {"rank": rank, "gpu_uuid": f"a#{rank}"}
+        cluster.events("7", [*evidence(rank), durable(300, 3030)], **of_gpu)
+
+    yield
+
+    first, last = (START_MS + 1000 * second for second in window)
+    scope = Scope(first, last, cluster=cluster.name, run=f"{cluster.name}/7")
+    drawn = Counter()
+    for category, start, end, share in cluster.read(
+        """select category, epoch_ms(start_at), epoch_ms(end_at), share_ratio
+        from marts.run_timeline""",
+        scope,
+    ).rows():
+        drawn[category] += 2 * share * (min(end, last) - max(start, first))
+    found = ledger(cluster.store, by=["category"], scope=scope)
+    expected = dict(found.select("category", "gpu_ms").rows())
+    assert {name: round(ms) for name, ms in drawn.items()} == expected
+
+
+NEED = {"event": "metric", "t": 10, "extra": '{"input_bytes_per_gpu_s": 2e8}'}
+
+
+def host(made, node, read_bytes_per_s, reads_per_s=None):
+    rows = [
+        {
+            "ts": s, "disk_read_bytes": read_bytes_per_s * s, "dirty_bytes": s,
+            "disk_reads": None if reads_per_s is None else reads_per_s * s,
+        }
+        for s in range(0, 3601, 60)
+    ]  # fmt: skip
+    made.add(
+        "node_samples", *rows, source="node-exporter", node=node, memory_total_bytes=10**12,
+        memory_available_bytes=6 * 10**11, page_cache_bytes=10**11,
+    )  # fmt: skip
+
+
+def gang(made, job, nodes, gpus=2):
+    for node in nodes:
+        for gpu in range(gpus):
+            made.samples(f"{node}#{gpu}", made.every(-10, 3600), lambda _: True)
+    made.job(job, 0, 3600, nodes, gpus * len(nodes), "COMPLETED")
+
+
+@built_together
+def test_reads_of_its_hosts_count_for_each_gpu_of_a_run(cluster):
+    gang(cluster, "1", ["a", "b"])
+    cluster.events("1", [*steps(1, 300, 0, 10), NEED])
+    host(cluster, "a", 400_000_000, 100)
+    host(cluster, "b", 200_000_000, 50)
+    yield
+    found = cluster.read("from marts.run_input").to_dicts()[0]
+
+    assert (found["gpus"], found["nodes"]) == (4, 2)
+    assert found["read_bytes_per_gpu_s"] == found["most_read_bytes_per_gpu_s"] == 150_000_000
+    assert found["mean_read_bytes"] == 4_000_000
+    assert (found["need_bytes_per_gpu_s"], found["memory_available_bytes"]) == (2e8, 6 * 10**11)
+
+
+@built_together
+def test_reads_of_a_host_that_two_jobs_share_are_of_neither(cluster):
+    for job, gpu in (("1", 0), ("2", 1)):
+        cluster.samples(f"a#{gpu}", cluster.every(-10, 3600), lambda _: True)
+        cluster.job(job, 0, 3600, ["a"], 1, "COMPLETED")
+    host(cluster, "a", 400_000_000)
+    yield
+    assert cluster.read("from marts.run_input").is_empty()
+
+
+@built_together
+def test_a_first_epoch_waits_longer_than_the_next(cluster):
+    gang(cluster, "1", ["a"])
+    epochs = [
+        {**step, "data_s": wait, "extra": f'{{"epoch": {epoch + n / 10}}}'}
+        for epoch, wait in ((0, 4.0), (1, 1.0))
+        for n, step in enumerate(steps(10 * epoch + 1, 10 * epoch + 10, 100 * epoch, 10))
+    ]
+    cluster.events("1", epochs)
+    yield
+    columns = "epoch, steps, data_wait_ratio, median_step_s"
+    found = cluster.read(f"select {columns} from marts.run_epochs order by epoch")
+
+    assert found.rows() == [(0, 10, 0.4, 10.0), (1, 10, 0.1, 10.0)]
+
+
+SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + 3_600_000)
+
+
+@pytest.fixture(scope="module")
+def store(shared_evidence):
+    """Give two job runs that waited, one that waits, one whose dependency is not met, no GPUs."""
+    made = shared_evidence
+    made.node("a", 8)
+    made.watched(3600)
+    made.job("1", 600, 700, ["a"], 1, submit=0, account="nlp", gpus_requested=1)
+    made.job("2", 800, 900, ["a"], 8, submit=0, eligible=600, account="nlp", gpus_requested=8)
+    pending = {"state": "PENDING", "observed_at": made.at(3600)}
+    made.job("3", None, None, [], None, submit=3000, account="cv", gpus_requested=16,
+             reason="QOSMaxGRESPerUser", **pending)  # fmt: skip
+    made.job("4", None, None, [], None, submit=3000, eligible=None, account="cv",
+             gpus_requested=16, reason="Dependency", **pending)  # fmt: skip
+    made.job("5", 100, 200, ["a"], 0, submit=0, account="web", gpus_requested=0)
+    made.job("6", None, 900, [], None, submit=0, account="nlp", gpus_requested=4, state="CANCELLED")
+    made.build()
+    return made.store
+
+
+def waits(store, group_by, scope=SCOPE):
+    found = store.read("from marts.queue_waits", scope=scope).to_dicts()
+    return {row["name"]: row for row in found if row["group_by"] == group_by}
+
+
+EARLY = Scope(from_ms=START_MS, to_ms=START_MS + 300_000)
+# what it shows: scope, group and name, columns
+WAITS = {
+    "a wait goes from eligible to start": (
+        SCOPE, "team", "nlp",
+        {"started": 2, "waiting": 0, "wait_p50_s": 400, "wait_max_s": 600, "wait_p90_s": 560},
+    ),
+    "what waits is counted until the end of the window": (
+        SCOPE, "team", "cv",
+        {"started": 0, "waiting": 1, "waiting_gpus": 16, "wait_p50_s": None,
+         "longest_waiting_s": 600},
+    ),
+    "job runs that wait at the end of an earlier window": (
+        EARLY, "team", "nlp", {"started": 0, "waiting": 2, "longest_waiting_s": 300},
+    ),
+    "reasons are those of the scheduler": (SCOPE, "reason", "QOSMaxGRESPerUser", {"waiting": 1}),
+    "reasons that it does not give": (SCOPE, "reason", "not given", {"started": 2}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("scope", "group_by", "name", "expected"), WAITS.values(), ids=WAITS)
+def test_waits_of_a_group(store, scope, group_by, name, expected):
+    row = waits(store, group_by, scope)[name]
+
+    assert {column: row[column] for column in expected} == pytest.approx(expected)
+
+
+def test_sizes_are_by_the_gpus_asked_for(store):
+    found = waits(store, "size")
+
+    assert {name: row["started"] for name, row in found.items()} == {
+        "1 GPU": 1, "2 to 8 GPUs": 1, "9 to 64 GPUs": 0,
+    }  # fmt: skip
+
+
+def test_a_team_has_its_own_waits(store):
+    of_cv = Scope(from_ms=SCOPE.from_ms, to_ms=SCOPE.to_ms, team="cv")
+
+    assert set(waits(store, "team", of_cv)) == {"cv"}
