@@ -16,6 +16,51 @@ class Loaders:
         sql = f"select {columns} from {table} where cluster = $1 and {where} order by all"
         return self.store.read(sql, [self.name]).rows()
 
+    def telemetry(self, node, count, source="nvml", start=0):
+        """Add GPUs of a node as telemetry reports them, named `<node>-0` and so on."""
+        gpus = [{"gpu_uuid": self.gpu(f"{node}-{i}"), "gpu_index": i} for i in range(count)]
+        self.add("gpus", *gpus, source=source, node=node, gpu_model="h100", valid_from_at=start)
+
+    def processes(self, gpu, pids, seconds):
+        """Add the processes of a GPU; `pids(second)` lists them."""
+        rows = [{"ts": s, "pids": pids(s), "processes": len(pids(s))} for s in seconds]
+        self._add("gpu_processes", rows, "nvml", {"gpu_uuid": self.gpu(gpu)})
+
+    def hold(
+        self, job_id, gpu = None, submit = 0, source = "test",
+        **more,
+    ) :  # fmt: skip
+        """Add a GPU that a job run has: one of this cluster, or as `more` names it."""
+        named = {} if gpu is None else {"gpu_uuid": self.gpu(gpu)}
+        of_job = {"job_id_raw": job_id, "submit_at": submit, "node": "a", "method": "scontrol"}
+        self.add("holds", {**of_job, **named, **more}, source=source)
+
+    def watched(self, until):
+        """Say that the scheduler watched the cluster from the start."""
+        self.state("*", "up", 0, until)
+
+    def log(self, run, lines, **common):
+        """Add what a text log says: of no rank, host or attempt; `t` is the line's second."""
+        of_log = {"attempt": None, "rank": None, "host": None, "reports_durability": False}
+        self.events(run, lines, source="job-log", **{**of_log, **common})
+
+    def node(self, node, gpus, *, model="h100", partitions=()):
+        """Add a node with numbered GPUs, in the inventory from the start."""
+        slots = [{"gpu_uuid": f"{node}#{i}", "slurm_index": i, "gpu_index": i} for i in range(gpus)]
+        self.add("gpus", *slots, node=node, gpu_model=model, valid_from_at=0)
+        if partitions:
+            self.add("nodes", node=node, partitions=list(partitions))
+
+    def samples(self, gpu, seconds, active, source="dcgm"):
+        """Add readings of a GPU; `active(second)` says whether it worked, None for no profiling."""
+        works = {s: active(s) for s in seconds}
+        rows = [
+            {"ts": s, "engine_active_ratio": None if ratio is None else 0.9 * ratio}
+            for s, ratio in works.items()
+        ]
+        read = {"gpu_uuid": self.gpu(gpu), "gpu_instance": "", "is_flagged": False}
+        self._add("gpu_samples", rows, source, read)
+
     def job_on_a_node(self, job_id, start, end, gpus, state="COMPLETED", **more):
         """Add node a and a job run on all of its GPUs."""
         self.node("a", gpus)
@@ -32,6 +77,20 @@ class Loaders:
         named = {"gpu_uuid": gpu_uuid, "gpu_instance": "", "metric": metric}
         if rows:
             self.add("gpu_samples_other", *rows, source=source, **named)
+
+    def series(self, table, seconds, values, **of):
+        """Add a reading a second of `seconds`; a value may be a function of the second."""
+        rows = [{k: v(s) if callable(v) else v for k, v in values.items()} for s in seconds]
+        self.add(table, *({"ts": s, **row} for s, row in zip(seconds, rows, strict=True)), **of)
+
+    def readings(self, gpu_uuid, seconds, source="dcgm", **values):
+        """Add readings of a GPU."""
+        of_gpu = {"gpu_uuid": gpu_uuid, "gpu_instance": "", "is_flagged": False}
+        self.series("gpu_samples", seconds, values, source=source, **of_gpu)
+
+    def host(self, node, seconds, source="node-exporter", **values):
+        """Add readings of a host, or of a node's meter."""
+        self.series("node_samples", seconds, values, source=source, node=node)
 
     def energy(self, gpu_uuid, readings):
         """Add readings of the energy counter of an active GPU: (second, joules) each."""

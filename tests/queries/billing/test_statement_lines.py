@@ -2,16 +2,14 @@
 
 from datetime import date
 from decimal import Decimal
-from fractions import Fraction
 
 import polars as pl
 import pytest
-from tests.queries.conftest import START_MS, built_together, steps
+from tests.queries.conftest import START_MS, built_together, shown_by, steps
 from tests.queries.loaders import steady
 
 from goodput_billing.statement.days import Day, day_of
 from goodput_billing.statement.settings import StatementSettings
-from goodput_billing.statement.statement import statement
 from goodput_billing.statement.window import lines_of, lines_of_days
 from goodput_queries.scope import Scope
 
@@ -99,21 +97,42 @@ def test_differences_from_the_scheduler_are_named_and_add_up(busy):
     assert set(named["reason"]) == {"MIG instances count by their slices"}
 
 
-@pytest.mark.parametrize(
-    ("readings", "energy_mj"),
-    [
-        # 300 kJ, then at least the 200 kJ since the reset, then 300 kJ
-        (((0, 5e6), (600, 5.3e6), (1200, 2e5), (1800, 5e5)), 800_000_000),
-        (((0, 5e6), (600, 9.2e18), (1200, 9.2e18), (4000, 5e6), (4600, 5.1e6)), 100_000_000),
-    ],
-    ids=["a counter that restarts counts from 0", "a jump that no GPU makes is no energy"],
-)
-@built_together
-def test_energy_of_a_counter(cluster, readings, energy_mj):
-    cluster.job_on_a_node("1", 0, 7_200, 1)
-    cluster.energy(cluster.gpu("a#0"), readings)
-    yield
-    assert cluster.own("sum(energy_mj)", "marts.statement_energy_hourly") == [(energy_mj,)]
+def counted(*readings):
+    return lambda c: [c.job_on_a_node("1", 0, 7_200, 1), c.energy(c.gpu("a#0"), readings)]
+
+
+def bands(cluster):
+    """Load 08:00 to 12:00 UTC, 03:00 to 07:00 in New York: two hours by night, two by day."""
+    cluster.node("a", 1)
+    cluster.watched(4 * HOUR_S)
+    cluster.energy(cluster.gpu("a#0"), steady(4 * HOUR_S, 1000))
+    of_day = {"zone": "America/New_York", "pue": Decimal(1), "server_ratio": Decimal(1)}
+    for begin, end, cost in ((22, 5, "0.05"), (5, 22, "0.20")):
+        cluster.add("tariffs", from_hour=begin, to_hour=end, price_per_kwh=Decimal(cost), **of_day)
+
+
+OF_LINES = "sum(metered_mj_price), sum(untariffed_mj)::bigint from marts.statement_lines"
+# what it shows: what is loaded, what is read of it
+ENERGIES = {
+    # 300 kJ, then at least the 200 kJ since the reset, then 300 kJ
+    "a counter that restarts counts from 0": (
+        counted((0, 5e6), (600, 5.3e6), (1200, 2e5), (1800, 5e5)),
+        lambda c: c.own("sum(energy_mj)", "marts.statement_energy_hourly"), [(800_000_000,)],
+    ),
+    "a jump that no GPU makes is no energy": (
+        counted((0, 5e6), (600, 9.2e18), (1200, 9.2e18), (4000, 5e6), (4600, 5.1e6)),
+        lambda c: c.own("sum(energy_mj)", "marts.statement_energy_hourly"), [(100_000_000,)],
+    ),
+    "the tariff is that of the hour in its own zone": (
+        bands, f"select {OF_LINES}", [(Decimal(1_620_000_000), 0)],
+    ),
+    "without a tariff energy is known and its cost is not": (
+        counted(*steady(3_600, 100)),
+        f"select sum(energy_mj)::bigint, {OF_LINES} where line = 'usage'",
+        [(360_000_000, None, 360_000_000)],
+    ),
+}  # fmt: skip
+test_energies = shown_by(ENERGIES)
 
 
 @built_together
@@ -132,37 +151,6 @@ def test_energy_of_a_window_that_cuts_an_hour_is_that_of_its_evidence(cluster):
     whole = 360 * 100_000
     assert [energy_mj(), energy_mj(1_260, 1_620), energy_mj(660, 2_220)] == [whole] * 3
     assert [energy_mj(1_260, 1_440), energy_mj(1_440, 1_620)] == [whole // 2] * 2
-
-
-@built_together
-def test_the_tariff_is_that_of_the_hour_in_its_own_zone(cluster):
-    """08:00 to 12:00 UTC is 03:00 to 07:00 in New York: two hours by night, two by day."""
-    cluster.node("a", 1)
-    cluster.watched(4 * HOUR_S)
-    cluster.energy(cluster.gpu("a#0"), steady(4 * HOUR_S, 1000))
-    zone = "America/New_York"
-    bands = [
-        {"from_hour": begin, "to_hour": end, "price_per_kwh": Decimal(cost)}
-        for begin, end, cost in ((22, 5, "0.05"), (5, 22, "0.20"))
-    ]
-    cluster.add("tariffs", *bands, zone=zone, pue=Decimal(1), server_ratio=Decimal(1))
-    yield
-    metered = cluster.read("select sum(metered_mj_price) from marts.statement_lines").item()
-
-    assert Fraction(metered) / 3_600_000_000 == Fraction(2 * 5 + 2 * 20, 100)
-
-
-@built_together
-def test_without_a_tariff_energy_is_known_and_its_cost_is_not(cluster):
-    cluster.job_on_a_node("1", 0, 3_600, 1)
-    cluster.energy(cluster.gpu("a#0"), steady(3_600, 100))
-    yield
-    (row,) = cluster.read(
-        "select energy_mj, metered_mj_price, untariffed_mj from marts.statement_lines "
-        "where line = 'usage'"
-    ).to_dicts()
-
-    assert row == {"energy_mj": 360_000_000, "metered_mj_price": None, "untariffed_mj": 360_000_000}
 
 
 @pytest.mark.parametrize(
@@ -194,30 +182,9 @@ def test_a_day_of_25_hours_charges_25_and_the_days_about_it_lose_nothing(cluster
     assert held == {31: 25, 1: 24, 2: 24}
 
 
-def test_a_statement_of_real_days_balances(busy):
-    settings = StatementSettings(idle_policy="proportional")
-
-    made = statement(busy, date(2027, 1, 15), settings)
-
-    assert not made.is_closed
-    still_runs = made.rows.filter((pl.col("mig_profile") != "") & (pl.col("line") == "usage"))
-    assert still_runs["gpu_ms"].sum() == (6 * HOUR_S - 1_000) * 1000 * 3 // 7
-    (row,) = made.balance.to_dicts()
-    assert row["statement_ms"] == row["ledger_ms"] == row["capacity_ms"]
-    assert row["held_ms"] + row["free_ms"] + row["not_available_ms"] == row["statement_ms"]
-    assert row["held_ms"] == row["ledger_held_ms"]
-    assert sum(made.accounts["total_cost"]) == made.total_cost
-    uses = ("productive", "other_use", "own_waste", "platform_waste", "unsettled")
-    for account in made.accounts.filter("is_account").iter_rows(named=True):
-        assert sum(account[f"{use}_cost"] for use in uses) == account["allocated_cost"]
-
-
 def meter(evidence, node, begin, end, watts, every=60):
     """Load a node's power meter: readings that cover back to the one before them."""
-    evidence.add(
-        "node_samples", *({"ts": second} for second in range(begin, end + 1, every)),
-        source="meter", node=node, power_w=float(watts),
-    )  # fmt: skip
+    evidence.host(node, range(begin, end + 1, every), "meter", power_w=float(watts))
 
 
 def metered(evidence):

@@ -126,14 +126,6 @@ def test_what_a_later_record_replaced_can_be_read_again(new_evidence):
     assert everything(seen) == everything(unseen)
 
 
-def test_a_file_of_other_times_is_not_asked_for_again(evidence):
-    load(evidence, "gpu_samples", readings(evidence.at, "a#0", range(0, 100, 10), 0.9), "wrong")
-    late = range(1000, 1100, 10)
-    load(evidence, "gpu_samples", readings(evidence.at, "a#0", late, 0.9), "right")
-
-    assert forget(evidence.store, ["wrong"])["origin"].to_list() == ["wrong"]
-
-
 def test_an_origin_that_is_not_known_is_an_error_that_names_the_nearest(evidence):
     load(evidence, "job_runs", [job(evidence.at, "1", 0, 10)], "logs/sacct.txt")
 

@@ -18,15 +18,12 @@ START = datetime.fromisoformat("2027-01-15T08:00:00")
 
 def samples(n, *, gpus=4, first=0):
     moments = [START + timedelta(seconds=first + i // gpus) for i in range(n)]
-    return pl.DataFrame(
-        {
-            "source": ["s"] * n,
-            "gpu_uuid": [f"GPU-{i % gpus}" for i in range(n)],
-            "gpu_instance": [""] * n,
-            "ts": moments,
-            "power_w": [float(i) for i in range(n)],
-        }
-    ).with_columns(pl.col("ts").cast(pl.Datetime("us")))
+    columns = {"gpu_uuid": [f"GPU-{i % gpus}" for i in range(n)], "ts": moments}
+    columns |= {"power_w": [float(i) for i in range(n)]}
+    schema = {"ts": pl.Datetime("us")}
+    return pl.DataFrame(columns, schema_overrides=schema).with_columns(
+        source=pl.lit("s"), gpu_instance=pl.lit("")
+    )
 
 
 def load(store, table, frame, digest):

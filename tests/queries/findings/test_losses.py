@@ -1,7 +1,7 @@
 """Losses of the ledger, their verdict on a run, and which jobs waited while GPUs were free."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, steps
+from tests.queries.conftest import at, built_together, durable, shown_by, steps
 from tests.queries.findings import given
 from tests.queries.findings.conftest import found_together
 
@@ -65,19 +65,6 @@ def test_what_a_node_cost_a_small_run_is_not_hidden_by_a_large_one(cluster):
     verdicts = cluster.read("select run_key, finding_key from marts.run_verdicts").rows()
     keys = {row[3] for row in rows}
     assert [(run, key in keys) for run, key in verdicts] == [(f"{cluster.name}/small", True)]
-
-
-@built_together
-def test_an_end_that_cost_a_gpu_hour_is_found_however_large_its_run(cluster):
-    cluster.node("a", GPUS)
-    cluster.node("b", 60)
-    cluster.watched(3 * HOUR)
-    failing_run(cluster, "1", 0, 120, 60, ["a", "b"], 64)
-    yield
-    rows = found(cluster, "rule, gpu_ms, share_ratio")
-    ((lost, share),) = [row[1:] for row in rows if row[0] == "infrastructure_failure"]
-    assert lost == 64 * 60_000
-    assert share < 0.01
 
 
 def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_others(evidence):
@@ -175,31 +162,46 @@ def test_jobs_that_waited(cluster, jobs, expected):
     assert found.rows() == expected
 
 
-@built_together
-def test_the_finding_names_three_jobs(cluster):
-    fleet(cluster)
-    for number in range(5):
-        name = HOSTILE if number == 1 else f"train{number}"
-        waits(cluster, f"{number + 1}", job_name=name, gpus_requested=8 - number)
-    yield
-    (evidence,) = (row[0] for row in found_together(cluster, "evidence"))
-    assert evidence.endswith(f"; 5 jobs waiting: train0 (1), {SHOWN} (2), train2 (3) ...")
-
-
 HOUR = 3600
 
 
-@built_together
-def test_an_idle_job_names_its_user_and_since_when_its_gpus_are_idle(cluster):
-    """A running job whose GPUs went idle after 20 of 60 minutes."""
+def idle_job(cluster):
+    """Load a running job whose GPUs went idle after 20 of 60 minutes."""
     cluster.job_on_a_node("7", 0, None, 4, state="RUNNING", job_name="train", user_name="ann")
     cluster.watched(HOUR)
     for gpu in range(4):
         cluster.samples(f"a#{gpu}", cluster.every(-10, HOUR), lambda second: second <= 1200)
-    yield
-    columns = "user_name, team, job_name, state, severity, owner, idle_gpus, idle_since_at"
-    rows = cluster.read(
-        f"select {columns} from marts.open_findings where rule = 'idle_allocation'"
-    ).rows()
-    of_job = ("ann", "team", "train", "open", "note", "team")
-    assert rows == [(*of_job, 4, cluster.at(1200))]
+
+
+def five_jobs(cluster):
+    fleet(cluster)
+    for number in range(5):
+        name = HOSTILE if number == 1 else f"train{number}"
+        waits(cluster, f"{number + 1}", job_name=name, gpus_requested=8 - number)
+
+
+def ended(cluster):
+    """Return what the findings about ends by the infrastructure came to."""
+    rows = found(cluster, "rule, gpu_ms, share_ratio")
+    return [(ms, share < 0.01) for rule, ms, share in rows if rule == "infrastructure_failure"]
+
+
+COLUMNS = "user_name, team, job_name, state, severity, owner, idle_gpus, idle_since_at"
+JOBS = f"; 5 jobs waiting: train0 (1), {SHOWN} (2), train2 (3) ..."
+# what it shows: what is loaded, what is read of it
+FINDINGS = {
+    "an end that cost a GPU-hour is found however large its run": (
+        lambda c: [c.node("a", GPUS), c.node("b", 60), c.watched(3 * HOUR),
+                   failing_run(c, "1", 0, 120, 60, ["a", "b"], 64)],
+        ended, [(64 * 60_000, True)],
+    ),
+    "an idle job names its user and since when its GPUs are idle": (
+        idle_job, f"select {COLUMNS} from marts.open_findings where rule = 'idle_allocation'",
+        [("ann", "team", "train", "open", "note", "team", 4, at(1200))],
+    ),
+    "the finding names three jobs": (
+        five_jobs, lambda c: [text[-len(JOBS) :] for (text,) in found_together(c, "evidence")],
+        [JOBS],
+    ),
+}  # fmt: skip
+test_findings = shown_by(FINDINGS)

@@ -4,7 +4,7 @@ import random
 from math import inf
 
 import pytest
-from tests.queries.conftest import Evidence, built_together, steps
+from tests.queries.conftest import Evidence, built_together, shown_by, steps
 from tests.queries.serving.engines import buckets, busy, engine, request, scrapes
 
 from goodput_queries.serving_objectives import ServingObjective
@@ -106,6 +106,55 @@ def test_phases_of_an_engine(cluster, model, scraped, expected):
     assert cluster.violations() == 0
 
 
+def failed(cluster):
+    held(cluster, state="FAILED")
+    cluster.events("1", [{"event": "failure", "kind": "oom", "t": 3599}])
+    busy(cluster, engine(cluster, **OTHER), 0, 3600)
+
+
+def apart(cluster):
+    """Load a decode engine, which reports no first token: the gateway of its model does."""
+    held(cluster)
+    decode = engine(cluster, role="decode")
+    gateway = engine(cluster, "web", role="frontend", product="inference-gateway")
+    busy(cluster, decode, 0, 3600)
+    buckets(cluster, decode, "inter_token_s", {0.05: 9, inf: 9})
+    buckets(cluster, gateway, "ttft_s", {0.5: 2, inf: 4})
+
+
+def requests_alone(cluster):
+    cluster.store.serving_objectives = OBJECTIVES
+    gpu, of = f"GPU-{cluster.name}", {"endpoint": "llm/chat-0:8000"}
+    listed = {"gpu_uuid": gpu, "gpu_index": 0, "slurm_index": 0, "gpu_model": "h100"}
+    cluster.add("gpus", listed, node="a", valid_from_at=0)
+    cluster.watched(3600)
+    cluster.job("1", 0, 3600, ["a"], 1)
+    cluster.load("serving_requests", [
+        request(cluster, "1", 0, 600, ttft=599.0, **of),
+        request(cluster, "2", 900, 1200, output_tokens=10_000, **of),
+        request(cluster, "3", 3000, 3600, status="error", **of),
+    ])  # fmt: skip
+    cluster.label(gpu, "llm/chat-0", 0, 3600)
+
+
+# what it shows: what is loaded, GPU-ms by phase
+LOADED = {
+    "a failed job that served has made progress": (
+        failed, {("step_unsplit", "serving"): 3_600_000},
+    ),
+    "the engines of a model share its latencies": (
+        apart, {("productive", "serving"): 1_800_000, ("lost_work", "slo_miss"): 1_800_000},
+    ),
+    # between requests the engine is on standby; after 15 minutes without one it is unknown
+    "requests without samples are enough": (
+        requests_alone,
+        {("lost_work", "slo_miss"): 600_000 + 600_000, ("idle_held", "standby"): 300_000,
+         ("productive", "serving"): 300_000, ("unknown", ""): 1_800_000},
+    ),
+}  # fmt: skip
+test_phases_of_requests = shown_by(LOADED, read=phases)
+
+
 @built_together
 def test_histograms_bound_the_share(cluster):
     """First tokens in time: 80 %; gaps between tokens: 70 to 90 %; so 50 to 80 % for both."""
@@ -128,62 +177,6 @@ def test_histograms_bound_the_share(cluster):
     assert summary["communication_ratio"] is None, "requests communicate, but not in steps"
     ladder = cluster.read("from marts.evidence_ladder").to_dicts()[0]
     assert (ladder["rung"], ladder["coverage"], ladder["ratio"]) == ("goodput", 1.0, 0.5)
-
-
-@built_together
-def test_the_engines_of_a_model_share_its_latencies(cluster):
-    """A decode engine reports no first token: its model's prefill engine and gateway do."""
-    held(cluster)
-    decode, gateway = (
-        engine(cluster, role="decode"),
-        engine(cluster, "web", role="frontend", product="inference-gateway"),
-    )
-    busy(cluster, decode, 0, 3600)
-    buckets(cluster, decode, "inter_token_s", {0.05: 9, inf: 9})
-    buckets(cluster, gateway, "ttft_s", {0.5: 2, inf: 4})
-    yield
-    assert phases(cluster) == {
-        ("productive", "serving"): 1_800_000,
-        ("lost_work", "slo_miss"): 1_800_000,
-    }
-
-
-@built_together
-def test_requests_without_samples_are_enough(cluster):
-    """Between requests the engine is on standby; after 15 minutes without one it is unknown."""
-    cluster.store.serving_objectives = OBJECTIVES
-    gpu = f"GPU-{cluster.name}"
-    cluster.add(
-        "gpus", node="a", gpu_uuid=gpu, gpu_index=0, slurm_index=0, gpu_model="h100",
-        valid_from_at=0,
-    )  # fmt: skip
-    cluster.watched(3600)
-    cluster.job("1", 0, 3600, ["a"], 1)
-    cluster.load(
-        "serving_requests",
-        [
-            request(cluster, "1", 0, 600, endpoint="llm/chat-0:8000", ttft=599.0),
-            request(cluster, "2", 900, 1200, endpoint="llm/chat-0:8000", output_tokens=10_000),
-            request(cluster, "3", 3000, 3600, endpoint="llm/chat-0:8000", status="error"),
-        ],
-    )
-    cluster.label(gpu, "llm/chat-0", 0, 3600)
-    yield
-    assert phases(cluster) == {
-        ("lost_work", "slo_miss"): 600_000 + 600_000,
-        ("idle_held", "standby"): 300_000,
-        ("productive", "serving"): 300_000,
-        ("unknown", ""): 1_800_000,
-    }
-
-
-@built_together
-def test_a_failed_job_that_served_has_made_progress(cluster):
-    held(cluster, state="FAILED")
-    cluster.events("1", [{"event": "failure", "kind": "oom", "t": 3599}])
-    busy(cluster, engine(cluster, **OTHER), 0, 3600)
-    yield
-    assert phases(cluster) == {("step_unsplit", "serving"): 3_600_000}
 
 
 LOADS = 100

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
-from tests.queries.conftest import at, built_together, durable, steps
+from tests.queries.conftest import at, built_together, durable, shown_by, steps
 
 from goodput_billing.render import files, use_tables
 from goodput_billing.render.wording import hours, percent
@@ -133,16 +133,6 @@ def test_power_of_half_hours(world, level, name, availability, watts):
         assert found[30]["coverage_ratio"] == pytest.approx(1)
 
 
-def test_the_levels_have_the_same_power_in_all(world):
-    sums = [
-        sum(row["power_w"] or 0 for row in power(world, level))
-        for level in ("node", "rack", "team")
-    ]
-
-    assert sums == pytest.approx([sums[0]] * 3)
-    assert sums[0] > 0
-
-
 def test_a_fine_bucket_is_read_from_the_readings(world):
     minutes = Scope(from_ms=START_MS + 3_480_000, to_ms=START_MS + 3_780_000, bucket_ms=60_000)
 
@@ -151,9 +141,14 @@ def test_a_fine_bucket_is_read_from_the_readings(world):
     assert found == [BUSY_W, BUSY_W, IDLE_W, IDLE_W, IDLE_W]
 
 
-def test_a_team_in_scope_has_its_power_alone(world):
+def test_the_levels_have_the_same_power_in_all_and_a_team_in_scope_its_own_alone(world):
     of_a = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS, bucket_ms=HOUR_MS, team="A")
+    of_nodes, of_racks, of_teams = (
+        sum(row["power_w"] or 0 for row in power(world, level))
+        for level in ("node", "rack", "team")
+    )
 
+    assert of_racks == pytest.approx(of_nodes) == of_teams > 0
     assert {row["name"] for row in power(world, "team", of_a)} == {"A"}
 
 
@@ -280,18 +275,36 @@ def test_what_is_not_read_or_reports_no_steps_is_in_no_list(world):
     assert {row["team"] for row in table(world, "executing_idle")} == {"A", "B"}
 
 
-@built_together
-def test_a_gpu_with_one_idle_part_has_no_idle_power(cluster):
+def one_idle_part(cluster):
     place(cluster, "m")
     cluster.instance(cluster.gpu("m"))
     cluster.watched(3600)
     cluster.job("1", 0, 3600, ["m"], 1, gpu_type="3g.40gb")
     read(cluster, "m", lambda _: BUSY_W, until=3600)
-    yield
-    rows = cluster.read("select * from marts.idle_power where gpu_ms > 0")
 
-    assert rows.height > 0
-    assert rows["power_w"].to_list() == [None] * rows.height
+
+def short_peaks(cluster):
+    place(cluster, "a", power_limit_w=700.0)
+    cluster.watched(3600)
+    read(cluster, "a", lambda second: 690.0 if second % 600 == 300 else IDLE_W, until=3600)
+
+
+# what it shows: what is loaded, what is read of it
+OTHERS = {
+    "a GPU with one idle part has no idle power": (
+        one_idle_part, "select distinct power_w from marts.idle_power where gpu_ms > 0", [(None,)],
+    ),
+    "head-room sees peaks that a mean of ten minutes hides": (
+        short_peaks, "select p99_power_w, mean_power_w < 200 from marts.power_headroom",
+        [(pytest.approx(690, rel=0.01), True)],
+    ),
+    "what no source measured is empty and not zero": (
+        lambda c: [c.watched(3600), c.job_on_a_node("1", 0, 3600, 1, account="A")],
+        "select gpu_ms, energy_kwh, carbon_kg, electricity_cost, measured_ratio "
+        "from marts.energy_by_account where team = 'A'", [(HOUR_MS, None, None, None, 0)],
+    ),
+}  # fmt: skip
+test_power_of_other_clusters = shown_by(OTHERS)
 
 
 def test_energies_of_accounts_add_up_to_the_millijoule(world):
@@ -321,18 +334,6 @@ def test_a_window_that_cuts_an_hour_has_the_energy_of_runs_by_their_time_in_it(c
     assert first["energy_kwh"].to_list() == pytest.approx([0.1, IDLE_W * 60 / 3.6e6])
     assert rest["energy_kwh"].to_list() == pytest.approx([IDLE_W * 2940 / 3.6e6])
     assert first["measured_ms"].to_list() == first["held_ms"].to_list() == [600_000, 60_000]
-
-
-@built_together
-def test_what_no_source_measured_is_empty_and_not_zero(cluster):
-    cluster.watched(3600)
-    cluster.job_on_a_node("1", 0, 3600, 1, account="A")
-    yield
-    (row,) = cluster.read("from marts.energy_by_account where team = 'A'").to_dicts()
-
-    assert row["gpu_ms"] == HOUR_MS
-    assert (row["energy_kwh"], row["carbon_kg"], row["electricity_cost"]) == (None, None, None)
-    assert row["measured_ratio"] == 0
 
 
 def test_an_intensity_of_the_cluster_and_a_later_one_take_precedence(evidence):
@@ -396,15 +397,3 @@ def test_a_cap_that_was_tried_gives_its_own_slowdown_and_one_alone_none(world):
     first = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
     assert world.read("select * from marts.work_by_power_cap", scope=first).is_empty()
     assert "slowdown_ratio" not in measured(world, "power-cap", first, EVERY_MODEL)
-
-
-@built_together
-def test_headroom_sees_peaks_that_a_mean_of_ten_minutes_hides(cluster):
-    place(cluster, "a", power_limit_w=700.0)
-    cluster.watched(3600)
-    read(cluster, "a", lambda second: 690.0 if second % 600 == 300 else IDLE_W, until=3600)
-    yield
-    row = cluster.read("select * from marts.power_headroom").row(0, named=True)
-
-    assert row["p99_power_w"] == pytest.approx(690, rel=0.01)
-    assert row["mean_power_w"] < 200

@@ -1,7 +1,7 @@
 """What the Fleet page asks: racks, the state of each GPU, what is not allocated and why."""
 
 import pytest
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import Evidence, read_from_world
 
 from goodput_queries.scope import Scope
 
@@ -11,7 +11,7 @@ SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
 
 
 @pytest.fixture(scope="module")
-def store(shared_evidence):
+def world(shared_evidence):
     """Give five nodes at the end of an hour, in two racks and no rack.
 
     a has two of four GPUs allocated, c all of them, b and d none; e is drained.
@@ -116,14 +116,13 @@ CASES = {
         ) order by 1""",
         [("c/b#1", True, False), ("c/c#0", False, True)],
     ),
+    "the state is the one at the end of the window": (
+        "select category, power_w from marts.gpu_states where gpu_uuid = 'c/c#0'",
+        [("idle_no_demand", 500.0)], EARLY,
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("sql", "expected"), CASES.values(), ids=CASES)
-def test_what_is_shown_of_a_fleet(store, sql, expected):
-    assert store.read(sql, scope=SCOPE).rows() == expected
-
-
-def test_the_state_is_the_one_at_the_end_of_the_window(store):
-    sql = "select category, power_w from marts.gpu_states where gpu_uuid = 'c/c#0'"
-    assert store.read(sql, scope=EARLY).rows() == [("idle_no_demand", 500.0)]
+test_what_is_shown_of_a_fleet = read_from_world(
+    {name: (*case, SCOPE)[:3] for name, case in CASES.items()}
+)

@@ -13,10 +13,8 @@ def read(evidence, **values):
         sm_clock_max_hz=1.98e9, valid_from_at=0,
     )  # fmt: skip
 
-    evidence.add(
-        "gpu_samples", *({"ts": second} for second in evidence.every(0, 100)), source="dcgm",
-        gpu_uuid=f"{evidence.name}/a#0", gpu_instance="", engine_active_ratio=0.9, **values,
-    )  # fmt: skip
+    gpu, seconds = evidence.gpu("a#0"), evidence.every(0, 100)
+    evidence.readings(gpu, seconds, engine_active_ratio=0.9, **values)
 
 
 def counts(evidence, metric, values, step=10):
@@ -104,12 +102,10 @@ def slowed(evidence, hours, of_hours, limit=90.0):
         "gpus", node="a", gpu_uuid="a#0", slurm_index=0, gpu_index=0, valid_from_at=0,
         slowdown_temperature_c=limit,
     )  # fmt: skip
-    rows = [
-        {"ts": s, "clocks_event_reasons": HW_THERMAL if s < 3600 * hours else POWER_CAP}
-        for s in range(0, 3600 * of_hours, 600)
-    ]
-    read = {"gpu_uuid": evidence.gpu("a#0"), "gpu_instance": "", "gpu_temperature_c": 84.0}
-    evidence.add("gpu_samples", *rows, source="dcgm", **read)
+    evidence.readings(
+        evidence.gpu("a#0"), range(0, 3600 * of_hours, 600), gpu_temperature_c=84.0,
+        clocks_event_reasons=lambda s: HW_THERMAL if s < 3600 * hours else POWER_CAP,
+    )  # fmt: skip
 
 
 # what it shows: hours with a reason of those read, limit in the inventory and in readings;

@@ -1,7 +1,7 @@
 """Collectives: by algorithm, latency and bandwidth, forecasts, when they ran."""
 
 import pytest
-from tests.queries.conftest import built_together, steps
+from tests.queries.conftest import built_together, shown_by, steps
 
 H100 = "NVIDIA H100"
 KIB, MIB = 2**10, 2**20
@@ -100,13 +100,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("load", "sql", "expected"), CASES.values(), ids=CASES)
-@built_together
-def test_collectives(cluster, load, sql, expected):
-    cluster.node("a", 8)
-    load(cluster)
-    yield
-    assert cluster.read(sql).rows() == expected
+test_collectives = shown_by(CASES, before=lambda c: c.node("a", 8))
 
 
 @built_together

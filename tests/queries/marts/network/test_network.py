@@ -1,7 +1,7 @@
 """Bandwidth of collectives against what is to be expected; nodes and transports that stand out."""
 
 import pytest
-from tests.queries.conftest import START_MS, built_together
+from tests.queries.conftest import START_MS, built_together, shown_by
 
 from goodput_queries.scope import Scope
 
@@ -113,27 +113,19 @@ BANDWIDTHS = {
         "select busbw_bytes_per_s, change_ratio from marts.nccl_benchmarks order by run_at",
         [(400e9, None), (300e9, -0.25), (200e9, None)],
     ),
+    "operations outside the window do not count": (
+        lambda c: [collectives(c, "0x1", ["a", "b"], [300.0]),
+                   collectives(c, "0x1", ["a", "b"], [10.0], first=9, second=7200)],
+        lambda c: [
+            c.read(f"select p50_bytes_per_s, operations, coverage_ratio {COMMS}", scope).row(0)
+            for scope in (Scope(START_MS, START_MS + 3_600_000), Scope())
+        ],
+        [(300e9, 1, 1.0), (pytest.approx(155e9), 2, 0.2)],
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("load", "sql", "expected"), BANDWIDTHS.values(), ids=BANDWIDTHS)
-@built_together
-def test_bandwidths(cluster, load, sql, expected):
-    four_nodes(cluster)
-    load(cluster)
-    yield
-    assert cluster.read(sql).rows() == expected
-
-
-@built_together
-def test_operations_outside_the_window_do_not_count(cluster):
-    four_nodes(cluster)
-    collectives(cluster, "0x1", ["a", "b"], [300.0])
-    collectives(cluster, "0x1", ["a", "b"], [10.0], first=9, second=7200)
-    yield
-    sql = f"select p50_bytes_per_s, operations, coverage_ratio {COMMS}"
-    assert cluster.read(sql, Scope(START_MS, START_MS + 3_600_000)).row(0)[0] == 300e9
-    assert cluster.read(sql).row(0)[1:] == (2, 0.2)
+test_bandwidths = shown_by(BANDWIDTHS, before=four_nodes)
 
 
 @pytest.mark.parametrize(
@@ -185,40 +177,32 @@ HOUR_S = 3_600
 
 def port(cluster, node, gb_per_s, *, speed=12.5, second=0, device="eth0", source="test"):
     """Load an hour of readings of a port that sends so many GB/s."""
-    cluster.add(
-        "link_samples",
-        *(
-            {"ts": float(second + at), "tx_bytes": int(at * gb_per_s * GB), "rx_bytes": at}
-            for at in range(0, HOUR_S, 600)
-        ),
-        source=source, node=node, kind="ethernet", device=device, port="", is_up=True,
+    sent = {"tx_bytes": lambda s: int((s - second) * gb_per_s * GB), "rx_bytes": lambda s: s}
+    cluster.series(
+        "link_samples", range(second, second + HOUR_S, 600), sent, source=source, node=node,
+        kind="ethernet", device=device, port="", is_up=True,
         speed_bytes_per_s=None if speed is None else speed * GB,
     )  # fmt: skip
 
 
-# what it shows: GPUs of the node, its ports, their share of the line rate
+def line_rates(gpus, *ports):
+    """Return what loads a node whose ports send 1 GB/s for each of its GPUs."""
+    return lambda c: [c.node("a", gpus), *(port(c, "a", float(gpus), **of) for of in ports)]
+
+
+LINE_RATES = "select device, line_rate_ratio, bytes_per_s from marts.line_rates order by device"
+UNKNOWN, TWICE = {"speed": None}, [{"device": "eth1"}, {"device": "eth1", "source": "other"}]
+# what it shows: what is loaded, what is read of it
 RATES = {
-    "8 GPUs that send 1 GB/s each share a port of 100 Gbit/s": (8, [{}], [("eth0", 0.64)]),
-    "16 such GPUs": (16, [{}], [("eth0", 1.28)]),
+    "8 GPUs that send 1 GB/s each share a port of 100 Gbit/s": (
+        line_rates(8, {}), LINE_RATES, [("eth0", *map(pytest.approx, (0.64, 8 * GB)))],
+    ),
     "a port without a speed has no share, and two sources are one port": (
-        1, [{"speed": None}, {"device": "eth1"}, {"device": "eth1", "source": "other"}],
-        [("eth0", None), ("eth1", 0.08)],
+        line_rates(1, UNKNOWN, *TWICE), LINE_RATES,
+        [("eth0", None, None), ("eth1", *map(pytest.approx, (0.08, GB)))],
     ),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize(("gpus", "ports", "expected"), RATES.values(), ids=RATES)
-@built_together
-def test_line_rates_of_ports(cluster, gpus, ports, expected):
-    cluster.node("a", gpus)
-    for of_port in ports:
-        port(cluster, "a", gpus * 1.0, **of_port)
-    yield
-    sql = "select device, line_rate_ratio, bytes_per_s from marts.line_rates order by device"
-    assert cluster.read(sql).rows() == [
-        (device, ratio and pytest.approx(ratio), ratio and pytest.approx(gpus * GB))
-        for device, ratio in expected
-    ]
+test_line_rates_of_ports = shown_by(RATES)
 
 
 @built_together

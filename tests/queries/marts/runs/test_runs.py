@@ -6,7 +6,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.queries.conftest import START_MS, built_together, durable, phase, steps
+from tests.queries.conftest import START_MS, built_together, durable, phase, shown_by, steps
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs.source import JobLog
@@ -28,25 +28,6 @@ def test_a_run_that_crashed_and_went_on(cluster):
     assert run["rolled_back_s"] == pytest.approx(400)
     assert run["goodput_since_restart_ratio"] == pytest.approx(1)
     assert run["goodput_1d_ratio"] == pytest.approx(1200 / 1600)
-
-
-@built_together
-def test_an_interruption_that_ends_the_run_counts(cluster):
-    cluster.job_on_a_node("1", 0, 1000, 1, state="FAILED")
-    cluster.events("1", steps(1, 100, 0))
-    yield
-    assert cluster.read("select interruptions from marts.runs").item() == 1
-
-
-@built_together
-def test_a_run_of_which_nothing_is_measured_has_no_goodput(cluster):
-    """Accounting alone: allocated time, and no word of what the GPUs did in it."""
-    cluster.job_on_a_node("1", 0, 1000, 1)
-    yield
-    (run,) = cluster.read("select * from marts.runs").rows(named=True)
-    parts = ("of_held", "since_restart", "1d", "3d", "5d")
-    assert [run[f"goodput_{part}_ratio"] for part in parts] == [None] * len(parts)
-    assert run["goodput_of_held_hi_ratio"] == 1
 
 
 CASES = sorted(Path(__file__).with_name("wall_clock_cases").iterdir())
@@ -141,18 +122,19 @@ def test_a_lane_adds_up_to_the_ledger(cluster, evidence, window):
 NEED = {"event": "metric", "t": 10, "extra": '{"input_bytes_per_gpu_s": 2e8}'}
 
 
-def host(made, node, read_bytes_per_s, reads_per_s=None):
-    rows = [
-        {
-            "ts": s, "disk_read_bytes": read_bytes_per_s * s, "dirty_bytes": s,
-            "disk_reads": None if reads_per_s is None else reads_per_s * s,
-        }
-        for s in range(0, 3601, 60)
-    ]  # fmt: skip
-    made.add(
-        "node_samples", *rows, source="node-exporter", node=node, memory_total_bytes=10**12,
+def host(made, node, read_bytes_per_s, reads_per_s=0):
+    made.host(
+        node, range(0, 3601, 60), disk_read_bytes=lambda s: read_bytes_per_s * s,
+        dirty_bytes=lambda s: s, disk_reads=lambda s: reads_per_s * s, memory_total_bytes=10**12,
         memory_available_bytes=6 * 10**11, page_cache_bytes=10**11,
     )  # fmt: skip
+
+
+def shared_host(cluster):
+    for job, gpu in (("1", 0), ("2", 1)):
+        cluster.samples(f"a#{gpu}", cluster.every(-10, 3600), lambda _: True)
+        cluster.job(job, 0, 3600, ["a"], 1, "COMPLETED")
+    host(cluster, "a", 400_000_000)
 
 
 def gang(made, job, nodes, gpus=2):
@@ -177,30 +159,33 @@ def test_reads_of_its_hosts_count_for_each_gpu_of_a_run(cluster):
     assert (found["need_bytes_per_gpu_s"], found["memory_available_bytes"]) == (2e8, 6 * 10**11)
 
 
-@built_together
-def test_reads_of_a_host_that_two_jobs_share_are_of_neither(cluster):
-    for job, gpu in (("1", 0), ("2", 1)):
-        cluster.samples(f"a#{gpu}", cluster.every(-10, 3600), lambda _: True)
-        cluster.job(job, 0, 3600, ["a"], 1, "COMPLETED")
-    host(cluster, "a", 400_000_000)
-    yield
-    assert cluster.read("from marts.run_input").is_empty()
-
-
-@built_together
-def test_a_first_epoch_waits_longer_than_the_next(cluster):
-    gang(cluster, "1", ["a"])
-    epochs = [
-        {**step, "data_s": wait, "extra": f'{{"epoch": {epoch + n / 10}}}'}
-        for epoch, wait in ((0, 4.0), (1, 1.0))
-        for n, step in enumerate(steps(10 * epoch + 1, 10 * epoch + 10, 100 * epoch, 10))
-    ]
-    cluster.events("1", epochs)
-    yield
-    columns = "epoch, steps, data_wait_ratio, median_step_s"
-    found = cluster.read(f"select {columns} from marts.run_epochs order by epoch")
-
-    assert found.rows() == [(0, 10, 0.4, 10.0), (1, 10, 0.1, 10.0)]
+EPOCHS = [
+    {**step, "data_s": wait, "extra": f'{{"epoch": {epoch + n / 10}}}'}
+    for epoch, wait in ((0, 4.0), (1, 1.0))
+    for n, step in enumerate(steps(10 * epoch + 1, 10 * epoch + 10, 100 * epoch, 10))
+]
+UNMEASURED = ", ".join(f"goodput_{part}_ratio" for part in ("of_held", "since_restart", "1d", "5d"))
+# what it shows: what is loaded, what is read of it
+RUNS = {
+    "an interruption that ends the run counts": (
+        lambda c: [c.job_on_a_node("1", 0, 1000, 1, "FAILED"), c.events("1", steps(1, 100, 0))],
+        "select interruptions from marts.runs", [(1,)],
+    ),
+    # accounting alone: allocated time, and no word of what the GPUs did in it
+    "a run of which nothing is measured has no goodput": (
+        lambda c: c.job_on_a_node("1", 0, 1000, 1),
+        f"select {UNMEASURED}, goodput_of_held_hi_ratio from marts.runs", [(*[None] * 4, 1)],
+    ),
+    "reads of a host that two jobs share are of neither": (
+        shared_host, "from marts.run_input", [],
+    ),
+    "a first epoch waits longer than the next": (
+        lambda c: [gang(c, "1", ["a"]), c.events("1", EPOCHS)],
+        "select epoch, steps, data_wait_ratio, median_step_s from marts.run_epochs order by epoch",
+        [(0, 10, 0.4, 10.0), (1, 10, 0.1, 10.0)],
+    ),
+}  # fmt: skip
+test_what_is_read_of_runs = shown_by(RUNS)
 
 
 SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + 3_600_000)

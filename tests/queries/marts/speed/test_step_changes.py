@@ -120,16 +120,7 @@ MEMORY = 80 * 2**30
 
 
 def readings(cluster, gpu, until, every=60, **values):
-    """Load readings of a GPU; a value may be a function of the second."""
-    rows = [
-        {
-            "ts": t,
-            **{name: value(t) if callable(value) else value for name, value in values.items()},
-        }
-        for t in range(0, until, every)
-    ]
-    of_gpu = {"gpu_uuid": cluster.gpu(gpu), "gpu_instance": "", "is_flagged": False}
-    cluster.add("gpu_samples", *rows, **of_gpu)
+    cluster.readings(cluster.gpu(gpu), range(0, until, every), **values)
 
 
 def gang(cluster, of_a_step=None, **values):
@@ -168,8 +159,7 @@ def test_a_run_is_bound_by(cluster, of_a_step, values, processors, expected, sen
     gang(cluster, of_a_step, **values)
     if processors:
         seconds = range(0, HOUR_S + 1, 60)
-        busy = [{"ts": t, "cpu_busy_s": processors * t, "cpu_total_s": t} for t in seconds]
-        cluster.add("node_samples", *busy, node="a")
+        cluster.host("a", seconds, cpu_busy_s=lambda s: processors * s, cpu_total_s=lambda s: s)
     yield
     found = cluster.read("from marts.run_bounds").row(0, named=True)
     assert (found["bound_by"], found["cpu_busy_ratio"]) == (expected, pytest.approx(processors))

@@ -1,7 +1,7 @@
 """Which rank the others wait for; a GPU that is held back: what it costs, and who is blamed."""
 
 import pytest
-from tests.queries.conftest import built_together, steps
+from tests.queries.conftest import built_together, shown_by, steps
 
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import Scope
@@ -12,14 +12,10 @@ HW_THERMAL = 0x40
 def readings(evidence, hot, gpus=2, until=249):
     """Load telemetry every 5 s: GPU `hot` carries a slowdown reason after 100 s."""
     for gpu in range(gpus):
-        evidence.add(
-            "gpu_samples", *(
-                {"ts": s + 0.5, "clocks_event_reasons": HW_THERMAL if gpu == hot and s > 100 else 0}
-                for s in evidence.every(0, until, 5)
-            ),
-            source=f"dcgm{gpu}", gpu_uuid=f"{evidence.name}/a#{gpu}", gpu_instance="",
-            engine_active_ratio=0.9,
-        )  # fmt: skip
+        seconds = [s + 0.5 for s in evidence.every(0, until, 5)]
+        reasons = lambda s, gpu=gpu: HW_THERMAL * (gpu == hot and s > 100.5)  # noqa: E731
+        more = {"clocks_event_reasons": reasons, "engine_active_ratio": 0.9}
+        evidence.readings(evidence.gpu(f"a#{gpu}"), seconds, f"dcgm{gpu}", **more)
 
 
 def slow_gang(evidence, gpus=2, ranks=None, fast=10, **of_rank):
@@ -47,19 +43,26 @@ def parts(evidence):
     }
 
 
-@built_together
-def test_where_one_rank_reports_for_all_any_throttled_gpu_is_distinguished(cluster):
+def one_rank_for_all(cluster):
     slow_gang(cluster, 4, ranks=1)
     readings(cluster, hot=2, gpus=4)
-    yield
-    assert parts(cluster) == {
-        ("throttled", None, "platform"): 50,
-        ("straggler_wait", "throttled_peer", "platform"): 150,
-    }
-    hot = cluster.read(
-        "select distinct gpu_uuid from marts.ledger_scoped where category = 'throttled'"
-    )
-    assert hot["gpu_uuid"].to_list() == [f"{cluster.name}/a#2"]
+
+
+def short_steps(cluster):
+    """Of 100 slow steps the first has a reading of its own, still without a reason."""
+    cluster.job_on_a_node("1", 0, 250, 2)
+    for rank in (0, 1):
+        gpu = cluster.gpu(f"a#{rank}")
+        ran = [*steps(1, 100, 0, 1), *steps(101, 200, 100, 1.5)]
+        cluster.events("1", ran, rank=rank, gpu_uuid=gpu)
+        reasons = lambda s, rank=rank: HW_THERMAL * (rank and s > 100)  # noqa: E731
+        seconds = cluster.every(-5, 265, 15)
+        cluster.readings(gpu, seconds, f"dcgm{rank}", clocks_event_reasons=reasons)
+
+
+def throttled_gpus(cluster):
+    sql = "select distinct gpu_uuid from marts.ledger_scoped where category = 'throttled'"
+    return parts(cluster), [gpu[-1] for (gpu,) in cluster.read(sql).rows()]
 
 
 @built_together
@@ -92,6 +95,18 @@ def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(cluster):
 LATE, WAITS = {"comm_s": 0.5}, {"comm_s": 6.0}
 PEER, OWN = ("straggler_wait", "throttled_peer", "platform"), ("straggler_wait", None, "own")
 OF_GPU = ("throttled", None, "platform")
+# what it shows: what is loaded; losses, and the number of the throttled GPU
+NAMED = {
+    "where one rank reports for all any throttled GPU is distinguished": (
+        one_rank_for_all, ({OF_GPU: 50, PEER: 150}, ["2"]),
+    ),
+    "steps shorter than the sampling interval have the reading that covers them": (
+        short_steps, ({OF_GPU: 49.5, PEER: 49.5}, ["1"]),
+    ),
+}  # fmt: skip
+test_the_throttled_gpu = shown_by(NAMED, read=throttled_gpus)
+
+
 # what it shows: unthrottled steps, what ranks 0 and 1 measure, which one is late by NCCL; losses,
 # where the GPU of rank 1 is held back
 BLAMED = {
@@ -133,34 +148,6 @@ def test_a_straggler_with_a_hardware_error_passes_the_blame_on(cluster):
         "faulty",
         55,
     )
-
-
-@built_together
-def test_steps_shorter_than_the_sampling_interval_are_judged_by_the_reading_that_covers_them(
-    cluster,
-):
-    """Of 100 slow steps the first has a reading of its own, still without a reason."""
-    cluster.job_on_a_node("1", 0, 250, 2)
-    for rank in (0, 1):
-        cluster.events(
-            "1",
-            [*steps(1, 100, 0, 1), *steps(101, 200, 100, 1.5)],
-            rank=rank,
-            gpu_uuid=f"{cluster.name}/a#{rank}",
-        )
-    for gpu in (0, 1):
-        cluster.add(
-            "gpu_samples", *(
-                {"ts": s, "clocks_event_reasons": HW_THERMAL if gpu and s > 100 else 0}
-                for s in cluster.every(-5, 265, 15)
-            ),
-            source=f"dcgm{gpu}", gpu_uuid=f"{cluster.name}/a#{gpu}", gpu_instance="",
-        )  # fmt: skip
-    yield
-    assert parts(cluster) == {
-        ("throttled", None, "platform"): 49.5,
-        ("straggler_wait", "throttled_peer", "platform"): 49.5,
-    }
 
 
 def gang(cluster, comm_s, count=20, length=2.0, **parts):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.queries.conftest import built_together, durable, phase, steps
+from tests.queries.conftest import built_together, durable, phase, shown_by, steps
 from tests.queries.findings import given
 
 from goodput_queries.scope import Scope
@@ -37,9 +37,8 @@ ONE = [(1000, 1100)]
 
 def disk(evidence):
     """Load a disk of the node that is busy in the gap."""
-    busy = [(980, 0), (1010, 1), (1040, 30), (1070, 59), (1100, 88), (1130, 88)]
-    rows = [{"ts": s, "cpu_total_s": float(s), "disk_busy_s": float(b)} for s, b in busy]
-    evidence.add("node_samples", *rows, source="node-exporter", node="a")
+    busy = {980: 0.0, 1010: 1.0, 1040: 30.0, 1070: 59.0, 1100: 88.0, 1130: 88.0}
+    evidence.host("a", busy, cpu_total_s=float, disk_busy_s=busy.get)
 
 
 # what it shows: what is loaded of a job, what is read of its gaps
@@ -81,15 +80,15 @@ CASES = {
         lambda c: gang(c, [gap for n, gap in enumerate(every(300, 40)) if n % 5 != 2], gpus=1),
         f"select period_s, missed, right(gpu_uuid, 3) {PERIODIC}", [(300.0, 4, "a#0")],
     ),
+    "sums are of the GPUs in the scope and the gang stays whole": (
+        lambda c: gang(c, ONE),
+        lambda c: c.read(f"select gpus, gpu_ms {GAPS}", Scope(gpu_uuid=c.gpu("a#0"))).rows(),
+        [(4, 110_000)],
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("load", "sql", "expected"), CASES.values(), ids=CASES)
-@built_together
-def test_gaps(cluster, load, sql, expected):
-    load(cluster)
-    yield
-    assert cluster.read(sql).rows() == expected
+test_gaps = shown_by(CASES)
 
 
 @pytest.mark.parametrize(
@@ -115,14 +114,6 @@ def test_a_gap_coincides_with_what_the_job_declares(cluster, declared, coincides
     yield
     found = cluster.read(f"select coincides, confidence {GAPS}")
     assert found.rows() == [(coincides, confidence)]
-
-
-@built_together
-def test_sums_are_of_the_gpus_in_the_scope_and_the_gang_stays_whole(cluster):
-    gang(cluster, ONE)
-    yield
-    scope = Scope(gpu_uuid=f"{cluster.name}/a#0")
-    assert cluster.read(f"select gpus, gpu_ms {GAPS}", scope).rows() == [(4, 110_000)]
 
 
 @built_together
@@ -216,86 +207,65 @@ LOW = {
 NO_PROFILING = dict.fromkeys(name for name in LOW if name.endswith("active_ratio"))
 
 
-def found(cluster, columns):
-    return cluster.read(f"select rule, {columns} from marts.low_use").rows()
+def low_use(gpus, **more):
+    """Return what loads the readings of the GPUs of a job of an hour."""
+    node, readings = {"node": "a", "gpus": gpus}, {"readings": f"a/0-{gpus - 1}", **LOW, **more}
+    return lambda c: given.load(c, [node, {"job": "1", "end": HOUR}, readings])
 
 
-# what it shows: readings of the GPUs of a job of an hour, columns and rows of what is found
+FOUND = "from marts.low_use"
+SLICES_MS = pytest.approx(HOUR * 1000 * 6 / 7, abs=2)
+# what it shows: what is loaded, what is read of it
 USES = {
     "fewer GPUs have room for the load of many": (
-        [{"readings": "a/0-3", **LOW}], "needed_gpus, mig_profile, gpu_ms",
+        low_use(4), f"select rule, needed_gpus, mig_profile, gpu_ms {FOUND}",
         [("low_use", 1, None, 3 * HOUR * 1000)],
     ),
     "by utilisation without profiling counters": (
-        [{"readings": "a/0-3", **LOW, **NO_PROFILING, "gpu_busy_ratio": 0.1}],
-        "use_metric, confidence, tensor_active_ratio",
-        [("low_use", "GPU utilisation", "Likely", None)],
+        low_use(4, **NO_PROFILING, gpu_busy_ratio=0.1),
+        f"select use_metric, confidence, tensor_active_ratio {FOUND}",
+        [("GPU utilisation", "Likely", None)],
+    ),
+    "a profile of one slice gives the other slices back": (
+        low_use(1), f"select gpu_ms {FOUND}", [(SLICES_MS,)],
     ),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize(("readings", "columns", "expected"), USES.values(), ids=USES)
-@built_together
-def test_what_low_use_is_found(cluster, readings, columns, expected):
-    given.load(cluster, [{"node": "a", "gpus": 4}, {"job": "1", "end": HOUR}, *readings])
-    yield
-    assert found(cluster, columns) == expected
-
-
-@built_together
-def test_a_profile_of_one_slice_gives_the_other_slices_back(cluster):
-    readings = {"readings": "a/0", **LOW}
-    given.load(cluster, [{"node": "a", "gpus": 1}, {"job": "1", "end": HOUR}, readings])
-    yield
-    ((_, gpu_ms),) = found(cluster, "gpu_ms")
-    assert gpu_ms == pytest.approx(HOUR * 1000 * 6 / 7, abs=2)
+test_what_low_use_is_found = shown_by(USES)
 
 
 LOADED, EMPTY = 8 << 30, 1 << 29  # bytes in use
 
 
-def readings(cluster, seconds, works, memory=LOADED):
-    """Add a GPU that is read each second and works in these spans."""
+def readings(cluster, works, memory=LOADED, events=()):
+    """Add a job of 1200 s on a GPU that is read each second and works in these spans."""
     cluster.telemetry("n", 1)
-    rows = [
-        {
-            "ts": second,
-            "gpu_busy_ratio": 0.9 if any(a <= second < b for a, b in works) else 0.0,
-            "memory_used_bytes": memory,
-        }
-        for second in seconds
-    ]
-    of_gpu = {"gpu_uuid": cluster.gpu("n-0"), "gpu_instance": "", "is_flagged": False}
-    cluster.add("gpu_samples", *[{**of_gpu, **row} for row in rows], source="nvml")
+    cluster.job("7", 0, 1200, ["n"], 1)
+    if events:
+        cluster.events("7", events)
+    busy = lambda s: 0.9 * any(a <= s < b for a, b in works)  # noqa: E731
+    use = {"gpu_busy_ratio": busy, "memory_used_bytes": memory}
+    cluster.readings(cluster.gpu("n-0"), range(1, 1201), "nvml", **use)
 
 
-# what it shows: when the GPU works in a hold of 1200 s, memory in use, seconds of executing idle
+RESTORED = [*steps(1, 40, 0), phase("restore", 410, 450), *steps(41, 114, 460)]
+# what it shows: when the GPU works in a hold of 1200 s, memory in use, job events; seconds of
+# executing idle
 WORK = {
-    "a pause of 20 s, from its first second": ([(1, 400), (420, 1201)], LOADED, 20),
-    "without a program there is nothing that could run": ([(1, 400), (420, 1201)], EMPTY, 0),
-    "before the first activity a program starts": ([(300, 1201)], LOADED, 0),
-    "one that never works is starting for ten minutes": ([], LOADED, 600),
+    "a pause of 20 s, from its first second": ([(1, 400), (420, 1201)], LOADED, [], 20),
+    "without a program there is nothing that could run": ([(1, 400), (420, 1201)], EMPTY, [], 0),
+    "before the first activity a program starts": ([(300, 1201)], LOADED, [], 0),
+    "one that never works is starting for ten minutes": ([], LOADED, [], 600),
+    "declared phases are left out": ([(1, 400), (460, 1201)], LOADED, RESTORED, 20),
 }
 
 
-@pytest.mark.parametrize(("works", "memory", "idle_s"), WORK.values(), ids=WORK)
+@pytest.mark.parametrize(("works", "memory", "events", "idle_s"), WORK.values(), ids=WORK)
 @built_together
-def test_a_hold_without_job_events(cluster, works, memory, idle_s):
-    cluster.job("7", 0, 1200, ["n"], 1)
-    readings(cluster, range(1, 1201), works, memory)
+def test_executing_idle_of_a_hold(cluster, works, memory, events, idle_s):
+    readings(cluster, works, memory, events)
     yield
     (run,) = cluster.read("select * from marts.executing_idle").rows(named=True)
     (team,) = cluster.read("select * from marts.executing_idle_by_team").rows(named=True)
     assert {name: run[name] for name in team} == team
     assert (run["idle_ms"] / 1000, run["held_ms"] / 1000) == (idle_s, pytest.approx(1200, abs=1))
     assert run["idle_ratio"] == pytest.approx(idle_s / 1200, abs=0.001)
-
-
-@built_together
-def test_declared_phases_are_left_out(cluster):
-    """Of a pause of 60 s the job restores for 40."""
-    cluster.job("7", 0, 1200, ["n"], 1)
-    cluster.events("7", [*steps(1, 40, 0), phase("restore", 410, 450), *steps(41, 114, 460)])
-    readings(cluster, range(1, 1201), [(1, 400), (460, 1201)])
-    yield
-    assert cluster.read("select idle_ms from marts.executing_idle").item() == 20_000

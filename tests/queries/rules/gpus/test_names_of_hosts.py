@@ -90,16 +90,6 @@ def test_they_stay_matched_when_an_inventory_names_the_gpu_later(cluster):
     assert cluster.gpu_s()["step_unsplit"] == 540
 
 
-@built_together
-def test_of_two_jobs_on_their_host_they_belong_to_neither(cluster):
-    cluster.node("a", 2)
-    for job in ("7", "8"):
-        cluster.job(job, 0, 300, ["a"], 1)
-    cluster.events(RUN, RAN, gpu_uuid=cluster.gpu(UNKNOWN))
-    yield
-    assert not cluster.gpu_s().get("step_unsplit")
-
-
 def read_by(cluster, source, node, first, until):
     """Load that a source reads the GPU on a node of that name, every ten seconds."""
     gpu = {"gpu_uuid": cluster.gpu("gpu")}

@@ -1,7 +1,7 @@
 """What scheduler and inventory say, rule by rule."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import Cluster, built_together, shown_by
 
 
 def pods(cluster, *starts):
@@ -140,12 +140,7 @@ LEDGERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("load", "expected"), LEDGERS.values(), ids=LEDGERS)
-@built_together
-def test_ledger(cluster, load, expected):
-    load(cluster)
-    yield
-    assert cluster.gpu_s() == expected
+test_ledger = shown_by(LEDGERS, read=Cluster.gpu_s)
 
 
 @built_together(builds=2)

@@ -1,7 +1,7 @@
 """Which life of its gang an event belongs to, by what the job numbers and what it leaves out."""
 
 import pytest
-from tests.queries.conftest import START_MS, at, built_together, durable, steps
+from tests.queries.conftest import START_MS, at, built_together, durable, shown_by, steps
 
 
 def lives(evidence):
@@ -51,15 +51,6 @@ def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(cluster, 
     ]  # fmt: skip
 
 
-@built_together
-def test_a_life_of_a_job_that_was_resized_goes_on_in_the_next_record(cluster):
-    cluster.job_on_a_node("7", 0, 100, 2, "RESIZING")
-    cluster.job("7", 0, 200, ["a"], 1, submit=100)
-    cluster.events("7", steps(1, 20, 0), attempt=0)
-    yield
-    assert cluster.gpu_s()["step_unsplit"] == 2 * 100 + 100
-
-
 # what it shows: where the second life begins again, from which life on rank 0 reports its start
 WITHOUT_STARTS = {"the other rank reports each start": (9, 0), "steps begin again": (5, 1)}
 
@@ -76,19 +67,6 @@ def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(cluster, again, 
             cluster.events("1", rows, attempt=None, rank=rank)
     yield
     assert [row[2:] for row in lives(cluster)] == [(0, 105, "failed"), (105, 200, "ok")]
-
-
-@built_together
-def test_a_run_that_has_only_the_schedulers_number_is_named_after_its_job(cluster):
-    cluster.node("a", 4)
-    cluster.job("7", 0, 100, ["a"], 1, job_name="pretrain")
-    cluster.job("8", 0, 100, ["a"], 1, job_name="")
-    cluster.job("9", 0, 100, ["a"], 1, job_name="exp42")
-    cluster.events("exp42", steps(1, 9, 10))
-    yield
-    found = cluster.read("select run_id, run_name from marts.runs order by all").rows()
-
-    assert found == [("7", "pretrain (7)"), ("8", "8"), ("exp42", "exp42")]
 
 
 # what it shows: first step of the second attempt, lost steps of both, what data quality names
@@ -120,6 +98,38 @@ def test_steps_that_a_run_rolled_back(cluster, first, lost, named):
 def outcome(cluster):
     rows = cluster.read("select outcome, cause from marts.attempts order by attempt").rows()
     return rows[0]
+
+
+def named(cluster):
+    cluster.node("a", 4)
+    for job, name in (("7", "pretrain"), ("8", ""), ("9", "exp42")):
+        cluster.job(job, 0, 100, ["a"], 1, job_name=name)
+    cluster.events("exp42", steps(1, 9, 10))
+
+
+# what it shows: what is loaded, what is read of it
+OTHERS = {
+    "a life of a job that was resized goes on in the next record": (
+        lambda c: [
+            c.job_on_a_node("7", 0, 100, 2, "RESIZING"), c.job("7", 0, 200, ["a"], 1, submit=100),
+            c.events("7", steps(1, 20, 0), attempt=0),
+        ],
+        lambda c: c.gpu_s()["step_unsplit"], 2 * 100 + 100,
+    ),
+    "a run that has only the scheduler's number is named after its job": (
+        named, "select run_id, run_name from marts.runs order by all",
+        [("7", "pretrain (7)"), ("8", "8"), ("exp42", "exp42")],
+    ),
+    # its log has a last line and no ending: whether it saved nobody says
+    "steps of a run that just stops stay at risk": (
+        lambda c: [
+            c.job_on_a_node("1", 0, 200, 1, "UNKNOWN"), c.job("2", 200, 400, ["a"], 1),
+            c.events("1", steps(1, 10, 10)),
+        ],
+        lambda c: (outcome(c)[0], c.gpu_s()["at_risk"]), ("unknown", 100),
+    ),
+}  # fmt: skip
+test_what_lives_are = shown_by(OTHERS)
 
 
 # what it shows: exit code, what the job says of its end; outcome and cause
@@ -171,17 +181,6 @@ def test_a_run_whose_log_alone_says_how_it_ended(cluster, ending, expected):
     yield
     (attempt,) = cluster.read("select state, outcome, kept_steps from marts.attempts").rows()
     assert attempt == expected
-
-
-@built_together
-def test_steps_of_a_run_that_just_stops_stay_at_risk(cluster):
-    """Its log has a last line and no ending: whether it saved nobody says."""
-    cluster.job_on_a_node("1", 0, 200, 1, "UNKNOWN")
-    cluster.job("2", 200, 400, ["a"], 1)
-    cluster.events("1", steps(1, 10, 10))
-    yield
-    assert outcome(cluster)[0] == "unknown"
-    assert cluster.gpu_s()["at_risk"] == 100
 
 
 @built_together(builds=2)

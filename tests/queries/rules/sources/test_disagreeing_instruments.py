@@ -14,18 +14,11 @@ def gpu(cluster, watts, counted_w):
     """Add a GPU whose power readings and counter are of these powers, for two hours."""
     node = f"{cluster.name}-n"
     cluster.telemetry(node, 1)
-    of_gpu = {"gpu_uuid": cluster.gpu(f"{node}-0"), "gpu_instance": "", "is_flagged": False}
-    rows = [
-        {**of_gpu, "ts": s, "power_w": watts, "energy_j": counted_w * s, "gpu_busy_ratio": 1.0}
-        for s in range(0, 2 * HOUR_S + 1, 30)
-    ]
-    cluster.add("gpu_samples", *rows, source="nvml")
+    counted = {"power_w": watts, "energy_j": lambda s: counted_w * s, "gpu_busy_ratio": 1.0}
+    cluster.readings(cluster.gpu(f"{node}-0"), READ_S, "nvml", **counted)
 
 
-def meter(cluster, watts):
-    """Add what the node's own meter reads."""
-    rows = [{"ts": s, "power_w": watts} for s in range(0, 2 * HOUR_S + 1, 30)]
-    cluster.add("node_samples", *rows, source="ipmi", node=f"{cluster.name}-n")
+READ_S = range(0, 2 * HOUR_S + 1, 30)
 
 
 # what it shows: power by its readings, by the counter, at the node's meter: what disagrees
@@ -42,7 +35,7 @@ POWERS = {
 def test_energy(cluster, watts, counted_w, meter_w, facts):
     gpu(cluster, watts, counted_w)
     if meter_w is not None:
-        meter(cluster, meter_w)
+        cluster.host(f"{cluster.name}-n", READ_S, "ipmi", power_w=meter_w)
     yield
     assert [fact for fact, _ in disagreements(cluster)] == facts
 
@@ -65,9 +58,5 @@ def test_a_job_that_failed_and_a_scheduler_that_completed_it(cluster):
     cluster.job("8", 900, 1800, ["a"], 1, state="FAILED")
     cluster.events("8", [*steps(1, 80, 900), {**failure, "t": 1710}])
     yield
-    assert disagreements(cluster) == [
-        (
-            "outcome",
-            "the scheduler has COMPLETED, the job reports cuda_error at 2027-01-15 08:13:30",
-        )
-    ]
+    said = "the scheduler has COMPLETED, the job reports cuda_error at 2027-01-15 08:13:30"
+    assert disagreements(cluster) == [("outcome", said)]

@@ -1,7 +1,7 @@
 """Several sources report one attempt: one is used for its steps, others add what it lacks."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, phase, printed, steps
+from tests.queries.conftest import built_together, durable, phase, printed, shown_by, steps
 
 from goodput_queries.scope import Scope
 
@@ -103,39 +103,43 @@ def test_a_log_that_cannot_report_saves_makes_no_doubt_of_what_the_job_says(clus
     assert cluster.gpu_s() == alone
 
 
-@built_together
-def test_tokens_that_only_the_log_counts_are_counted(cluster):
-    cluster.job_on_a_node("1", 0, 100, 1)
-    ran = steps(1, 8, 10)
-    cluster.events("1", ran)
-    cluster.log("1", [{**row, "tokens": 50.0} for row in printed(ran)])
-    yield
-    of_run = Scope(run=f"{cluster.name}/1")
-    assert cluster.read("select sum(tokens) from marts.train_steps", of_run).item() == 400
+def waits(*ranks):
+    """Return what loads 15 steps of four ranks, with the waits that each reports."""
+    begun = {"event": "job.start", "t": 1}
+
+    def load(cluster):
+        cluster.job_on_a_node("1", 0, 200, 4)
+        for rank, of_steps in enumerate(ranks):
+            ran = [] if of_steps is None else steps(1, 15, 10, **of_steps)
+            cluster.events("1", [begun, *ran], rank=rank)
+
+    return load
 
 
-@pytest.mark.parametrize("others", ["silent", "job.start", "steps"])
-@built_together
-def test_rank_0_reports_the_waits_of_its_gang(cluster, others):
-    cluster.job_on_a_node("1", 0, 200, 4)
-    waits = {"data_s": 2.0, "comm_s": 1.0, "straggler_s": 1.0}
-    cluster.events("1", [{"event": "job.start", "t": 1}, *steps(1, 15, 10, **waits)])
-    for rank in (1, 2, 3):
-        begun = [{"event": "job.start", "t": 1}]
-        rows = {"silent": [], "job.start": begun, "steps": [*begun, *steps(1, 15, 10)]}
-        if rows[others]:
-            cluster.events("1", rows[others], rank=rank)
-    yield
+def spent(cluster):
     found = cluster.gpu_s()
+    return [found.get(name) for name in ("data_stall", "exposed_comm", "straggler_wait")]
 
-    assert (found["data_stall"], found["exposed_comm"], found["straggler_wait"]) == (120, 60, 60)
 
-
-@built_together
-def test_where_several_ranks_report_waits_each_counts_for_itself(cluster):
-    cluster.job_on_a_node("1", 0, 200, 4)
-    for rank in range(4):
-        waits = {"data_s": 2.0} if rank < 2 else {}
-        cluster.events("1", steps(1, 15, 10, **waits), rank=rank)
-    yield
-    assert cluster.gpu_s()["data_stall"] == 2 * 30
+OF_RANK_0 = {"data_s": 2.0, "comm_s": 1.0, "straggler_s": 1.0}
+TOKENS = "select sum(tokens) from marts.train_steps"
+PRINTED = [{**row, "tokens": 50.0} for row in printed(steps(1, 8, 10))]
+# what it shows: what is loaded, what is read of it
+RANKS = {
+    "rank 0 reports the waits of silent ranks": (waits(OF_RANK_0), spent, [120, 60, 60]),
+    "rank 0 reports those of ranks that only start": (
+        waits(OF_RANK_0, None, None, None), spent, [120, 60, 60],
+    ),
+    "rank 0 reports those of ranks that step": (
+        waits(OF_RANK_0, {}, {}, {}), spent, [120, 60, 60],
+    ),
+    "where several ranks report waits each counts for itself": (
+        waits({"data_s": 2.0}, {"data_s": 2.0}, {}, {}), spent, [2 * 30, None, None],
+    ),
+    "tokens that only the log counts are counted": (
+        lambda c: [c.job_on_a_node("1", 0, 100, 1), c.events("1", steps(1, 8, 10)),
+                   c.log("1", PRINTED)],
+        lambda c: c.read(TOKENS, Scope(run=f"{c.name}/1")).item(), 400,
+    ),
+}  # fmt: skip
+test_what_ranks_and_logs_report = shown_by(RANKS)
