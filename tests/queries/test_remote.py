@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -24,19 +25,13 @@ def note(tmp_path):
     return ServerNote(NOBODY_LISTENS, "secret", os.getpid(), "instance", database)
 
 
-def test_a_note_is_readable_by_its_owner_only(note):
+def test_a_note_is_readable_by_its_owner_only_and_replaces_the_one_before(note):
+    write_note(replace(note, instance="of a server that was killed"))
     write_note(note)
 
     assert note_path(note.database).stat().st_mode & 0o777 == 0o600
     assert read_note(note.database) == note
     assert list(note_path(note.database).parent.iterdir()) == [note_path(note.database)]
-
-
-def test_a_note_replaces_the_one_of_a_server_that_was_killed(note):
-    write_note(replace(note, instance="before"))
-    write_note(note)
-
-    assert read_note(note.database) == note
 
 
 def test_a_server_removes_its_own_note_only(note):
@@ -48,35 +43,29 @@ def test_a_server_removes_its_own_note_only(note):
     assert read_note(note.database) is None
 
 
-def test_a_note_that_others_can_read_is_refused(note):
+OPEN = ("{0}: the note of the running server is open to other users, so its token is not used. "
+        "Expected mode 0600: `chmod 600 {0}`.")  # fmt: skip
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+HARMED = [
+    pytest.param(lambda path: path.chmod(0o640), OPEN, id="others can read it"),
+    pytest.param(
+        lambda path: os.chown(path, 65534, 65534), "belongs to another user", marks=needs_root,
+        id="of another user",
+    ),
+    pytest.param(
+        lambda path: path.symlink_to(path.rename(path.with_name("elsewhere"))), "cannot be read",
+        id="behind a link",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("harm", "message"), HARMED)
+def test_a_note_that_cannot_be_trusted_is_refused(note, harm, message):
     write_note(note)
     path = note_path(note.database)
-    path.chmod(0o640)
+    harm(path)
 
-    with pytest.raises(StoreError) as caught:
-        find_server(note.database)
-    assert str(caught.value) == (
-        f"{path}: the note of the running server is open to other users, so its token is not used. "
-        f"Expected mode 0600: `chmod 600 {path}`."
-    )
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_a_note_of_another_user_is_refused(note):
-    write_note(note)
-    os.chown(note_path(note.database), 65534, 65534)
-
-    with pytest.raises(StoreError, match="belongs to another user"):
-        find_server(note.database)
-
-
-def test_a_note_behind_a_link_is_refused(note, tmp_path):
-    write_note(note)
-    path = note_path(note.database)
-    path.rename(tmp_path / "elsewhere")
-    path.symlink_to(tmp_path / "elsewhere")
-
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError, match=re.escape(message.format(path))):
         find_server(note.database)
 
 
@@ -95,22 +84,13 @@ def test_a_note_that_cannot_be_understood_or_points_to_another_machine_is_none(n
     assert read_note(note.database) is None
 
 
-def test_a_note_that_was_copied_with_the_database_is_none(note, tmp_path):
+def test_a_note_of_a_server_that_is_gone_or_of_a_copied_database_is_ignored(note, tmp_path):
     copy = tmp_path / "copy.duckdb"
     write_note(note)
+
+    assert find_server(note.database) is find_server(":memory:") is None
     note_path(note.database).rename(note_path(copy))
-
     assert read_note(copy) is None
-
-
-def test_a_note_of_a_server_that_is_gone_is_ignored(note):
-    write_note(note)
-
-    assert find_server(note.database) is None
-
-
-def test_memory_has_no_server():
-    assert find_server(":memory:") is None
 
 
 def test_a_batch_travels_whole():

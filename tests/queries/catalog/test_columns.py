@@ -80,13 +80,10 @@ def test_a_line_of_a_header_gives_columns_their_meanings(line, expected, monkeyp
         ("capacity_gpu_s", "DOUBLE", "seconds of a GPU"),
         ("output_tokens_per_gpu_s", "DOUBLE", "per second of a GPU"),
         ("price_per_gpu_h", "DECIMAL(18,6)", "money per GPU-hour"),
-        ("tokens_per_j", "DOUBLE", "per joule"),
-        ("start_at", "TIMESTAMP", "UTC"),
-        ("start_ms", "BIGINT", "milliseconds since 1970, UTC"),
-        ("params", "DOUBLE", "parameters"),
-        ("node", "VARCHAR", None),
-        ("runs", "BIGINT", None),
+        ("tokens_per_j", "DOUBLE", "per joule"), ("start_at", "TIMESTAMP", "UTC"),
+        ("start_ms", "BIGINT", "milliseconds since 1970, UTC"), ("params", "DOUBLE", "parameters"),
+        ("node", "VARCHAR", None), ("runs", "BIGINT", None),
     ],
-)
+)  # fmt: skip
 def test_a_name_states_its_unit(column, kind, unit):
     assert columns.unit_of(column, kind) == unit

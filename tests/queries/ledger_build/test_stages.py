@@ -70,11 +70,9 @@ def test_reading_oftener_later_changes_nothing_of_the_hour_before(evidence, orde
 
 
 STEPS = [
-    (watermarks, "note_reading_series"),
-    (materialise, "replace_hours"),
-    (ledger_build, "place_again"),
-    (materialise, "merge"),
-]
+    (watermarks, "note_reading_series"), (materialise, "replace_hours"),
+    (ledger_build, "place_again"), (materialise, "merge"),
+]  # fmt: skip
 
 
 def test_a_build_that_fails_at_any_step_changes_nothing(evidence, monkeypatch):
@@ -93,10 +91,8 @@ def test_a_build_that_fails_at_any_step_changes_nothing(evidence, monkeypatch):
 
 
 PARTS = (
-    "sacct.txt",
-    pytest.param("nvml.jsonl.gz", marks=pytest.mark.machine),
-    "job_events.jsonl.gz",
-)
+    "sacct.txt", pytest.param("nvml.jsonl.gz", marks=pytest.mark.machine), "job_events.jsonl.gz",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -151,10 +151,8 @@ def test_the_window_has_each_token_once(world, models):
     assert world.read(sql, replace(FIRST, team="other")).rows() == []
     assert world.read(sql, replace(FIRST, teams=("other",))).rows() == []
     assert [row[0] for row in world.read(sql, replace(FIRST, teams=("team",))).rows()] == [
-        "llama",
-        "moe",
-        "rare",
-    ]
+        "llama", "moe", "rare",
+    ]  # fmt: skip
 
 
 def test_rates_over_time_add_up_engines(world):

@@ -210,24 +210,14 @@ def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(evidenc
 
 def test_peaks_have_a_source_and_names_match_one_model(evidence):
     names = {
-        "NVIDIA A100-SXM4-40GB": "A100 SXM4 40GB",
-        "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB",
-        "a100": "A100",
-        "NVIDIA A10": "A10",
-        "NVIDIA H100 PCIe": "H100 PCIe",
-        "NVIDIA H100 NVL": "H100 NVL",
-        H100: "H100 SXM5",
-        "NVIDIA H200": "H200 SXM",
-        "NVIDIA H200 NVL": "H200 NVL",
-        "NVIDIA GH200 480GB": "GH200",
-        "NVIDIA B200": "B200",
-        "NVIDIA GB200": "GB200",
-        "NVIDIA L40S": "L40S",
-        "NVIDIA L4": "L4",
-        "NVIDIA RTX 6000 Ada Generation": "RTX 6000 Ada",
-        "AMD Instinct MI300X": "MI300X",
+        "NVIDIA A100-SXM4-40GB": "A100 SXM4 40GB", "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB",
+        "a100": "A100", "NVIDIA A10": "A10", "NVIDIA H100 PCIe": "H100 PCIe",
+        "NVIDIA H100 NVL": "H100 NVL", H100: "H100 SXM5", "NVIDIA H200": "H200 SXM",
+        "NVIDIA H200 NVL": "H200 NVL", "NVIDIA GH200 480GB": "GH200", "NVIDIA B200": "B200",
+        "NVIDIA GB200": "GB200", "NVIDIA L40S": "L40S", "NVIDIA L4": "L4",
+        "NVIDIA RTX 6000 Ada Generation": "RTX 6000 Ada", "AMD Instinct MI300X": "MI300X",
         "h100": None,
-    }
+    }  # fmt: skip
     for number, model in enumerate(names):
         evidence.node(f"n{number}", 1, model=model)
     evidence.store.build()
