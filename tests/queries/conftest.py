@@ -237,22 +237,26 @@ def built_together(test=None, *, builds=1):
     return reported
 
 
-def shown_by(cases, *, before=None, read=None):
+def shown_by(cases, *, before=None, read=None, builds=1):
     """Make the test of a table: what is loaded (after `before`), what is read, what that gives.
 
-    Read is SQL or a function of the cluster; in tables without it, `read`.
+    Read is SQL or a function of the cluster; in tables without it, `read`. With several builds
+    the case has what is loaded before each, and what is read after it.
     """
 
     @pytest.mark.parametrize("case", cases.values(), ids=cases)
-    @built_together
+    @built_together(builds=builds)
     def test(cluster, case):
         load, asked, expected = case if read is None else (case[0], read, case[1])
-        for loads in (before, load):
-            if loads is not None:
-                loads(cluster)
-        yield
-        found = asked(cluster) if callable(asked) else cluster.read(asked).rows()
-        assert found == (expected(cluster) if callable(expected) else expected)
+        found = []
+        for loads in load if builds > 1 else [load]:
+            if before is not None and not found:
+                before(cluster)
+            loads(cluster)
+            yield
+            found.append(asked(cluster) if callable(asked) else cluster.read(asked).rows())
+        given = expected(cluster) if callable(expected) else expected
+        assert found == (given if builds > 1 else [given])
 
     return test
 

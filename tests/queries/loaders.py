@@ -61,6 +61,11 @@ class Loaders:
         read = {"gpu_uuid": self.gpu(gpu), "gpu_instance": "", "is_flagged": False}
         self._add("gpu_samples", rows, source, read)
 
+    def listed(self, node, gpu_uuid, source="inventory", **more):
+        """Add an H100 that a source lists as the first of a node from the start."""
+        gpu = {"gpu_uuid": gpu_uuid, "gpu_index": 0, "gpu_model": "h100", "valid_from_at": 0}
+        self.add("gpus", {**gpu, **more}, source=source, node=node)
+
     def job_on_a_node(self, job_id, start, end, gpus, state="COMPLETED", **more):
         """Add node a and a job run on all of its GPUs."""
         self.node("a", gpus)
@@ -85,8 +90,8 @@ class Loaders:
 
     def readings(self, gpu_uuid, seconds, source="dcgm", **values):
         """Add readings of a GPU."""
-        of_gpu = {"gpu_uuid": gpu_uuid, "gpu_instance": "", "is_flagged": False}
-        self.series("gpu_samples", seconds, values, source=source, **of_gpu)
+        values = {"gpu_instance": "", "is_flagged": False, **values}
+        self.series("gpu_samples", seconds, values, source=source, gpu_uuid=gpu_uuid)
 
     def host(self, node, seconds, source="node-exporter", **values):
         """Add readings of a host, or of a node's meter."""

@@ -165,10 +165,7 @@ def test_days_are_as_long_as_their_zone_makes_them(when, hours):
 @built_together
 def test_a_day_of_25_hours_charges_25_and_the_days_about_it_lose_nothing(cluster):
     begin = 1_793_404_800 - 1_800_000_000  # 2026-10-31T00:00Z
-    cluster.add(
-        "gpus", source="inventory", node="n", gpu_uuid=cluster.gpu("GPU-1"), slurm_index=0,
-        gpu_model="h100", valid_from_at=begin,
-    )  # fmt: skip
+    cluster.listed("n", cluster.gpu("GPU-1"), slurm_index=0, valid_from_at=begin)
     cluster.job("1", begin, begin + 4 * 24 * HOUR_S, ["n"], 1)
     yield
     settings = StatementSettings(zone="America/New_York", day_starts_at="17:00")

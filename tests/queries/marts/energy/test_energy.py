@@ -1,5 +1,6 @@
 """Power, energy and carbon: sums of nodes, racks and teams, idle power, accounts, head-room."""
 
+import functools
 import io
 from datetime import date
 from decimal import Decimal
@@ -25,10 +26,7 @@ HALF_HOURS = Scope(from_ms=START_MS, to_ms=START_MS + 2 * HOUR_MS, bucket_ms=HOU
 
 def place(made, node, **limits):
     """Add a node of one GPU."""
-    made.add(
-        "gpus", node=node, gpu_uuid=made.gpu(node), gpu_index=0, slurm_index=0, gpu_model="h100",
-        valid_from_at=0, **limits,
-    )  # fmt: skip
+    made.listed(node, made.gpu(node), "test", slurm_index=0, **limits)
 
 
 def read(made, node, watts, until=7200, **more):
@@ -88,6 +86,7 @@ def world(shared_evidence):
     return made.store
 
 
+@functools.cache
 def power(store, level, scope=HALF_HOURS):
     rows = store.read(
         "select name, availability, (start_ms - $2) // 60000 as minute, power_w, coverage_ratio, "
@@ -99,6 +98,7 @@ def power(store, level, scope=HALF_HOURS):
     return rows.to_dicts()
 
 
+@functools.cache
 def table(store, mart):
     return store.read(f"select * from marts.{mart}", scope=HALF_HOURS, is_kept=True).to_dicts()
 
@@ -354,8 +354,12 @@ def test_an_intensity_of_the_cluster_and_a_later_one_take_precedence(evidence):
     assert found["g_per_kwh"].to_list() == [500, 300, 100]
 
 
-def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world):
-    made = statement(world, date(2027, 1, 15), StatementSettings())
+@pytest.fixture(scope="module")
+def made(world):
+    return statement(world, date(2027, 1, 15), StatementSettings())
+
+
+def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world, made):
     lines = {(row["line"], row["team"]): row for row in made.rows.to_dicts()}
     a, b, free = lines["usage", "A"], lines["usage", "B"], lines["idle", None]
 
@@ -371,8 +375,7 @@ def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world):
     assert "carbon_kg" in files.csv(made).decode().splitlines()[0].split(",")
 
 
-def test_a_statement_has_the_executing_idle_of_each_account(world):
-    made = statement(world, date(2027, 1, 15), StatementSettings())
+def test_a_statement_has_the_executing_idle_of_each_account(world, made):
     idle = "select team, idle_ms, held_ms from marts.executing_idle_by_team"
     of_day = {
         team: (idle, read) for team, idle, read in world.read(idle, scope=made.day.scope).rows()

@@ -23,13 +23,6 @@ def by_the_minute(values):
     return [(3_500 + 60 * n, value) for n, value in enumerate(values)]
 
 
-def gpu(made, node):
-    made.add(
-        "gpus", source="dcgm", node=node, gpu_uuid=f"GPU-{node}", gpu_index=3, pci_bus_id=BUS,
-        gpu_model="h100", valid_from_at=0,
-    )  # fmt: skip
-
-
 def run(made, name, node, events, state="FAILED", begin=0, end=END):
     made.job(f"job-{name}", begin, end, [node], 1, state, job_name=name)
     made.events(name, events, host=node)
@@ -65,7 +58,7 @@ def world(shared_evidence):
     work = steps(1, 39, 0, 100)
     of_hardware = ("bus", "twice", "ecc", "own", "late", "down")
     for node in (*of_hardware, "nan", "caught", "app", "killed", "other"):
-        gpu(made, node)
+        made.listed(node, f"GPU-{node}", "dcgm", gpu_index=3, pci_bus_id=BUS)
     made.watched(8_000)
     run(made, "bus", "bus", [*work, durable(30, 3_050), said("exception", 3_990)])
     made.xid("bus", 79, 3_980, pci_bus_id=BUS)

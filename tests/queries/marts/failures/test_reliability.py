@@ -10,10 +10,8 @@ OLD_DRIVER, NEW_DRIVER = "570.1", "580.2"
 
 
 def gpu(made, node, driver, second=0.0, vbios=None):
-    made.add(
-        "gpus", source="dcgm", node=node, gpu_uuid=f"GPU-{node}", gpu_index=0, pci_bus_id=BUS,
-        gpu_model="h100", driver_version=driver, vbios_version=vbios, valid_from_at=second,
-    )  # fmt: skip
+    of = {"driver_version": driver, "vbios_version": vbios, "valid_from_at": second}
+    made.listed(node, f"GPU-{node}", "dcgm", pci_bus_id=BUS, **of)
 
 
 def listing(made, node, state, second):
@@ -32,10 +30,7 @@ def world(shared_evidence):
         {"cluster": cluster, "node": node, "gpu_uuid": f"GPU-{node}", "valid_from_at": START}
         for cluster, node in (("c", "n"), ("x", "y"))
     ], "inventory")  # fmt: skip
-    made.add(
-        "gpu_samples", *({"ts": s} for s in (0, 60)), gpu_uuid="GPU-y", gpu_instance="",
-        power_w=70.0,
-    )  # fmt: skip
+    made.readings("GPU-y", (0, 60), "test", power_w=70.0)
     made.watched(3_600)
     made.state("a", "down", 100, 400)
     made.add(

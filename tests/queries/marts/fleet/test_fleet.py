@@ -35,12 +35,9 @@ def world(shared_evidence):
              gpus_requested=12, gpu_type_requested="h100", observed_at=made.at(3600))  # fmt: skip
     made.job("11", None, None, [], None, state="PENDING", submit=3100, partition="p",
              gpus_requested=1, gpu_type_requested="a100", observed_at=made.at(3600))  # fmt: skip
-    made.load("gpu_samples", [
-        {"gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": made.at(s), "power_w": power,
-         "engine_active_ratio": 0.5, "gpu_temperature_c": 60.0}
-        for gpu, power, end in (("a#0", 300.0, 3541), ("c#0", 500.0, 1801), ("b#1", 100.0, 3601))
-        for s in range(0, end, 60)
-    ], "dcgm")  # fmt: skip
+    use = {"engine_active_ratio": 0.5, "gpu_temperature_c": 60.0}
+    for gpu, power_w, end in (("a#0", 300.0, 3541), ("c#0", 500.0, 1801), ("b#1", 100.0, 3601)):
+        made.readings(f"c/{gpu}", range(0, end, 60), power_w=power_w, **use)
     made.xid("a", 79, 1000, gpu_uuid="c/a#1", message="off the bus")
     made.build()
     return made.store

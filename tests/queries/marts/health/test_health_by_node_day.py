@@ -14,10 +14,7 @@ HW_THERMAL = 0x40
 
 
 def place(made, node, gpu, bus, start=0.0, end=None):
-    made.add(
-        "gpus", source="inventory", node=node, gpu_uuid=gpu, gpu_index=0, pci_bus_id=bus,
-        gpu_model="h100", valid_from_at=start, valid_to_at=end,
-    )  # fmt: skip
+    made.listed(node, gpu, pci_bus_id=bus, valid_from_at=start, valid_to_at=end)
 
 
 def gauge(made, node, gpu, code, second, precision="approximate"):
@@ -45,13 +42,8 @@ def world(shared_evidence):
     made.counted("GPU-a", "ecc_uncorrected_volatile_total", [(0, 3), (60, 3)])
     made.counted("GPU-old", "ecc_uncorrected_volatile_total", [(0, 10), (60, 10)])
     made.counted("GPU-old", "throttle_thermal_s", [(0, 0), (100, 40)])
-    made.add(
-        "gpu_samples", *(
-            {"ts": s, "clocks_event_reasons": HW_THERMAL if s < 200 else 0}
-            for s in range(0, 600, 100)
-        ),
-        gpu_uuid="GPU-a", gpu_instance="",
-    )  # fmt: skip
+    hot = lambda s: HW_THERMAL if s < 200 else 0  # noqa: E731
+    made.readings("GPU-a", range(0, 600, 100), "test", clocks_event_reasons=hot)
     for code, second in ((48, 90), (79, 100), (45, 110)):
         made.xid("a", code, second, pci_bus_id=BUS_A, cluster=None)
     gauge(made, "a", "GPU-a", 79, 130)

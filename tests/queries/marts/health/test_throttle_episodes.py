@@ -8,11 +8,8 @@ POWER_CAP, HW_THERMAL = 0x4, 0x40
 
 def read(evidence, **values):
     """Load readings of one H100 of 700 W and 1,980 MHz, every 10 s to 100 s."""
-    evidence.add(
-        "gpus", node="a", gpu_uuid="a#0", slurm_index=0, gpu_index=0, power_limit_w=700.0,
-        sm_clock_max_hz=1.98e9, valid_from_at=0,
-    )  # fmt: skip
-
+    limits = {"power_limit_w": 700.0, "sm_clock_max_hz": 1.98e9}
+    evidence.listed("a", "a#0", "test", slurm_index=0, **limits)
     gpu, seconds = evidence.gpu("a#0"), evidence.every(0, 100)
     evidence.readings(gpu, seconds, engine_active_ratio=0.9, **values)
 
@@ -98,10 +95,7 @@ def test_throttling_of_a_gpu(cluster, values, counted, sql, expected):
 
 def slowed(evidence, hours, of_hours, limit=90.0):
     """Load a reading every ten minutes, which has a thermal reason in the first hours."""
-    evidence.add(
-        "gpus", node="a", gpu_uuid="a#0", slurm_index=0, gpu_index=0, valid_from_at=0,
-        slowdown_temperature_c=limit,
-    )  # fmt: skip
+    evidence.listed("a", "a#0", "test", slurm_index=0, slowdown_temperature_c=limit)
     evidence.readings(
         evidence.gpu("a#0"), range(0, 3600 * of_hours, 600), gpu_temperature_c=84.0,
         clocks_event_reasons=lambda s: HW_THERMAL if s < 3600 * hours else POWER_CAP,
@@ -159,10 +153,7 @@ BUS = "00000000:19:00.0"
 def test_the_severity_is_that_of_the_code_else_the_word_in_the_message(
     cluster, kind, code, message, severity
 ):
-    cluster.add(
-        "gpus", source="inventory", node="a", gpu_uuid=cluster.gpu("a"), gpu_index=0,
-        pci_bus_id=BUS, gpu_model="h100", valid_from_at=0,
-    )  # fmt: skip
+    cluster.listed("a", cluster.gpu("a"), pci_bus_id=BUS)
     cluster.xid("a", code, 60, pci_bus_id=BUS, kind=kind, message=message)
     yield
     found = cluster.read("select kind, code, severity from marts.gpu_events").rows()

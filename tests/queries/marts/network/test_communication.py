@@ -2,6 +2,7 @@
 
 import pytest
 from tests.queries.conftest import built_together, steps
+from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 
 def gang(cluster, **measured):
@@ -97,3 +98,10 @@ def test_the_time_between_measured_steps_is_measured_too(cluster):
     assert "step_unsplit" not in found
     assert found["exposed_comm"] == 40
     assert found["productive"] == 2 * (100 * 1.8 + 99 * 0.02)
+
+
+@built_together(builds=2)
+def test_the_clusters_of_all_marts_have_the_rows_of_a_full_build(cluster):
+    yield
+    yield
+    assert_equals_full_build(cluster)

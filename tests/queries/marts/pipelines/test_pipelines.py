@@ -46,8 +46,8 @@ ROWS = {
         [("c/1", 1.5, "worker", 0.5, 0.75), ("c/even", 1.0, None, None, None)],
     ),
     "a sentence says so": (
-        "select left(regexp_extract(sentence, '63[.]6.*|^1[.]02.*'), 64) from marts.pipeline_replays "
-        "order by run_id",
+        "select left(regexp_extract(sentence, '63[.]6.*|^1[.]02.*'), 64) "
+        "from marts.pipeline_replays order by run_id",
         [("63.6 % of the difference from workers that are slow in all steps",),
          ("1.02 times the ideal step: no stragglers",)],
     ),

@@ -166,10 +166,7 @@ def test_retained_tokens_are_held_against_all_allocated_time(cluster):
     events = steps(1, 100, 0, 10.0, tokens=600.0)
     cluster.events("1", [*events, durable(50, 505)])
     cluster.add("rates", price_per_gpu_h=3.6, currency="USD")
-    cluster.add(
-        "gpu_samples", *({"ts": t, "energy_j": 100.0 * t} for t in range(0, 1001, 10)),
-        gpu_uuid=f"{cluster.name}/a#0", gpu_instance="", is_flagged=False,
-    )  # fmt: skip
+    cluster.readings(cluster.gpu("a#0"), range(0, 1001, 10), energy_j=lambda t: 100.0 * t)
     yield
     found = speed(cluster, "run_token_costs")
 

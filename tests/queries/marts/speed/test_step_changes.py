@@ -168,10 +168,7 @@ def test_a_run_is_bound_by(cluster, of_a_step, values, processors, expected, sen
 
 def job_that_uses(cluster, used, hours=8):
     """Load a running job of one GPU whose used memory is `used(second)`."""
-    cluster.add(
-        "gpus", node="a", gpu_uuid="a#0", slurm_index=0, gpu_index=0, gpu_model="h100",
-        memory_bytes=MEMORY, valid_from_at=0,
-    )  # fmt: skip
+    cluster.listed("a", "a#0", "test", slurm_index=0, memory_bytes=MEMORY)
     cluster.job("1", 0, int(hours * HOUR_S), ["a"], 1)
     readings(
         cluster, "a#0", int(hours * HOUR_S), every=300, memory_used_bytes=lambda t: int(used(t))

@@ -19,14 +19,9 @@ def test_a_flag_of_nvml_voids_the_reading_where_its_shares_are_incomplete(
     cluster, flagged, category
 ):
     gpu = loaded(cluster, [label("a", 0, HOUR)], until=0)
-    read = [{"ts": second} for second in range(60, HOUR + 1, 60)]
-    cluster.add(
-        "gpu_samples", *read, source="nvml", gpu_uuid=gpu, gpu_instance="", gpu_busy_ratio=0.9,
-        is_flagged=True, flagged_metrics=flagged,
-    )  # fmt: skip
-
+    more = {"is_flagged": True, "flagged_metrics": flagged}
+    cluster.readings(gpu, range(60, HOUR + 1, 60), "nvml", gpu_busy_ratio=0.9, **more)
     yield
-
     assert max(cluster.gpu_s().items(), key=lambda one: one[1])[0] == category
 
 

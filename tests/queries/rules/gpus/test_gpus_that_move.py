@@ -1,7 +1,7 @@
 """GPUs that move, are numbered again, or that evidence puts in two places at one time."""
 
 import pytest
-from tests.queries.conftest import START_MS, built_together
+from tests.queries.conftest import START_MS, built_together, shown_by
 
 
 def inventory(cluster, second, **gpus):
@@ -20,18 +20,6 @@ def gpu_s(cluster):
     assert cluster.violations() == 0
     rows = cluster.read("select gpu_uuid, sum(gpu_ms) / 1000 from marts.ledger_scoped group by all")
     return {gpu.removeprefix(cluster.gpu("")): seconds for gpu, seconds in rows.rows()}
-
-
-@built_together
-def test_gpus_that_change_numbers_at_a_reboot_stay_two(cluster):
-    inventory(cluster, 0, a=0, b=1)
-    inventory(cluster, 500, a=1, b=0)
-    cluster.watched(1000)
-    cluster.job("1", 600, 1000, ["n"], 1)
-    cluster.hold("1", submit=600, node="n", slurm_index=1)
-    yield
-    assert gpu_s(cluster) == {"a": 1000, "b": 1000}
-    assert cluster.own("gpu_uuid", "intermediate.int_holds") == [(cluster.gpu("a"),)]
 
 
 # what it shows: numbers of GPUs by second, (GPU, first, last second) of readings, GPU-seconds
@@ -115,15 +103,6 @@ def test_a_gpu_that_is_listed_in_two_nodes_at_one_time(cluster, listings, is_cut
     assert cluster.violations() == 0
 
 
-@built_together
-def test_a_gpu_that_moves_is_in_its_new_node_from_then_on(cluster):
-    listed(cluster, "a")
-    listed(cluster, "b", since=60)
-    cluster.watched(100)
-    yield
-    assert places(cluster) == [(f"{cluster.name}-a", 0, 60), (f"{cluster.name}-b", 60, None)]
-
-
 @pytest.mark.parametrize("since", [0, 40])
 @built_together
 def test_an_inventory_comes_before_a_node_where_only_a_job_held_the_gpu(cluster, since):
@@ -135,3 +114,25 @@ def test_an_inventory_comes_before_a_node_where_only_a_job_held_the_gpu(cluster,
     yield
     assert [node for node, *_ in places(cluster)] == [f"{cluster.name}-a"]
     assert cluster.violations() == 0
+
+
+def renumbered(cluster):
+    inventory(cluster, 0, a=0, b=1)
+    inventory(cluster, 500, a=1, b=0)
+    cluster.watched(1000)
+    cluster.job("1", 600, 1000, ["n"], 1)
+    cluster.hold("1", submit=600, node="n", slurm_index=1)
+
+
+# what it shows: what is loaded, what is read of it
+MOVED = {
+    "GPUs that change numbers at a reboot stay two": (
+        renumbered, lambda c: (gpu_s(c), c.own("gpu_uuid", "intermediate.int_holds")),
+        lambda c: ({"a": 1000, "b": 1000}, [(c.gpu("a"),)]),
+    ),
+    "a GPU that moves is in its new node from then on": (
+        lambda c: [listed(c, "a"), listed(c, "b", since=60), c.watched(100)],
+        places, lambda c: [(f"{c.name}-a", 0, 60), (f"{c.name}-b", 60, None)],
+    ),
+}  # fmt: skip
+test_gpus_that_move = shown_by(MOVED)

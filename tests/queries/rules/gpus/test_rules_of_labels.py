@@ -128,18 +128,6 @@ def test_what_labels_hold(cluster, jobs, labels, expected):
     assert len(job_runs(cluster, "job_run_key")) == len(starts)
 
 
-@built_together(builds=2)
-def test_a_scheduler_that_reports_earlier_times_takes_them_back(cluster):
-    labelled(cluster)
-    cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 900)
-    yield
-    assert [row[1] for row in holds(cluster)] == ["nlp/a"]
-    cluster.job("77", 50, 60, ["n"], 1)
-    yield
-    assert [row[1] for row in holds(cluster)] == ["77"]
-    assert cluster.gpu_s() == {"busy_unclassified": 10, "free_unknown": 3990}
-
-
 @pytest.mark.parametrize("polls", [(800,), (200, 500, 800)])
 @built_together(builds=3)
 def test_polls_that_see_a_label_again_and_again_give_what_one_look_gives(cluster, polls):
@@ -152,13 +140,20 @@ def test_polls_that_see_a_label_again_and_again_give_what_one_look_gives(cluster
     assert cluster.gpu_s() == {"busy_unclassified": 700, "free_unknown": 300}
 
 
-@built_together(builds=3)
-def test_an_id_that_comes_after_a_build_moves_the_hold(cluster):
-    labelled(cluster)
-    cluster.job("4711", 100, 900, ["n"], 1)
-    yield
-    assert [row[0] for row in holds(cluster)] == ["n-0"]
-    for last in (300, 900):
-        cluster.label(cluster.gpu("n-2"), "4711", 130, last, kind="hpc_job")
-        yield
-        assert holds(cluster) == [("n-2", "4711", 100, 900, "hpc_job")]
+def lingering(last):
+    return lambda c: c.label(c.gpu("n-2"), "4711", 130, last, kind="hpc_job")
+
+
+BY_ID = [("n-2", "4711", 100, 900, "hpc_job")]
+# what it shows: what is loaded before each of three builds, what is held after each
+LATER = {
+    "a scheduler that reports earlier times takes them back": (
+        [lambda c: pod(c, 0, 100, 900), lambda c: c.job("77", 50, 60, ["n"], 1), lambda _: None],
+        [[("n-0", "nlp/a", 100, 900, "label")], *[[("n-0", "77", 50, 60, "assumed")]] * 2],
+    ),
+    "an id that comes after a build moves the hold": (
+        [lambda c: c.job("4711", 100, 900, ["n"], 1), lingering(300), lingering(900)],
+        [[("n-0", "4711", 100, 900, "assumed")], BY_ID, BY_ID],
+    ),
+}  # fmt: skip
+test_what_comes_later = shown_by(LATER, before=labelled, read=holds, builds=3)

@@ -149,8 +149,7 @@ SHARES = {
 @built_together
 def test_activity_of_a_reading(cluster, shares, is_active):
     cluster.job_on_a_node("1", 0, 100, 1)
-    rows = [{"ts": second, **shares} for second in cluster.every(-10, 100)]
-    cluster.add("gpu_samples", *rows, gpu_uuid=cluster.gpu("a#0"), gpu_instance="")
+    cluster.readings(cluster.gpu("a#0"), cluster.every(-10, 100), "test", **shares)
     yield
     assert phases(cluster) == {ACTIVE if is_active else PAUSE: 100}
 
