@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+import polars as pl
 import pytest
 from tests.queries.conftest import Evidence
 
@@ -175,31 +176,33 @@ def test_the_day_that_has_come_of_age_since_the_last_time_goes_by_itself(two_day
     assert dict(dropped.select("table_name", "rows").rows())["raw.gpu_samples"] == 144
 
 
-def test_age_counts_from_the_clock_where_evidence_lies_ahead_of_it(two_days):
-    start = datetime(2027, 1, 15, 20)  # noqa: DTZ001 -- the first day of the evidence
+AHEAD = 20 * DAY_S
+# what it shows: what lies ahead of all other evidence, the clock, from which day on readings stay
+AHEADS = {
+    # the first day of the evidence
+    "age counts from the clock where evidence lies ahead of it": (
+        lambda _: None, datetime(2027, 1, 15, 20), None,  # noqa: DTZ001
+    ),
+    "a lone reading makes nothing old": (
+        lambda c: c.samples("a#0", [AHEAD], lambda _: True), NOW + timedelta(days=60), 0,
+    ),
+    "two sources confirm what an hour of readings does not": (
+        lambda c: [c.samples("a#0", [AHEAD], lambda _: True),
+                   c.state("*", "up", AHEAD, AHEAD + 60)],
+        NOW + timedelta(days=60), 18,
+    ),
+}  # fmt: skip
 
-    assert drop_old(two_days.store, WEEK, now=start)["rows"].sum() == 0
 
-
-def test_a_lone_reading_ahead_of_all_other_evidence_makes_nothing_old(two_days):
-    two_days.samples("c/a#0", [20 * DAY_S], lambda _: True)
+@pytest.mark.parametrize(("ahead", "now", "days"), AHEADS.values(), ids=AHEADS)
+def test_what_is_old_where_evidence_lies_ahead(two_days, ahead, now, days):
+    ahead(two_days)
     two_days.store.build()
 
-    dropped = drop_old(two_days.store, WEEK, now=NOW + timedelta(days=60))
-
-    assert dict(dropped.select("table_name", "kept_from_ms").rows())["raw.gpu_samples"] == (
-        LAST_DAY_MS
-    )
-
-
-def test_two_sources_confirm_what_an_hour_of_readings_does_not(two_days):
-    two_days.samples("a#0", [20 * DAY_S], lambda _: True)
-    two_days.state("*", "up", 20 * DAY_S, 20 * DAY_S + 60)
-    two_days.store.build()
-
-    dropped = drop_old(two_days.store, WEEK, now=NOW + timedelta(days=60))
-
-    assert dropped["kept_from_ms"].to_list()[0] > LAST_DAY_MS + 10 * DAY_S * 1000
+    dropped = drop_old(two_days.store, WEEK, now=now)
+    kept_from = dict(dropped.filter(pl.col("rows") > 0).select("table_name", "kept_from_ms").rows())
+    expected = None if days is None else LAST_DAY_MS + days * DAY_S * 1000
+    assert kept_from.get("raw.gpu_samples") == expected
 
 
 def read_again(evidence, first, last):

@@ -93,22 +93,18 @@ def test_the_database_stays_locked_after_its_backup(store, tmp_path):
     )
 
 
-def test_a_backup_replaces_no_file(store, tmp_path):
-    (tmp_path / "copy.duckdb").write_text("precious")
-
-    with pytest.raises(StoreError, match="this file exists; name another one"):
-        back_up(store, tmp_path / "copy.duckdb")
-    assert (tmp_path / "copy.duckdb").read_text() == "precious"
-
-
-def test_a_backup_into_a_folder_is_named_by_the_time(store, tmp_path):
+def test_a_backup_into_a_folder_is_named_by_the_time_and_replaces_no_file(store, tmp_path):
     folder = tmp_path / "backups"
     folder.mkdir()
-    (folder / "fleet-of-others.duckdb").touch()
+    other = folder / "fleet-of-others.duckdb"
+    other.write_text("precious")
 
     found = back_up(store, folder)
+    with pytest.raises(StoreError, match="this file exists; name another one"):
+        back_up(store, other)
 
     assert [str(path) for path in backups_of(store.path, folder)] == found["file"].to_list()
+    assert other.read_text() == "precious"
 
 
 def test_a_restored_database_is_the_backup_and_the_other_is_kept(store, tmp_path):
@@ -123,15 +119,8 @@ def test_a_restored_database_is_the_backup_and_the_other_is_kept(store, tmp_path
     assert samples(tmp_path / "fleet.duckdb") == [("nvml", 3)]
     assert replaced is not None
     assert samples(replaced) == [("dcgm", 2), ("nvml", 3)]
-
-
-def test_a_damaged_database_can_be_replaced(store, tmp_path):
-    back_up(store, tmp_path / "copy.duckdb")
-    store.close()
-    (tmp_path / "fleet.duckdb").write_bytes(b"cut")
-
+    (tmp_path / "fleet.duckdb").write_bytes(b"cut")  # one that is damaged, too
     restore(tmp_path / "copy.duckdb", store.path, is_replacing=True)
-
     assert samples(tmp_path / "fleet.duckdb") == [("nvml", 3)]
 
 

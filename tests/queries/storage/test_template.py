@@ -32,14 +32,6 @@ def test_the_first_database_makes_the_template_and_later_ones_are_copies(cache, 
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "c", "cache"}
 
 
-def test_another_sql_has_another_template(cache, tmp_path, create, monkeypatch):
-    copied(tmp_path / "a", create)
-    monkeypatch.setattr(schema, "catalog_digest", lambda: "f" * 32)
-
-    assert copied(tmp_path / "b", create) == "empty 1"
-    assert len(list(cache.iterdir())) == 2
-
-
 def test_few_templates_of_other_versions_are_kept(cache, tmp_path, create, monkeypatch):
     for version in range(template.KEPT + 2):
         monkeypatch.setattr(schema, "catalog_digest", lambda digest=f"{version:016}": digest)
@@ -48,11 +40,13 @@ def test_few_templates_of_other_versions_are_kept(cache, tmp_path, create, monke
     assert len(list(cache.iterdir())) == template.KEPT
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [lambda file: file.write_text("another"), lambda file: file.chmod(0o666)],
-    ids=["damaged", "writable by others"],
-)
+HARM = {
+    "damaged": lambda file: file.write_text("another"),
+    "writable by others": lambda file: file.chmod(0o666),
+}
+
+
+@pytest.mark.parametrize("harm", HARM.values(), ids=HARM)
 def test_a_template_that_cannot_be_trusted_is_made_again(cache, tmp_path, create, harm):
     copied(tmp_path / "a", create)
     harm(next(cache.iterdir()))

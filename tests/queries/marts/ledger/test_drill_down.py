@@ -53,19 +53,59 @@ def windows(session):
     return EVERYTHING, Scope(from_ms=last - 2 * third + 137, to_ms=last - third - 211)
 
 
-def test_the_intervals_of_a_category_add_up_to_the_ledger(session, windows):
-    for window in windows:
-        ledger = session.read(
-            "select category, gpu_ms from marts.ledger_by_category where gpu_ms > 0 order by 1",
-            scope=window,
-        )
-        intervals = session.read(
-            "select category, sum(gpu_ms)::bigint as gpu_ms from marts.category_intervals "
-            "group by 1 order by 1",
-            scope=window,
-        )
+IDLE = "select sum(idle_ms), sum(held_ms) from marts.executing_idle"
+# what it shows: two selects that give the same rows; keys, whole numbers and costs
+SAME = {
+    "the intervals of a category add up to the ledger": (
+        "select category, gpu_ms from marts.ledger_by_category where gpu_ms > 0 order by 1",
+        "select category, sum(gpu_ms)::bigint from marts.category_intervals group by 1 order by 1",
+    ),
+    "the parts of a gap add up to the gap": (
+        "select gap_id, gpu_ms, cost from marts.idle_gaps order by 1",
+        f"select gap_id, {ACCOUNTED} from marts.idle_gap_parts group by 1 order by 1",
+    ),
+    "the GPUs of a run add up to its ledger": (
+        "select run_key, held_ms from marts.runs order by 1",
+        "select run_key, sum(gpu_ms)::bigint from marts.run_gpus group by 1 order by 1",
+    ),
+    "executing idle is one figure": (IDLE, f"{IDLE}_by_team"),
+}  # fmt: skip
+# what it shows: a select without rows
+NONE = {
+    "intervals of one GPU and category do not touch": """from marts.category_intervals as a
+        inner join marts.category_intervals as b using (gpu_uuid, gpu_instance, category, blame)
+        where a.end_at = b.start_at and a.run_key is not distinct from b.run_key""",
+    "a gap ends at the window": """from marts.idle_gaps
+        where epoch_ms(start_at) < getvariable('scope_from_ms')::bigint
+            or epoch_ms(end_at) > getvariable('scope_to_ms')::bigint""",
+    "executing idle is a part of allocated time": f"""from ({IDLE}) as idle(idle_ms, run_ms),
+            marts.goodput_summary as whole
+        where not (idle.idle_ms <= run_ms and run_ms <= whole.held_ms and whole.held_ms <= (
+            select sum(gpu_ms) from marts.ledger_by_category where kind <> 'free'
+        ))""",
+}  # fmt: skip
 
-        assert intervals.rows() == ledger.rows()
+
+@pytest.mark.parametrize(("first", "second"), SAME.values(), ids=SAME)
+def test_two_figures_are_one(session, windows, first, second):
+    for window in windows:
+        expected, found = (session.read(sql, scope=window) for sql in (first, second))
+        assert expected.height > 0
+        assert [row[:2] for row in found.rows()] == [row[:2] for row in expected.rows()]
+        assert found[:, -1].to_list() == pytest.approx(expected[:, -1].to_list(), abs=1e-5)
+
+
+@pytest.mark.parametrize("sql", NONE.values(), ids=NONE)
+def test_what_cannot_be_is_not(session, windows, sql):
+    for window in windows:
+        assert session.read(sql, scope=window).is_empty()
+
+
+def test_the_categories_of_a_gpu_of_a_run_add_up_to_it(session, windows):
+    for window in windows:
+        rows = session.read("select * from marts.run_gpus", scope=window)
+        columns = [n for n in rows.columns if n.endswith("_ms") and n != "gpu_ms"]
+        assert (rows.select(pl.sum_horizontal(columns)).to_series() == rows["gpu_ms"]).all()
 
 
 def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows):
@@ -105,44 +145,6 @@ def test_what_a_team_leads_to_adds_up_to_the_team(session, windows):
             assert_same(ledger, cells.drop("cluster", "team").sort("category"))
 
 
-def test_intervals_of_one_gpu_and_category_do_not_touch(session):
-    touching = session.read(
-        """select count(*) from marts.category_intervals as a
-        inner join marts.category_intervals as b
-            using (gpu_uuid, gpu_instance, category, blame)
-        where a.end_at = b.start_at and a.run_key is not distinct from b.run_key"""
-    )
-
-    assert touching.item() == 0
-
-
-def test_the_parts_of_a_gap_add_up_to_the_gap(session, windows):
-    for window in windows:
-        whole = session.read(
-            "select gap_id, gpu_ms, cost from marts.idle_gaps order by 1", scope=window
-        )
-        parts = session.read(
-            f"select gap_id, {ACCOUNTED} from marts.idle_gap_parts group by 1 order by 1",
-            scope=window,
-        )
-
-        assert whole.height > 3
-        assert_same(parts, whole)
-
-
-def test_a_gap_ends_at_the_window(session, windows):
-    window = windows[1]
-
-    outside = session.read(
-        "select count(*) from marts.idle_gaps "
-        "where epoch_ms(start_at) < $1 or epoch_ms(end_at) > $2",
-        [window.from_ms, window.to_ms],
-        scope=window,
-    )
-
-    assert outside.item() == 0
-
-
 @built_together
 def test_a_part_of_a_gap_lies_within_its_category(cluster):
     """A node is drained in the middle of a gap: the drain does not begin with the gap."""
@@ -161,18 +163,6 @@ def test_a_part_of_a_gap_lies_within_its_category(cluster):
     ]
     whole = cluster.read("select category, gpu_ms, category_gpu_ms from marts.idle_gaps")
     assert whole.rows() == [("idle_no_demand", 1_000_000, 600_000)]
-
-
-def test_the_gpus_of_a_run_add_up_to_its_ledger(session, windows):
-    for window in windows:
-        held = dict(session.read("select run_key, held_ms from marts.runs", scope=window).rows())
-        rows = session.read("select * from marts.run_gpus", scope=window)
-        columns = [n for n in rows.columns if n.endswith("_ms") and n != "gpu_ms"]
-
-        by_run = rows.group_by("run_key").agg(pl.col("gpu_ms").sum())
-
-        assert dict(by_run.rows()) == held
-        assert (rows.select(pl.sum_horizontal(columns)).to_series() == rows["gpu_ms"]).all()
 
 
 LOSSES = "marts.losses inner join reference.gpu_second_categories using (category)"
@@ -204,22 +194,11 @@ def test_waste_is_one_figure(session, windows):
 
 
 def test_clusters_add_up(session, windows):
-    idle = "select sum(idle_ms), sum(held_ms) from marts.executing_idle"
     for window in windows:
         every, *each = of_clusters(session, window)
-        for sql in (SUMMARY, idle):
+        for sql in (SUMMARY, IDLE):
             sums = map(sum, zip(*(one(session, sql, scope) for scope in each), strict=True))
             assert [*sums] == pytest.approx(one(session, sql, every), abs=1e-5)
-
-
-def test_executing_idle_is_one_figure_and_a_part_of_allocated_time(session, windows):
-    idle = "select sum(idle_ms), sum(held_ms) from marts.executing_idle"
-    allocated = "select sum(gpu_ms)::bigint from marts.ledger_by_category where kind <> 'free'"
-    for window in windows:
-        of_runs, (_, _, held_ms, _) = one(session, idle, window), one(session, SUMMARY, window)
-
-        assert of_runs == one(session, f"{idle}_by_team", window)
-        assert of_runs[0] <= of_runs[1] <= held_ms <= one(session, allocated, window)[0]
 
 
 def test_data_quality_has_the_allocated_time_of_the_ledger(session, windows):

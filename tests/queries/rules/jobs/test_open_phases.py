@@ -1,7 +1,7 @@
 """Phases without an end: how long each lasts, whatever the GPUs show meanwhile."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, phase, steps
+from tests.queries.conftest import built_together, durable, steps
 from tests.queries.rules.jobs.test_rules_of_jobs import event
 
 READ = range(-10, 701, 10)
@@ -39,14 +39,6 @@ OPEN_PHASES = {
     "a save that the next step of its rank ended, with an inactive GPU": (
         "RUNNING", [*STEPS, opened("ckpt_save"), *steps(11, 30, 500)], READ, lambda s: s <= 100,
         {"step_unsplit": 100, "checkpoint_save": 410, "at_risk": 190},
-    ),
-    "a save that the end of a failed job ended, with an active GPU": (
-        "FAILED", [*STEPS, opened("ckpt_save")], READ, lambda _: True,
-        {"step_unsplit": 100, "checkpoint_save": 600},
-    ),
-    "a save that the end of a failed job ended is a hang once its GPU is inactive": (
-        "FAILED", [*STEPS, opened("ckpt_save")], READ, lambda s: s <= 200,
-        {"step_unsplit": 100, "checkpoint_save": 100, "fault_stall": 500},
     ),
 }  # fmt: skip
 
@@ -154,48 +146,3 @@ def test_what_a_gap_between_two_steps_was(cluster, gpus, length, read, expected)
     yield
     found = cluster.own("category", "marts.ledger_pieces", "phase = 'undeclared_gap'")
     assert {category for (category,) in found} == expected
-
-
-SPLIT = {"straggler_s": 1.0, "comm_s": 1.0}
-WAITS_ALONE = {"straggler_s": 4.0, "comm_s": 7.0}
-# what it shows: end and state of the job run, its events, GPU-seconds
-SHORT = {
-    "a few milliseconds between two steps belong to the step before": (
-        1000, "COMPLETED", [e for k in range(1, 100) for e in steps(k, k, 10.005 * (k - 1))],
-        {"step_unsplit": 990.49, "teardown": 9.51},
-    ),
-    "a few milliseconds between two measured steps are productive": (
-        1000, "COMPLETED",
-        [e for k in range(1, 100) for e in steps(k, k, 10.005 * (k - 1), **SPLIT)],
-        {"straggler_wait": 99, "exposed_comm": 99, "productive": 792.49, "teardown": 9.51},
-    ),
-    "a few milliseconds after a step belong to it however short steps are": (
-        100, "COMPLETED", [e for k in range(500) for e in steps(k, k, 0.108 * k, 0.1)],
-        {"step_unsplit": 53.992, "teardown": 46.008},
-    ),
-    "a short gap after a phase belongs to the phase however short the phase is": (
-        1000, "COMPLETED",
-        [*steps(1, 50, 0), phase("ckpt_save", 500, 500.3), *steps(51, 90, 500.304),
-         phase("eval", 900.304, 900.5), *steps(91, 99, 900.53)],
-        {"step_unsplit": 990, "checkpoint_save": 0.304, "other_declared": 0.226,
-         "teardown": 9.47},
-    ),
-    "a short gap after a step of waits alone is productive": (
-        100, "COMPLETED", [*steps(1, 5, 0, **WAITS_ALONE), *steps(6, 9, 50.06, **WAITS_ALONE)],
-        {"straggler_wait": 36, "exposed_comm": 54, "productive": 0.06, "teardown": 9.94},
-    ),
-    "a short gap after a measured step is productive whatever follows it": (
-        100, "FAILED", [*steps(1, 5, 0, **SPLIT), *steps(6, 9, 50.06, **SPLIT), durable(5, 50)],
-        {"straggler_wait": 5, "exposed_comm": 5, "productive": 40.06, "lost_work": 40,
-         "fault_stall": 9.94},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("end", "state", "events", "expected"), SHORT.values(), ids=SHORT)
-@built_together
-def test_ledger_of_short_gaps(cluster, end, state, events, expected):
-    cluster.job_on_a_node("1", 0, end, 1, state)
-    cluster.events("1", events)
-    yield
-    assert cluster.gpu_s() == expected
