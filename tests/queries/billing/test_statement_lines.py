@@ -228,14 +228,13 @@ def test_a_nodes_meter(cluster, read, expected):
     assert energies(cluster).items() >= expected.items()
 
 
-@built_together(builds=2)
-def test_a_meter_that_comes_later_than_the_build_is_seen_by_the_next(cluster):
-    metered(cluster)
-    yield
-    assert energies(cluster)["usage"] == [0.2, None, 0.2 * 0.1 * 1.5 * 2]
-    meter(cluster, "a", 0, 5 * HOUR_S, 1_000)
-    yield
-    assert energies(cluster)["usage"] == [0.2, 0.8, 0.8 * 0.1 * 1.5]
+LATER = {
+    "a meter that comes later than the build is seen by the next": (
+        [metered, lambda c: meter(c, "a", 0, 5 * HOUR_S, 1_000)],
+        [[0.2, None, 0.2 * 0.1 * 1.5 * 2], [0.2, 0.8, 0.8 * 0.1 * 1.5]],
+    ),
+}  # fmt: skip
+test_a_late_meter = shown_by(LATER, read=lambda c: energies(c)["usage"], builds=2)
 
 
 # what it shows: GPUs of the node; start, end and GPUs of its job; when the meter of 700 W is read;

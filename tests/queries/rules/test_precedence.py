@@ -52,11 +52,8 @@ def test_what_the_job_declares_wins_over_a_gpu_without_a_process(cluster):
     saving = [*steps(1, 20, 0), phase("ckpt_save", 200, 500)]
     cluster.events("1", [*saving, durable(20, 500)], gpu_uuid=cluster.gpu("a#0"))
     cluster.samples("a#0", cluster.every(0, 600), lambda second: second <= 200)
-    none = [
-        {"gpu_uuid": cluster.gpu("a#0"), "ts": cluster.at(second), "processes": 0}
-        for second in cluster.every(210, 600)
-    ]
-    cluster.load("gpu_processes", none)
+    none = {"processes": 0}
+    cluster.series("gpu_processes", range(210, 601, 10), none, gpu_uuid=cluster.gpu("a#0"))
     yield
     found = cluster.gpu_s()
 
@@ -71,11 +68,8 @@ def test_an_allocation_with_no_process_is_idle_from_the_first_second(cluster):
         cluster.node(node, 1)
         cluster.job(job, 0, 100, [node], 1)
         gpu, works = f"{node}#0", lambda s, job=job: job == "2" and not 40 < s <= 60
-        counts = [
-            {"gpu_uuid": cluster.gpu(gpu), "ts": cluster.at(s), "processes": int(works(s))}
-            for s in cluster.every(0, 100)
-        ]
-        cluster.load("gpu_processes", counts)
+        counts = {"processes": lambda s, works=works: int(works(s))}
+        cluster.series("gpu_processes", range(0, 101, 10), counts, gpu_uuid=cluster.gpu(gpu))
         cluster.samples(gpu, cluster.every(-10, 100), works)
     yield
     assert cluster.gpu_s() == {"idle_held": 120, "busy_unclassified": 80}

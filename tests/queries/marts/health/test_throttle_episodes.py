@@ -1,7 +1,7 @@
 """Episodes of throttling: by clock event reasons, else by counters of throttled time."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, shown_by
 
 POWER_CAP, HW_THERMAL = 0x4, 0x40
 
@@ -136,26 +136,30 @@ def test_how_often_a_gpu_is_throttled(
 
 BUS = "00000000:19:00.0"
 
+EVENT = "select kind, code, severity from marts.gpu_events"
 
-@pytest.mark.parametrize(
-    ("kind", "code", "message", "severity"),
-    [
-        ("xid", 149, "Xid (PCI:19:00): 149, NETIR_LINK_EVT  Nonfatal   XC0 i0 Link 02", "warning"),
-        ("xid", 149, "Xid (PCI:19:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 02", "gpu_fatal"),
-        ("xid", 149, "Xid (PCI:19:00): 149, NETIR_LINK_EVT", "varies"),
-        ("xid", 79, "Xid (PCI:0000:19:00): 79, Nonfatal is not what this code is", "node_fatal"),
-        ("sxid", 12028, "SXid (PCI:0000:19:00.0): 12028, Non-fatal, Link 03", "warning"),
-        ("sxid", 12028, "SXid (PCI:0000:19:00.0): 12028, Fatal, Link 03", "gpu_fatal"),
-        ("sxid", 12028, "SXid (PCI:0000:19:00.0): 12028, Link 03", None),
-    ],
-)  # fmt: skip
-@built_together
-def test_the_severity_is_that_of_the_code_else_the_word_in_the_message(
-    cluster, kind, code, message, severity
-):
-    cluster.listed("a", cluster.gpu("a"), pci_bus_id=BUS)
-    cluster.xid("a", code, 60, pci_bus_id=BUS, kind=kind, message=message)
-    yield
-    found = cluster.read("select kind, code, severity from marts.gpu_events").rows()
 
-    assert found == [(kind, code, severity)]
+def xid(code, message, kind="xid"):
+    """Return what loads an error of a GPU with its message."""
+    named = {"pci_bus_id": BUS, "kind": kind, "message": f"(PCI:0000:19:00): {code}, {message}"}
+    return lambda c: [c.listed("a", c.gpu("a"), pci_bus_id=BUS), c.xid("a", code, 60, **named)]
+
+
+LINK = "NETIR_LINK_EVT  {}   XC0 i0 Link 02"
+# what it shows: what is loaded, what is read of it
+SEVERITIES = {
+    "a word in the message: nonfatal": (
+        xid(149, LINK.format("Nonfatal")), EVENT, [("xid", 149, "warning")],
+    ),
+    "fatal": (xid(149, LINK.format("Fatal")), EVENT, [("xid", 149, "gpu_fatal")]),
+    "no word": (xid(149, "NETIR_LINK_EVT"), EVENT, [("xid", 149, "varies")]),
+    "not what this code is": (xid(79, "Nonfatal, it says"), EVENT, [("xid", 79, "node_fatal")]),
+    "of NVSwitch: not fatal": (
+        xid(12028, "Non-fatal, Link 03", "sxid"), EVENT, [("sxid", 12028, "warning")],
+    ),
+    "of NVSwitch: fatal": (
+        xid(12028, "Fatal, Link 03", "sxid"), EVENT, [("sxid", 12028, "gpu_fatal")],
+    ),
+    "of NVSwitch: no word": (xid(12028, "Link 03", "sxid"), EVENT, [("sxid", 12028, None)]),
+}  # fmt: skip
+test_the_severity_is_that_of_the_code_else_the_word_in_the_message = shown_by(SEVERITIES)

@@ -134,20 +134,18 @@ def test_who_is_blamed_for_waits_beside_a_throttled_gpu(cluster, fast, r0, r1, l
     assert (OWN in found) == (OWN in expected)
 
 
-@built_together(builds=2)
-def test_a_straggler_with_a_hardware_error_passes_the_blame_on(cluster):
-    """The error comes in later than the steps, as a kernel log does."""
-    slow_gang(cluster, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
-    yield
-    assert parts(cluster) == {("straggler_wait", None, "own"): 55}
-
-    cluster.xid("a", 63, 90, gpu_uuid=cluster.gpu("a#1"))
-    yield
-    assert parts(cluster) == {("straggler_wait", "faulty_peer", "platform"): 55}
-    assert cluster.read("select reason, peers_wait_gpu_s from marts.blast_radius").row(0) == (
-        "faulty",
-        55,
-    )
+LATE_RANK = {"r0": {"comm_s": 6.0}, "r1": {"comm_s": 0.5}}
+RADIUS = "select reason, peers_wait_gpu_s from marts.blast_radius"
+# the error comes in later than the steps, as a kernel log does
+ERRORS = {
+    "a straggler with a hardware error passes the blame on": (
+        [lambda c: slow_gang(c, 2, **LATE_RANK),
+         lambda c: c.xid("a", 63, 90, gpu_uuid=c.gpu("a#1"))],
+        [({("straggler_wait", None, "own"): 55}, []),
+         ({("straggler_wait", "faulty_peer", "platform"): 55}, [("faulty", 55)])],
+    ),
+}  # fmt: skip
+test_errors = shown_by(ERRORS, read=lambda c: (parts(c), c.read(RADIUS).rows()), builds=2)
 
 
 def gang(cluster, comm_s, count=20, length=2.0, **parts):

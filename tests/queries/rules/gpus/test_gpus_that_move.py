@@ -46,19 +46,6 @@ def test_gpus_that_are_numbered_again(cluster, numbers, readings, expected):
     assert gpu_s(cluster) == expected
 
 
-@built_together(builds=2)
-def test_a_gpu_that_came_back_has_not_left(cluster):
-    inventory(cluster, 0, a=0)
-    read(cluster, "a", 0, 200)
-    inventory(cluster, 300, c=0)
-    read(cluster, "c", 300, 500)
-    yield
-    inventory(cluster, 600, a=1)
-    read(cluster, "a", 600, 1000)
-    yield
-    assert gpu_s(cluster) == {"a": 1000, "c": 700}
-
-
 def places(cluster):
     """Return where its GPU was, and from when to when in seconds."""
     return cluster.read(
@@ -136,3 +123,14 @@ MOVED = {
     ),
 }  # fmt: skip
 test_gpus_that_move = shown_by(MOVED)
+
+
+BACK = {
+    "a GPU that came back has not left": (
+        [lambda c: [inventory(c, 0, a=0), read(c, "a", 0, 200), inventory(c, 300, c=0),
+                    read(c, "c", 300, 500)],
+         lambda c: [inventory(c, 600, a=1), read(c, "a", 600, 1000)]],
+        [{"a": 300, "c": 200}, {"a": 1000, "c": 700}],
+    ),
+}  # fmt: skip
+test_a_gpu_that_came_back = shown_by(BACK, read=gpu_s, builds=2)
