@@ -218,9 +218,9 @@ def test_peaks_have_a_source_and_names_match_one_model(cluster):
         cluster.node(f"n{number}", 1, model=model)
     yield
 
-    found = evidence.store.read("select gpu_model, peak_model from marts.gpu_model_peaks").rows()
+    found = cluster.read("select gpu_model, peak_model from marts.gpu_model_peaks").rows()
 
-    assert dict(found) == names
+    assert dict(found).items() >= names.items()
     with PEAKS.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert all(
