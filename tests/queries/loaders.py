@@ -120,6 +120,26 @@ class Loaders:
         day = {"zone": "UTC", "from_hour": 0, "to_hour": 24}
         self.add("tariffs", {name: Decimal(of) for name, of in amounts.items()}, **day, **more)
 
+    def collectives(
+        self, name, nodes, busbw, *, size=2**28, operation="AllReduce", first=0, second=0.0
+    ):
+        """Add an operation for each bandwidth (in GB/s) on two ranks a node; the last is late.
+
+        The record of a rank that waited has half of the bandwidth.
+        """
+        ranks = [(node, 2 * place + slot) for place, node in enumerate(nodes) for slot in range(2)]
+        rows = [
+            {"node": node, "pid": self.first_pid + rank, "rank": rank,
+             "sequence_number": first + number, "dumped_at": second + number,
+             "busbw_bytes_per_s": gb * 1e9 / (1 if rank else 2)}
+            for number, gb in enumerate(busbw) for node, rank in ranks
+        ]  # fmt: skip
+        self.add(
+            "collectives", *rows, comm_id=f"{self.name}-{name}", ranks=len(ranks),
+            nodes=len(set(nodes)), operation=operation, is_p2p=False, message_bytes=size,
+            exec_time_s=0.001,
+        )  # fmt: skip
+
     def all_reduces(self, exec_time_s, starts, first=0, pid=None, **more):
         """Add AllReduces that the NCCL Inspector logs on node a; exec_time_s: seconds by rank."""
         first_pid = self.first_pid if pid is None else pid

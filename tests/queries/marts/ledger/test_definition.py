@@ -95,27 +95,18 @@ def test_availability_needs_node_states_or_accounting(cluster):
     assert summary["scheduler_reason"] == "not measured (needs node states or accounting)"
 
 
-@pytest.mark.parametrize(
-    ("ratio", "is_measured"),
-    [
-        ("has_runtime(50, 110, 10)", True),  # of 100 allocated without a gang's wait 50 are settled
-        ("has_runtime(51, 110, 10)", False),
-        ("has_runtime(0, 10, 10)", False),
-        ("has_program(100, 50)", True),
-        ("has_program(100, 51)", False),
-        ("has_program(0, 0)", False),
-    ],
-)
-def test_a_ratio_is_measured_where_at_least_half_of_its_base_is_settled(
-    shared_evidence, ratio, is_measured
-):
-    assert shared_evidence.read(f"select {ratio}").item() is is_measured
-
-
-def test_idle_gpus_and_those_that_wait_for_a_gang_are_not_active(shared_evidence):
+MACROS = {
+    "has_runtime(50, 110, 10)": True,  # of 100 allocated without a gang's wait 50 are settled
+    "has_runtime(51, 110, 10)": False, "has_runtime(0, 10, 10)": False,
+    "has_program(100, 50)": True, "has_program(100, 51)": False, "has_program(0, 0)": False,
     # of 90 allocated with evidence 9 were idle or waiting
-    assert shared_evidence.read("select active_ratio(9, 10, 100)").item() == pytest.approx(0.9)
-    assert shared_evidence.read("select active_ratio(0, 100, 100)").item() is None
+    "active_ratio(9, 10, 100)": 0.9, "active_ratio(0, 100, 100)": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "expected"), MACROS.items())
+def test_ratios_are_of_what_is_settled_and_of_gpus_that_do_not_wait(shared_evidence, sql, expected):
+    assert shared_evidence.read(f"select {sql}").item() == expected
 
 
 def unplaced(cluster, scope=EVERYTHING):

@@ -16,30 +16,6 @@ def four_nodes(cluster):
         cluster.node(node, 8, model=H200)
 
 
-def collectives(
-    cluster, comm, nodes, busbw, *, size=256 * MIB, operation="AllReduce", first=0, second=0.0
-):
-    """Load one operation for each bandwidth (in GB/s) on two ranks a node; the last rank is late.
-
-    The record of a rank that waited has half of the bandwidth.
-    """
-    ranks = [(node, 2 * place + slot) for place, node in enumerate(nodes) for slot in range(2)]
-    rows = [
-        {
-            "node": node, "pid": cluster.first_pid + rank, "rank": rank,
-            "sequence_number": first + number, "busbw_bytes_per_s": gb * GB / (1 if rank else 2),
-            "dumped_at": second + number,
-        }
-        for number, gb in enumerate(busbw)
-        for node, rank in ranks
-    ]  # fmt: skip
-    cluster.add(
-        "collectives", *rows, comm_id=f"{cluster.name}-{comm}", ranks=len(ranks),
-        nodes=len(set(nodes)), operation=operation, is_p2p=False, message_bytes=size,
-        exec_time_s=0.001,
-    )  # fmt: skip
-
-
 def benchmark(cluster, number, busbw, *, size=256 * MIB, nodes=("a", "b"), second=0, wrong=0):
     cluster.add(
         "nccl_benchmarks", *(
@@ -57,12 +33,12 @@ COMMS = "from marts.comm_bandwidth order by comm_id, operation, size_from_bytes"
 # what it shows: what four nodes report, what is read of it
 BANDWIDTHS = {
     "an operation has the bandwidth of the rank that did not wait": (
-        lambda c: collectives(c, "0x1", ["a", "b"], [300.0, 340.0, 320.0]),
+        lambda c: c.collectives("0x1", ["a", "b"], [300.0, 340.0, 320.0]),
         f"select p50_bytes_per_s, operations, coverage_ratio, node_names, ranks, nodes {COMMS}",
         [(320e9, 3, 1.0, ["a", "b"], 4, 2)],
     ),
     "sizes of an all-gather are those of nccl-tests": (
-        lambda c: collectives(c, "0x1", ["a"], [300.0], size=16 * MIB, operation="AllGather"),
+        lambda c: c.collectives("0x1", ["a"], [300.0], size=16 * MIB, operation="AllGather"),
         f"select size_from_bytes {COMMS}", [(32 * MIB,)],
     ),
     # the median of the best of each run of the same shape; a run with wrong values is none
@@ -70,36 +46,36 @@ BANDWIDTHS = {
         lambda c: [
             *(benchmark(c, number, busbw) for number, busbw in enumerate((360.0, 380.0, 400.0))),
             benchmark(c, 8, 900.0, nodes=("a", "b", "c")), benchmark(c, 9, 990.0, wrong=4),
-            collectives(c, "0x1", ["a", "b"], [285.0]), collectives(c, "0x2", ["c", "d"], [370.0]),
+            c.collectives("0x1", ["a", "b"], [285.0]), c.collectives("0x2", ["c", "d"], [370.0]),
         ],
         f"select expected_bytes_per_s, expected_by, is_slow, round(of_expected_ratio, 2) {COMMS}",
         [(380e9, "nccl-tests", True, 0.75), (380e9, "nccl-tests", False, 0.97)],
     ),
     # H200, eight ranks of one node: of two links the slower counts; others have no figure
     "a published figure is expected where the site has none": (
-        lambda c: [collectives(c, "0x1", ["a"] * 4, [400.0]),
-                   collectives(c, "0x2", ["a", "b"], [400.0])],
+        lambda c: [c.collectives("0x1", ["a"] * 4, [400.0]),
+                   c.collectives("0x2", ["a", "b"], [400.0])],
         f"select expected_by, expected_bytes_per_s, right(expected_source, 21), is_slow {COMMS}",
         [("reference", 367e9, "NVLS off, NVLink ring", False), (None, None, None, None)],
     ),
     "without a curve a communicator is compared with its peers": (
-        lambda c: [collectives(c, f"0x{number}", pair, [100.0 if "d" in pair else 200.0])
+        lambda c: [c.collectives(f"0x{number}", pair, [100.0 if "d" in pair else 200.0])
                    for number, pair in enumerate(PAIRS)],
         f"select is_slow, of_expected_ratio, expected_bytes_per_s {COMMS}",
         [*[(False, 1, None)] * 3, (True, 0.5, None)],
     ),
     "all communicators of a shape make one row": (
-        lambda c: [benchmark(c, 1, 400.0), collectives(c, "0x1", ["a", "b"], [100.0, 100.0]),
-                   collectives(c, "0x2", ["c", "d"], [400.0, 400.0, 400.0])],
+        lambda c: [benchmark(c, 1, 400.0), c.collectives("0x1", ["a", "b"], [100.0, 100.0]),
+                   c.collectives("0x2", ["c", "d"], [400.0, 400.0, 400.0])],
         "select communicators, slow_communicators, operations, p50_bytes_per_s, of_expected_ratio, "
         "p1_bytes_per_s < 120e9 from marts.bus_bandwidth", [(2, 1, 5, 400e9, 1.0, True)],
     ),
     # `d` is slow with everyone, `b` with `d` alone; a port of `b` had errors
     "a slow node is confirmed by trouble of its link alone": (
         lambda c: [
-            benchmark(c, 1, 200.0), collectives(c, "0x0", ["a", "b"], [200.0]),
-            collectives(c, "0x1", ["a", "c"], [200.0]), collectives(c, "0x2", ["a", "d"], [90.0]),
-            collectives(c, "0x3", ["b", "d"], [80.0]),
+            benchmark(c, 1, 200.0), c.collectives("0x0", ["a", "b"], [200.0]),
+            c.collectives("0x1", ["a", "c"], [200.0]), c.collectives("0x2", ["a", "d"], [90.0]),
+            c.collectives("0x3", ["b", "d"], [80.0]),
             c.add("link_samples", *({"ts": 60 * n, "symbol_errors": 5 * n} for n in range(3)),
                   node="b", kind="infiniband", device="mlx5_0", port="1", is_up=True),
         ],
@@ -114,8 +90,8 @@ BANDWIDTHS = {
         [(400e9, None), (300e9, -0.25), (200e9, None)],
     ),
     "operations outside the window do not count": (
-        lambda c: [collectives(c, "0x1", ["a", "b"], [300.0]),
-                   collectives(c, "0x1", ["a", "b"], [10.0], first=9, second=7200)],
+        lambda c: [c.collectives("0x1", ["a", "b"], [300.0]),
+                   c.collectives("0x1", ["a", "b"], [10.0], first=9, second=7200)],
         lambda c: [
             c.read(f"select p50_bytes_per_s, operations, coverage_ratio {COMMS}", scope).row(0)
             for scope in (Scope(START_MS, START_MS + 3_600_000), Scope())
@@ -142,9 +118,9 @@ def test_a_run_that_never_gets_what_others_get_between_the_same_nodes_is_limited
     four_nodes(cluster)
     for first, size in ((0, 256 * MIB), (10, 1024 * MIB)):
         benchmark(cluster, size, 200.0, size=size)
-        collectives(cluster, "0x1", ["a", "b"], [200.0, 199.0], size=size, first=first)
-        collectives(cluster, "0x2", ["a", "b"], busbw, size=size, first=first)
-        collectives(cluster, "0x3", ["a", "c"], [200.0], size=size, first=first)
+        cluster.collectives("0x1", ["a", "b"], [200.0, 199.0], size=size, first=first)
+        cluster.collectives("0x2", ["a", "b"], busbw, size=size, first=first)
+        cluster.collectives("0x3", ["a", "c"], [200.0], size=size, first=first)
     yield
     found = cluster.read(
         "select node, slow_communicators, communicators, verdict from marts.slow_nodes"

@@ -2,11 +2,20 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.queries.conftest import START_MS, built_together, durable, phase, shown_by, steps
+from tests.queries.conftest import (
+    START_MS,
+    built_together,
+    durable,
+    phase,
+    read_from_world,
+    shown_by,
+    steps,
+)
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs.source import JobLog
@@ -192,7 +201,7 @@ SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + 3_600_000)
 
 
 @pytest.fixture(scope="module")
-def store(shared_evidence):
+def world(shared_evidence):
     """Give two job runs that waited, one that waits, one whose dependency is not met, no GPUs."""
     made = shared_evidence
     made.node("a", 8)
@@ -210,47 +219,31 @@ def store(shared_evidence):
     return made.store
 
 
-def waits(store, group_by, scope=SCOPE):
-    found = store.read("from marts.queue_waits", scope=scope).to_dicts()
-    return {row["name"]: row for row in found if row["group_by"] == group_by}
-
-
 EARLY = Scope(from_ms=START_MS, to_ms=START_MS + 300_000)
-# what it shows: scope, group and name, columns
-WAITS = {
-    "a wait goes from eligible to start": (
-        SCOPE, "team", "nlp",
-        {"started": 2, "waiting": 0, "wait_p50_s": 400, "wait_max_s": 600, "wait_p90_s": 560},
-    ),
+
+
+WAITS = "from marts.queue_waits where group_by = '{}' order by name"
+OF_TEAM = (f"select started, waiting, wait_p50_s, wait_max_s, round(wait_p90_s), longest_waiting_s "
+           f"{WAITS.format('team')}")  # fmt: skip
+NLP, CV = (replace(SCOPE, team=team) for team in ("nlp", "cv"))
+# what it shows: what is read, its rows, its scope
+QUEUED = {
+    "a wait goes from eligible to start": (OF_TEAM, [(2, 0, 400, 600, 560, None)], NLP),
     "what waits is counted until the end of the window": (
-        SCOPE, "team", "cv",
-        {"started": 0, "waiting": 1, "waiting_gpus": 16, "wait_p50_s": None,
-         "longest_waiting_s": 600},
+        f"select name, started, waiting, waiting_gpus, wait_p50_s, longest_waiting_s "
+        f"{WAITS.format('team')}", [("cv", 0, 1, 16, None, 600)], CV,
     ),
     "job runs that wait at the end of an earlier window": (
-        EARLY, "team", "nlp", {"started": 0, "waiting": 2, "longest_waiting_s": 300},
+        f"select started, waiting, longest_waiting_s {WAITS.format('team')}", [(0, 2, 300)],
+        replace(EARLY, team="nlp"),
     ),
-    "reasons are those of the scheduler": (SCOPE, "reason", "QOSMaxGRESPerUser", {"waiting": 1}),
-    "reasons that it does not give": (SCOPE, "reason", "not given", {"started": 2}),
+    "reasons are those of the scheduler, where it gives one": (
+        f"select name, started, waiting {WAITS.format('reason')}",
+        [("QOSMaxGRESPerUser", 0, 1), ("not given", 2, 0)], SCOPE,
+    ),
+    "sizes are by the GPUs asked for": (
+        f"select name, started {WAITS.format('size')}",
+        [("1 GPU", 1), ("2 to 8 GPUs", 1), ("9 to 64 GPUs", 0)], SCOPE,
+    ),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize(("scope", "group_by", "name", "expected"), WAITS.values(), ids=WAITS)
-def test_waits_of_a_group(store, scope, group_by, name, expected):
-    row = waits(store, group_by, scope)[name]
-
-    assert {column: row[column] for column in expected} == pytest.approx(expected)
-
-
-def test_sizes_are_by_the_gpus_asked_for(store):
-    found = waits(store, "size")
-
-    assert {name: row["started"] for name, row in found.items()} == {
-        "1 GPU": 1, "2 to 8 GPUs": 1, "9 to 64 GPUs": 0,
-    }  # fmt: skip
-
-
-def test_a_team_has_its_own_waits(store):
-    of_cv = Scope(from_ms=SCOPE.from_ms, to_ms=SCOPE.to_ms, team="cv")
-
-    assert set(waits(store, "team", of_cv)) == {"cv"}
+test_queue_waits = read_from_world(QUEUED)
