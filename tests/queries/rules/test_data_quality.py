@@ -107,7 +107,7 @@ NAMED = {
         kind("allocated, GPUs not placed", "gpu_ms, n"), [(1_000_000, 1), (10_000_000, 1)],
     ),
     "collectives of processes that no run has": (
-        unknown_ranks, kind("collectives of unknown ranks", "n, gpu_ms"), [(1, 10_000)],
+        unknown_ranks, kind("collectives of unknown ranks", "n, gpu_ms"), [(1, 13_000)],
     ),
     # of three such the first: the others have a job but for less than a reading
     "work where no job was": (works("b", 0, 100, lambda s: s <= 100), BUSY, [(1, 100_000)]),

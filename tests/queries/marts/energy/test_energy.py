@@ -347,11 +347,10 @@ def test_an_intensity_of_the_cluster_and_a_later_one_take_precedence(evidence):
         {"g_per_kwh": Decimal(100), "cluster": "c", "valid_from_at": at(7200), **common},
         {"g_per_kwh": Decimal(1), "cluster": "other", **common},
     ])  # fmt: skip
-    evidence.store.build()
+    evidence.build()
 
-    found = evidence.store.read("select g_per_kwh from marts.carbon_intensity order by hour_ms")
-
-    assert found["g_per_kwh"].to_list() == [500, 300, 100]
+    sql = "select g_per_kwh from marts.carbon_intensity order by hour_ms"
+    assert evidence.read(sql).rows() == [(500,), (300,), (100,)]
 
 
 @pytest.fixture(scope="module")
@@ -377,10 +376,8 @@ def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world, m
 
 def test_a_statement_has_the_executing_idle_of_each_account(world, made):
     idle = "select team, idle_ms, held_ms from marts.executing_idle_by_team"
-    of_day = {
-        team: (idle, read) for team, idle, read in world.read(idle, scope=made.day.scope).rows()
-    }
-
+    found = world.read(idle, scope=made.day.scope).rows()
+    of_day = {team: (idle_ms, held_ms) for team, idle_ms, held_ms in found}
     rows = pl.read_csv(io.BytesIO(files.csv(made)), infer_schema_length=None)
     found = rows.filter(pl.col("line") == "usage")
     columns = ("team", "account_executing_idle_ms", "account_memory_read_ms")

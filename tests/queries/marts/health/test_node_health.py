@@ -85,7 +85,7 @@ def test_health_of_a_node(world, name, from_s, expected):
 ROWS = {
     "what the gang lost has its cost and the fix is the vendor's": (
         "select round(caused_cost, 6), left(what_to_do, 29) from marts.node_health "
-        "where node = 'a'", [(3 * 1.30, "Drain the node and restart it")],
+        "where node = 'a'", [(3.9, "Drain the node and restart it")],
     ),
     "waste on the nodes adds up to the infrastructure-caused waste of the fleet": (
         """select lost > 0, lost = ms, round(lost_cost - cost, 6) = 0 from (
