@@ -237,26 +237,28 @@ def built_together(test=None, *, builds=1):
     return reported
 
 
-def shown_by(cases, *, before=None, read=None, builds=1):
+def shown_by(cases, *, before=None, load=None, read=None, builds=1):
     """Make the test of a table: what is loaded (after `before`), what is read, what that gives.
 
-    Read is SQL or a function of the cluster; in tables without it, `read`. With several builds
-    the case has what is loaded before each, and what is read after it.
+    Read is SQL or a function of the cluster; in tables without it, `read`. With `load` a case has
+    what that is given. With several builds it has what is loaded before each, and read after it.
     """
 
     @pytest.mark.parametrize("case", cases.values(), ids=cases)
     @built_together(builds=builds)
     def test(cluster, case):
-        load, asked, expected = case if read is None else (case[0], read, case[1])
+        *given, expected = case
+        asked = given.pop() if read is None else read
+        loaders = given[0] if builds > 1 else given if load is None else [lambda c: load(c, *given)]
         found = []
-        for loads in load if builds > 1 else [load]:
+        for loads in loaders:
             if before is not None and not found:
                 before(cluster)
             loads(cluster)
             yield
             found.append(asked(cluster) if callable(asked) else cluster.read(asked).rows())
-        given = expected(cluster) if callable(expected) else expected
-        assert found == (given if builds > 1 else [given])
+        of = expected(cluster) if callable(expected) else expected
+        assert found == (of if builds > 1 else [of])
 
     return test
 

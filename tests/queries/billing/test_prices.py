@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from tests.queries.conftest import built_together, shown_by
+from tests.queries.conftest import shown_by
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -73,14 +73,9 @@ def prices(evidence):
     return [None if cost is None else float(cost) for cost in rows["price_per_gpu_h"]]
 
 
-@pytest.mark.parametrize(("rates", "expected"), PRICES.values(), ids=PRICES)
-@built_together
-def test_price_of_an_hour(cluster, rates, expected):
-    held(cluster)
-    for table, row in rates:
-        cluster.add(table, row)
-    yield
-    assert prices(cluster) == expected
+test_price_of_an_hour = shown_by(
+    PRICES, load=lambda c, rates: [held(c), *(c.add(*rate) for rate in rates)], read=prices
+)
 
 
 def cut_gpu(cluster):

@@ -10,6 +10,7 @@ from tests.queries.loaders import steady
 
 from goodput_billing.statement.days import Day, day_of
 from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
 from goodput_billing.statement.window import lines_of, lines_of_days
 from goodput_queries.scope import Scope
 
@@ -177,6 +178,22 @@ def test_a_day_of_25_hours_charges_25_and_the_days_about_it_lose_nothing(cluster
         held[day.day] = cluster.read(sql, scope).item() / 3_600_000
 
     assert held == {31: 25, 1: 24, 2: 24}
+
+
+def test_a_statement_of_an_open_day_balances(busy):
+    made = statement(busy, date(2027, 1, 15), StatementSettings(idle_policy="proportional"))
+
+    assert not made.is_closed
+    still_runs = made.rows.filter((pl.col("mig_profile") != "") & (pl.col("line") == "usage"))
+    assert still_runs["gpu_ms"].sum() == (6 * HOUR_S - 1_000) * 1000 * 3 // 7
+    (row,) = made.balance.to_dicts()
+    assert row["statement_ms"] == row["ledger_ms"] == row["capacity_ms"]
+    assert row["held_ms"] == row["ledger_held_ms"]
+    assert row["held_ms"] + row["free_ms"] + row["not_available_ms"] == row["statement_ms"]
+    assert sum(made.accounts["total_cost"]) == made.total_cost
+    uses = ("productive", "other_use", "own_waste", "platform_waste", "unsettled")
+    for account in made.accounts.filter("is_account").iter_rows(named=True):
+        assert sum(account[f"{use}_cost"] for use in uses) == account["allocated_cost"]
 
 
 def meter(evidence, node, begin, end, watts, every=60):

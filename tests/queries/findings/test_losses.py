@@ -1,6 +1,5 @@
 """Losses of the ledger, their verdict on a run, and which jobs waited while GPUs were free."""
 
-import pytest
 from tests.queries.conftest import at, built_together, durable, shown_by, steps
 from tests.queries.findings import given
 from tests.queries.findings.conftest import found_together
@@ -148,18 +147,14 @@ WAITING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("jobs", "expected"), WAITING.values(), ids=WAITING)
-@built_together
-def test_jobs_that_waited(cluster, jobs, expected):
-    fleet(cluster)
-    for job, said in jobs:
-        waits(cluster, job, **said)
-    yield
-    found = cluster.read("""
-        select job_id, waited_s / 3600, free_gpu_ms / 3600000
-        from marts.waiting_jobs order by job_id
-    """)
-    assert found.rows() == expected
+WAITED = """select job_id, waited_s / 3600, free_gpu_ms / 3600000 from marts.waiting_jobs
+    order by job_id"""
+test_jobs_that_waited = shown_by(
+    WAITING,
+    before=fleet,
+    load=lambda c, jobs: [waits(c, job, **of) for job, of in jobs],
+    read=WAITED,
+)
 
 
 HOUR = 3600

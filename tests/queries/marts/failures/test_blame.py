@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from tests.queries.conftest import built_together, durable, phase, steps
+from tests.queries.conftest import built_together, durable, phase, shown_by, steps
 
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import Scope
@@ -47,14 +47,13 @@ ENDINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("state", "said", "expected"), ENDINGS.values(), ids=ENDINGS)
-@built_together
-def test_the_cause_of_an_ending_decides_whose_waste_it_is(cluster, state, said, expected):
-    """The attempt lasts 200 s and saves nothing."""
-    cluster.job_on_a_node("1", 0, 200, 1, state)
-    cluster.events("1", [*steps(1, 10, 0), *([said] if said else [])])
-    yield
-    assert lines(cluster) == {"team": expected}
+# the attempt lasts 200 s and saves nothing
+test_the_cause_of_an_ending_decides_whose_waste_it_is = shown_by(
+    ENDINGS, read=lambda c: lines(c)["team"], load=lambda c, state, said: [
+        c.job_on_a_node("1", 0, 200, 1, state),
+        c.events("1", [*steps(1, 10, 0), *([said] if said else [])]),
+    ],
+)  # fmt: skip
 
 
 # what happened on the node meanwhile, cause of the loss

@@ -83,14 +83,9 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("values", "counted", "sql", "expected"), CASES.values(), ids=CASES)
-@built_together
-def test_throttling_of_a_gpu(cluster, values, counted, sql, expected):
-    read(cluster, **values)
-    if counted:
-        counts(cluster, *counted)
-    yield
-    assert cluster.read(sql).rows() == expected
+test_throttling_of_a_gpu = shown_by(
+    CASES, load=lambda c, values, counted: [read(c, **values), counted and counts(c, *counted)]
+)
 
 
 def slowed(evidence, hours, of_hours, limit=90.0):

@@ -1,7 +1,7 @@
 """Free GPU time with demand: which waiting jobs could have used it, and which instances."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import Cluster, built_together, shown_by
 
 DEMAND, NONE = {"idle_with_demand": 100}, {"idle_no_demand": 100}
 # what it shows: what the accounting has of a job that waits 100 s, GPU-seconds of a free GPU
@@ -21,29 +21,22 @@ WAITING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("job", "expected"), WAITING.values(), ids=WAITING)
-@built_together
-def test_a_job_that_waits(cluster, job, expected):
-    cluster.node("a", 1, partitions=("p",))
-    cluster.watched(100)
-    waiting_job(cluster, **job)
-    yield
-    assert cluster.gpu_s() == expected
-
-
-@pytest.mark.parametrize(
-    ("reasons", "expected"),
-    [({50: "QOSMaxGRESPerUser", 90: "Priority"}, (NONE, DEMAND)),
-     ({50: "Priority", 90: "Dependency"}, (DEMAND, NONE))],
+test_a_job_that_waits = shown_by(
+    WAITING, read=Cluster.gpu_s, load=lambda c, job: [
+        c.node("a", 1, partitions=("p",)), c.watched(100), waiting_job(c, **job),
+    ],
 )  # fmt: skip
+
+
 @built_together(builds=2)
-def test_the_last_reason_that_the_accounting_has_decides(cluster, reasons, expected):
+def test_the_last_reason_that_the_accounting_has_decides(cluster):
     cluster.node("a", 1, partitions=("p",))
     cluster.watched(100)
-    for (second, reason), spent in zip(reasons.items(), expected, strict=True):
-        waiting_job(cluster, reason=reason, observed_at=cluster.at(second))
+    for second, reason, expected in ((50, "QOSMaxGRESPerUser", NONE), (90, "Priority", DEMAND)):
+        seen = {"reason": reason, "observed_at": cluster.at(second)}
+        waiting_job(cluster, **seen)
         yield
-        assert cluster.gpu_s() == spent
+        assert cluster.gpu_s() == expected
 
 
 # what it shows: nodes with features, what a listing has of the job, the nodes it could use
@@ -109,6 +102,18 @@ def test_demand_for_two_free_instances(cluster, gpu_type, has_others, expected):
     cluster.job("1", None, 70, [], 0, "CANCELLED", submit=0, **asked)
     yield
     assert cluster.gpu_s() == expected
+
+
+@built_together
+def test_a_listing_without_a_reason_ends_nothing(cluster):
+    """It is from after the start of the job, which ended its wait."""
+    cluster.node("a", 1, partitions=("p",))
+    cluster.watched(100)
+    waiting_job(cluster, 80)
+    for second, reason in ((40, "Priority"), (95, None)):
+        listing(cluster, second, reason=reason)
+    yield
+    assert cluster.gpu_s()["idle_with_demand"] == 80
 
 
 def waiting_job(cluster, start=None, **more):

@@ -35,15 +35,12 @@ NUMBERED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("numbers", "readings", "expected"), NUMBERED.values(), ids=NUMBERED)
-@built_together
-def test_gpus_that_are_numbered_again(cluster, numbers, readings, expected):
-    for second, gpus in numbers.items():
-        inventory(cluster, second, **gpus)
-    for gpu, first, last in readings:
-        read(cluster, gpu, first, last)
-    yield
-    assert gpu_s(cluster) == expected
+test_gpus_that_are_numbered_again = shown_by(
+    NUMBERED, read=gpu_s, load=lambda c, numbers, readings: [
+        *(inventory(c, second, **gpus) for second, gpus in numbers.items()),
+        *(read(c, *reading) for reading in readings),
+    ],
+)  # fmt: skip
 
 
 def places(cluster):

@@ -34,6 +34,20 @@ def test_a_save_that_completes_after_the_hold_keeps_the_jobs_own_steps(cluster, 
     assert gpu_s_of(cluster, "2") == {"startup": 19, "step_unsplit": 3500, "teardown": 80}
 
 
+@pytest.mark.parametrize("late", [5, 15, 400])
+@built_together
+def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_before(cluster, late):
+    cluster.job_on_a_node("1", 0, 600, 1, "NODE_FAIL")
+    cluster.job("1", 610, 1200, ["a"], 1, submit=600)
+    reported = [event("job.start", 2), *steps(1, 50, 10), durable(50, 600 + late)]
+    cluster.events("1", reported, attempt=None)
+    yield
+    found = cluster.gpu_s()
+
+    assert (found["startup"], found["step_unsplit"], found["fault_stall"]) == (10, 500, 90)
+    assert "failed_without_progress" not in found
+
+
 @built_together
 def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_no_attempt_of_it(
     cluster,

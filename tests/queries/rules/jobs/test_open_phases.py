@@ -1,7 +1,7 @@
 """Phases without an end: how long each lasts, whatever the GPUs show meanwhile."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, steps
+from tests.queries.conftest import Cluster, built_together, durable, phase, shown_by, steps
 from tests.queries.rules.jobs.test_rules_of_jobs import event
 
 READ = range(-10, 701, 10)
@@ -146,3 +146,30 @@ def test_what_a_gap_between_two_steps_was(cluster, gpus, length, read, expected)
     yield
     found = cluster.own("category", "marts.ledger_pieces", "phase = 'undeclared_gap'")
     assert {category for (category,) in found} == expected
+
+
+SPLIT = {"straggler_s": 1.0, "comm_s": 1.0}
+WAITS_ALONE = {"straggler_s": 4.0, "comm_s": 7.0}
+# what it shows: end and state of the job run, its events, GPU-seconds
+SHORT = {
+    "a short gap after a phase belongs to the phase however short the phase is": (
+        1000, "COMPLETED",
+        [*steps(1, 50, 0), phase("ckpt_save", 500, 500.3), *steps(51, 90, 500.304),
+         phase("eval", 900.304, 900.5), *steps(91, 99, 900.53)],
+        {"step_unsplit": 990, "checkpoint_save": 0.304, "other_declared": 0.226, "teardown": 9.47},
+    ),
+    "a short gap after a step of waits alone is productive": (
+        100, "COMPLETED", [*steps(1, 5, 0, **WAITS_ALONE), *steps(6, 9, 50.06, **WAITS_ALONE)],
+        {"straggler_wait": 36, "exposed_comm": 54, "productive": 0.06, "teardown": 9.94},
+    ),
+    "a short gap after a measured step is productive whatever follows it": (
+        100, "FAILED", [*steps(1, 5, 0, **SPLIT), *steps(6, 9, 50.06, **SPLIT), durable(5, 50)],
+        {"straggler_wait": 5, "exposed_comm": 5, "productive": 40.06, "lost_work": 40,
+         "fault_stall": 9.94},
+    ),
+}  # fmt: skip
+test_ledger_of_short_gaps = shown_by(
+    SHORT, read=Cluster.gpu_s, load=lambda c, end, state, events: [
+        c.job_on_a_node("1", 0, end, 1, state), c.events("1", events),
+    ],
+)  # fmt: skip

@@ -4,7 +4,7 @@ That attempts, steps, phases, saves and gaps have their categories: tests/oracle
 """
 
 import pytest
-from tests.queries.conftest import built_together, durable, steps
+from tests.queries.conftest import Cluster, built_together, durable, shown_by, steps
 
 
 def event(name, second, **more):
@@ -41,16 +41,11 @@ ONE_JOB_RUN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("job", "events", "expected"), ONE_JOB_RUN.values(), ids=ONE_JOB_RUN.keys()
-)
-@built_together
-def test_ledger_of_one_job_run(cluster, job, events, expected):
-    start, end, state = job
-    cluster.job_on_a_node("1", start, end, 1, state)
-    cluster.events("1", events)
-    yield
-    assert cluster.gpu_s() == expected
+test_ledger_of_one_job_run = shown_by(
+    ONE_JOB_RUN, read=Cluster.gpu_s, load=lambda c, job, events: [
+        c.job_on_a_node("1", *job[:2], 1, job[2]), c.events("1", events),
+    ],
+)  # fmt: skip
 
 
 @built_together

@@ -1,7 +1,7 @@
 """What readings of telemetry say of held and free GPUs, rule by rule."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, shown_by, steps
+from tests.queries.conftest import Cluster, built_together, durable, shown_by, steps
 from tests.queries.rules.jobs.without_a_scheduler import phases
 
 
@@ -68,13 +68,11 @@ READINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("end", "seconds", "active", "expected"), READINGS.values(), ids=READINGS)
-@built_together
-def test_what_readings_cover(cluster, end, seconds, active, expected):
-    cluster.job_on_a_node("1", 0, end, 1)
-    cluster.samples("a#0", seconds, active)
-    yield
-    assert cluster.gpu_s() == expected
+test_what_readings_cover = shown_by(
+    READINGS, read=Cluster.gpu_s, load=lambda c, end, seconds, active: [
+        c.job_on_a_node("1", 0, end, 1), c.samples("a#0", seconds, active),
+    ],
+)  # fmt: skip
 
 
 ACTIVE = ("busy_unclassified", None)

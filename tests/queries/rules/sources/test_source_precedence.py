@@ -172,14 +172,13 @@ POWERS = {
 }
 
 
-@pytest.mark.parametrize(("watts", "counted_w", "meter_w", "facts"), POWERS.values(), ids=POWERS)
-@built_together
-def test_energy(cluster, watts, counted_w, meter_w, facts):
-    gpu(cluster, watts, counted_w)
-    if meter_w is not None:
-        cluster.host(f"{cluster.name}-n", READ_S, "ipmi", power_w=meter_w)
-    yield
-    assert [fact for fact, _ in disagreements(cluster)] == facts
+test_energy = shown_by(
+    POWERS, read=lambda c: [fact for fact, _ in disagreements(c)],
+    load=lambda c, watts, counted_w, meter_w: [
+        gpu(c, watts, counted_w),
+        meter_w and c.host(f"{c.name}-n", READ_S, "ipmi", power_w=meter_w),
+    ],
+)  # fmt: skip
 
 
 @built_together
