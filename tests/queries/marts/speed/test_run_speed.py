@@ -35,22 +35,6 @@ def speed(evidence, mart="run_speed"):
     return evidence.read(f"select * from marts.{mart} order by run_key").row(0, named=True)
 
 
-@built_together
-def test_tokens_of_all_ranks_over_step_time(cluster):
-    """The first step is left out: 199 of 200 count."""
-    trained(cluster, tokens=1000.0, samples=4.0)
-    yield
-    found = speed(cluster)
-
-    assert found["steps"] == 199
-    assert found["median_step_s"] == pytest.approx(2)
-    assert found["tokens_per_s"] == pytest.approx(1000)
-    assert found["tokens_per_gpu_s"] == pytest.approx(500)
-    assert found["samples_per_s"] == pytest.approx(4)
-    assert found["mfu_ratio"] is None
-    assert found["mfu_reason"] == "the job reports neither FLOPs nor the number of its parameters"
-
-
 PEAK = 989.4e12  # of an H100 SXM in dense bf16
 NO_PEAK = "no peak in {} is known of {}"
 # what it shows: what the run has and reports, columns
@@ -144,6 +128,12 @@ SPEEDS = {
     "without price, tokens and energy there is a reason": (
         trained, "run_token_costs",
         {"tokens_per_cost": None, "cost_reason": NO_TOKENS, "energy_reason": NO_TOKENS},
+    ),
+    "tokens of all ranks over step time, without the first step": (
+        lambda c: trained(c, tokens=1000.0, samples=4.0), "run_speed",
+        {"steps": 199, "median_step_s": 2, "tokens_per_s": 1000, "tokens_per_gpu_s": 500,
+         "samples_per_s": 4, "mfu_ratio": None,
+         "mfu_reason": "the job reports neither FLOPs nor the number of its parameters"},
     ),
 }  # fmt: skip
 
