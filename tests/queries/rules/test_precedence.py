@@ -1,4 +1,4 @@
-"""One fact after the other ends: what remains has the categories in their order of precedence."""
+"""Precedence of categories, and stretches of steps that are amounts in the ledger."""
 
 import pytest
 from tests.queries.conftest import START_MS, built_together, durable, phase, steps

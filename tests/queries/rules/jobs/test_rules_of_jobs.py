@@ -11,7 +11,6 @@ def event(name, second, **more):
     return {"event": name, "t": second, **more}
 
 
-WAITS = {"straggler_s": 1.0, "comm_s": 1.0}
 # what it shows: (start, end, state) of the job run on the only GPU, its events, GPU-seconds
 ONE_JOB_RUN = {
     "steps of a running attempt after its last save are at risk": (
