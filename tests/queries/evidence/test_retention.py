@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import START_MS, Evidence
 
 from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence import retention
@@ -13,7 +13,6 @@ from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
 
 DAY_S = 86_400
-START_MS = 1_800_000_000_000  # 08:00 of a day in UTC
 LAST_DAY_MS = START_MS + (40 * 3600) * 1000  # its first midnight
 WEEK = Retention(samples_days=1, collectives_days=1)
 NOW = datetime(2027, 1, 18)  # noqa: DTZ001 -- naive UTC; the evidence ends a day before

@@ -4,12 +4,11 @@ import math
 import random
 
 import pytest
-from tests.queries.conftest import Evidence, read_from_world
+from tests.queries.conftest import START_MS, Evidence, read_from_world
 from tests.queries.serving.load import BOUNDS, Serving, nearest_rank
 
 from goodput_queries.scope import Scope
 
-START_MS = 1_800_000_000_000
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 LOADS = 100
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
-from tests.queries.conftest import at, built_together, durable, shown_by, steps
+from tests.queries.conftest import START_MS, at, built_together, durable, shown_by, steps
 
 from goodput_billing.render import files, use_tables
 from goodput_billing.render.wording import hours, percent
@@ -16,7 +16,6 @@ from goodput_billing.statement.statement import statement
 from goodput_queries.scope import Scope
 from goodput_scenarios.measured import EVERY_MODEL, measured
 
-START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 KWH_MJ = 3.6e9
 BUSY_W, CAPPED_W, IDLE_W = 600.0, 420.0, 100.0

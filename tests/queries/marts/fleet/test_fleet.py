@@ -5,13 +5,12 @@ import json
 import polars as pl
 import pytest
 from tests.queries import made_up_fleet
-from tests.queries.conftest import Evidence, read_from_world
+from tests.queries.conftest import START_MS, Evidence, read_from_world
 
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
 
-START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
 

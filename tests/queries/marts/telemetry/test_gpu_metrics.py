@@ -1,11 +1,10 @@
 """Metrics of GPUs by ten minutes: what a bucket says, and which buckets a build replaces."""
 
 import pytest
-from tests.queries.conftest import START, built_together, read_from_world
+from tests.queries.conftest import START, START_MS, built_together, read_from_world
 
 from goodput_queries.scope import Scope
 
-START_MS = 1_800_000_000_000
 TEN_MINUTES_MS = 600_000
 MIG = "GPU-mig"
 

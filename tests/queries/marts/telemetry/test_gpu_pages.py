@@ -1,11 +1,10 @@
 """What the pages of nodes and GPUs ask: inventory, allocations, categories, events, gaps."""
 
 import pytest
-from tests.queries.conftest import START, at, read_from_world
+from tests.queries.conftest import START, START_MS, at, read_from_world
 
 from goodput_queries.scope import Scope
 
-START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 FIRST, SECOND = "GPU-first", "GPU-second"
 
