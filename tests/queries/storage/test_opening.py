@@ -265,6 +265,7 @@ def created(tmp_path, monkeypatch):
         yield store
 
 
+@pytest.mark.machine  # it takes 3 CPU s
 def test_without_a_cache_folder_a_database_is_created_from_the_sql_files(created):
     assert created.read("select count(*) from marts.clusters").item() == 0
 
