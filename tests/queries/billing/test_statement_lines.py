@@ -125,7 +125,7 @@ ENERGIES = {
         lambda c: c.own("sum(energy_mj)", "marts.statement_energy_hourly"), [(100_000_000,)],
     ),
     "the tariff is that of the hour in its own zone": (
-        bands, f"select {OF_LINES}", [(Decimal(1_620_000_000), 0)],
+        bands, f"select {OF_LINES}", [(Decimal(1_800_000_000), 0)],
     ),
     "without a tariff energy is known and its cost is not": (
         counted(*steady(3_600, 100)),

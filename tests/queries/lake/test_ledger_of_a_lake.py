@@ -12,9 +12,9 @@ from goodput_queries.ledger_build.distributed.engines import InProcess
 
 @pytest.fixture(scope="module")
 def evidence(tmp_path_factory, new_store):
-    """Return the raw rows of 16 GPUs and one hour, by table."""
+    """Return the raw rows of 64 GPUs and one hour, by table."""
     store = new_store()
-    found = made_up_evidence(tmp_path_factory.mktemp("fleet"), store, gpus=16, hours=1)
+    found = made_up_evidence(tmp_path_factory.mktemp("fleet"), store, gpus=64, hours=1)
     store.close()
     return found
 

@@ -4,7 +4,7 @@ Each case is a cluster of one database: one that is not to be named would raise 
 """
 
 import pytest
-from tests.queries.conftest import built_together, durable, printed, shown_by, steps
+from tests.queries.conftest import Evidence, built_together, durable, printed, shown_by, steps
 
 BUILT_ALONE = True
 
@@ -183,17 +183,17 @@ UNMATCHED = {
 
 
 @pytest.mark.parametrize(("jobs", "start", "host", "why"), UNMATCHED.values(), ids=UNMATCHED)
-@built_together
-def test_the_finding_says_why_events_match_no_job(cluster, jobs, start, host, why):
-    cluster.node("a", 2)
-    run = f"r-{cluster.name}"
+def test_the_finding_says_why_events_match_no_job(evidence, jobs, start, host, why):
+    evidence.node("a", 2)
     for job in range(jobs):
-        cluster.job(f"{run}{job}", 0, 100, ["a"], 1)
+        evidence.job(str(job), 0, 100, ["a"], 1)
     if host is None:  # of the only cluster that has its job it would be
-        cluster.job(f"{run}0", 0, 100, ["a"], 1, cluster=f"{cluster.name}-d")
-        cluster.log(f"{run}0", steps(1, 8, start), cluster=None)
+        Evidence(evidence.store, "d").job("0", 0, 100, ["a"], 1)
+        evidence.log("0", steps(1, 8, start), cluster=None)
     else:
-        cluster.events(run, steps(1, 8, start), host=host)
-    yield
-    found = dict(named(cluster, "unmatched job events", "what, example"))
-    assert [example.startswith(run) for what, example in found.items() if why in what] == [True]
+        evidence.events("r", steps(1, 8, start), host=host)
+    evidence.build()
+
+    ((what, example),) = named(evidence, "unmatched job events", "what, example")
+    assert why in what
+    assert example == ("0 attempt 0 (cluster c)" if host is None else "r attempt 0")

@@ -141,7 +141,7 @@ ERRORS = {
     "a straggler with a hardware error passes the blame on": (
         [lambda c: slow_gang(c, 2, **LATE_RANK),
          lambda c: c.xid("a", 63, 90, gpu_uuid=c.gpu("a#1"))],
-        [({("straggler_wait", None, "own"): 55}, []),
+        [({("straggler_wait", None, "own"): 55}, [("late", 55)]),
          ({("straggler_wait", "faulty_peer", "platform"): 55}, [("faulty", 55)])],
     ),
 }  # fmt: skip
