@@ -27,6 +27,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/queries/rules/gpus/test_rules_of_gpus.py",
         "tests/queries/rules/test_worked_examples.py",
         "tests/queries/rules/jobs/test_rules_of_jobs.py",
+        "tests/oracle/test_oracle.py",
         "tests/queries/rules/jobs/test_ownership_without_a_scheduler.py",
         "tests/queries/marts/speed/test_throttled_peers.py",
     ),
@@ -37,7 +38,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
     ),
     f"{QUERIES}/sql/intermediate/prices/int_prices.sql": (
         "tests/queries/billing/test_prices.py",
-        "tests/queries/marts/ledger/test_unplaced.py",
+        "tests/queries/marts/ledger/test_definition.py",
         "tests/queries/billing/test_statement_closing.py",
     ),
     f"{QUERIES}/sql/marts/findings/loss_parts.sql": (
@@ -55,7 +56,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/queries/billing/test_statement_closing.py",
     ),
     f"{QUERIES}/ledger_build/differences.py": (
-        "tests/queries/ledger_build/test_changed_hours.py",
+        "tests/queries/ledger_build/test_dirty.py",
         "tests/queries/ledger_build/test_incremental_runs.py",
     ),
     f"{QUERIES}/ledger_build/dirty.py": (
@@ -68,11 +69,11 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
     ),
     f"{QUERIES}/ledger_build/placement/dirty_nodes.py": (
         "tests/queries/ledger_build/test_dirty_nodes.py",
-        "tests/queries/ledger_build/test_conflicts_resolved.py",
+        "tests/queries/ledger_build/test_incremental_runs.py",
         "tests/queries/ledger_build/test_placed_again.py",
     ),
     f"{QUERIES}/ledger_build/placement/incremental.py": (
-        "tests/queries/ledger_build/test_conflicts_resolved.py",
+        "tests/queries/ledger_build/test_incremental_runs.py",
         "tests/queries/ledger_build/test_placed_again.py",
     ),
 }

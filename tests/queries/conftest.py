@@ -84,36 +84,6 @@ class Evidence(Loaders):
         """Return the UUID of a GPU that no other cluster has."""
         return f"{self.name}/{name}"
 
-    def telemetry(self, node, count, source="nvml", start=0):
-        """Add GPUs of a node as telemetry reports them, named `<node>-0` and so on."""
-        gpus = [{"gpu_uuid": self.gpu(f"{node}-{i}"), "gpu_index": i} for i in range(count)]
-        self.add("gpus", *gpus, source=source, node=node, gpu_model="h100", valid_from_at=start)
-
-    def processes(self, gpu, pids, seconds):
-        """Add the processes of a GPU; `pids(second)` lists them."""
-        rows = [{"ts": s, "pids": pids(s), "processes": len(pids(s))} for s in seconds]
-        self._add("gpu_processes", rows, "nvml", {"gpu_uuid": self.gpu(gpu)})
-
-    def hold(
-        self, job_id, gpu = None, submit = 0, source = "test",
-        **more,
-    ) :  # fmt: skip
-        """Add a GPU that a job run has: one of this cluster, or as `more` names it."""
-        named = {} if gpu is None else {"gpu_uuid": self.gpu(gpu)}
-        of_job = {"job_id_raw": job_id, "submit_at": submit, "node": "a", "method": "scontrol"}
-        self.add("holds", {**of_job, **named, **more}, source=source)
-
-    def node(self, node, gpus, *, model="h100", partitions=()):
-        """Add a node with numbered GPUs, in the inventory from the start."""
-        slots = [{"gpu_uuid": f"{node}#{i}", "slurm_index": i, "gpu_index": i} for i in range(gpus)]
-        self.add("gpus", *slots, node=node, gpu_model=model, valid_from_at=0)
-        if partitions:
-            self.add("nodes", node=node, partitions=list(partitions))
-
-    def watched(self, until):
-        """Say that the scheduler watched the cluster from the start."""
-        self.state("*", "up", 0, until)
-
     def state(self, node, state, start, end, **columns):
         """Add a node state."""
         self.add(
@@ -146,21 +116,6 @@ class Evidence(Loaders):
         for row in rows:
             del row["t"]
         self.load("job_events", rows, source)
-
-    def log(self, run, lines, **common):
-        """Add what a text log says: of no rank, host or attempt; `t` is the line's second."""
-        of_log = {"attempt": None, "rank": None, "host": None, "reports_durability": False}
-        self.events(run, lines, source="job-log", **{**of_log, **common})
-
-    def samples(self, gpu, seconds, active, source="dcgm"):
-        """Add readings of a GPU; `active(second)` says whether it worked, None for no profiling."""
-        works = {s: active(s) for s in seconds}
-        rows = [
-            {"ts": s, "engine_active_ratio": None if ratio is None else 0.9 * ratio}
-            for s, ratio in works.items()
-        ]
-        read = {"gpu_uuid": self.gpu(gpu), "gpu_instance": "", "is_flagged": False}
-        self._add("gpu_samples", rows, source, read)
 
     def built(self):
         """Build, close and return the file, of which tests get copies."""
@@ -282,6 +237,43 @@ def built_together(test=None, *, builds=1):
     return reported
 
 
+def shown_by(cases, *, before=None, load=None, read=None, builds=1):
+    """Make the test of a table: what is loaded (after `before`), what is read, what that gives.
+
+    Read is SQL or a function of the cluster; in tables without it, `read`. With `load` a case has
+    what that is given. With several builds it has what is loaded before each, and read after it.
+    """
+
+    @pytest.mark.parametrize("case", cases.values(), ids=cases)
+    @built_together(builds=builds)
+    def test(cluster, case):
+        *given, expected = case
+        asked = given.pop() if read is None else read
+        loaders = given[0] if builds > 1 else given if load is None else [lambda c: load(c, *given)]
+        found = []
+        for loads in loaders:
+            if before is not None and not found:
+                before(cluster)
+            loads(cluster)
+            yield
+            found.append(asked(cluster) if callable(asked) else cluster.read(asked).rows())
+        of = expected(cluster) if callable(expected) else expected
+        assert found == (of if builds > 1 else [of])
+
+    return test
+
+
+def read_from_world(cases):
+    """Make the test of a table: SQL on the fixture `world`, its rows, its scope if it has one."""
+
+    @pytest.mark.parametrize("case", cases.values(), ids=cases)
+    def test(world, case):
+        sql, expected, scope = (*case, EVERYTHING)[:3]
+        assert getattr(world, "store", world).read(sql, scope=scope).rows() == expected
+
+    return test
+
+
 @functools.cache
 def built_with(module):
     """Return which tests that are `built_together` share a database with those of a module.
@@ -297,7 +289,8 @@ def built_with(module):
 def shared_by(path):
     """Return whose database the tests of a module share, its path where it is their own."""
     text = path.read_text()
-    if not path.is_relative_to(FOLDER) or "@built_together" not in text or "BUILT_ALONE" in text:
+    is_together = "@built_together" in text or " = shown_by(" in text
+    if not path.is_relative_to(FOLDER) or not is_together or "BUILT_ALONE" in text:
         return str(path)
     return str(FOLDER / path.relative_to(FOLDER).parts[0])
 

@@ -16,6 +16,56 @@ class Loaders:
         sql = f"select {columns} from {table} where cluster = $1 and {where} order by all"
         return self.store.read(sql, [self.name]).rows()
 
+    def telemetry(self, node, count, source="nvml", start=0):
+        """Add GPUs of a node as telemetry reports them, named `<node>-0` and so on."""
+        gpus = [{"gpu_uuid": self.gpu(f"{node}-{i}"), "gpu_index": i} for i in range(count)]
+        self.add("gpus", *gpus, source=source, node=node, gpu_model="h100", valid_from_at=start)
+
+    def processes(self, gpu, pids, seconds):
+        """Add the processes of a GPU; `pids(second)` lists them."""
+        rows = [{"ts": s, "pids": pids(s), "processes": len(pids(s))} for s in seconds]
+        self._add("gpu_processes", rows, "nvml", {"gpu_uuid": self.gpu(gpu)})
+
+    def hold(
+        self, job_id, gpu = None, submit = 0, source = "test",
+        **more,
+    ) :  # fmt: skip
+        """Add a GPU that a job run has: one of this cluster, or as `more` names it."""
+        named = {} if gpu is None else {"gpu_uuid": self.gpu(gpu)}
+        of_job = {"job_id_raw": job_id, "submit_at": submit, "node": "a", "method": "scontrol"}
+        self.add("holds", {**of_job, **named, **more}, source=source)
+
+    def watched(self, until):
+        """Say that the scheduler watched the cluster from the start."""
+        self.state("*", "up", 0, until)
+
+    def log(self, run, lines, **common):
+        """Add what a text log says: of no rank, host or attempt; `t` is the line's second."""
+        of_log = {"attempt": None, "rank": None, "host": None, "reports_durability": False}
+        self.events(run, lines, source="job-log", **{**of_log, **common})
+
+    def node(self, node, gpus, *, model="h100", partitions=()):
+        """Add a node with numbered GPUs, in the inventory from the start."""
+        slots = [{"gpu_uuid": f"{node}#{i}", "slurm_index": i, "gpu_index": i} for i in range(gpus)]
+        self.add("gpus", *slots, node=node, gpu_model=model, valid_from_at=0)
+        if partitions:
+            self.add("nodes", node=node, partitions=list(partitions))
+
+    def samples(self, gpu, seconds, active, source="dcgm"):
+        """Add readings of a GPU; `active(second)` says whether it worked, None for no profiling."""
+        works = {s: active(s) for s in seconds}
+        rows = [
+            {"ts": s, "engine_active_ratio": None if ratio is None else 0.9 * ratio}
+            for s, ratio in works.items()
+        ]
+        read = {"gpu_uuid": self.gpu(gpu), "gpu_instance": "", "is_flagged": False}
+        self._add("gpu_samples", rows, source, read)
+
+    def listed(self, node, gpu_uuid, source="inventory", **more):
+        """Add an H100 that a source lists as the first of a node from the start."""
+        gpu = {"gpu_uuid": gpu_uuid, "gpu_index": 0, "gpu_model": "h100", "valid_from_at": 0}
+        self.add("gpus", {**gpu, **more}, source=source, node=node)
+
     def job_on_a_node(self, job_id, start, end, gpus, state="COMPLETED", **more):
         """Add node a and a job run on all of its GPUs."""
         self.node("a", gpus)
@@ -32,6 +82,20 @@ class Loaders:
         named = {"gpu_uuid": gpu_uuid, "gpu_instance": "", "metric": metric}
         if rows:
             self.add("gpu_samples_other", *rows, source=source, **named)
+
+    def series(self, table, seconds, values, **of):
+        """Add a reading a second of `seconds`; a value may be a function of the second."""
+        rows = [{k: v(s) if callable(v) else v for k, v in values.items()} for s in seconds]
+        self.add(table, *({"ts": s, **row} for s, row in zip(seconds, rows, strict=True)), **of)
+
+    def readings(self, gpu_uuid, seconds, source="dcgm", **values):
+        """Add readings of a GPU."""
+        values = {"gpu_instance": "", "is_flagged": False, **values}
+        self.series("gpu_samples", seconds, values, source=source, gpu_uuid=gpu_uuid)
+
+    def host(self, node, seconds, source="node-exporter", **values):
+        """Add readings of a host, or of a node's meter."""
+        self.series("node_samples", seconds, values, source=source, node=node)
 
     def energy(self, gpu_uuid, readings):
         """Add readings of the energy counter of an active GPU: (second, joules) each."""
@@ -55,6 +119,26 @@ class Loaders:
         amounts = {"price_per_kwh": price_per_kwh, "pue": pue, "server_ratio": server_ratio}
         day = {"zone": "UTC", "from_hour": 0, "to_hour": 24}
         self.add("tariffs", {name: Decimal(of) for name, of in amounts.items()}, **day, **more)
+
+    def collectives(
+        self, name, nodes, busbw, *, size=2**28, operation="AllReduce", first=0, second=0.0
+    ):
+        """Add an operation for each bandwidth (in GB/s) on two ranks a node; the last is late.
+
+        The record of a rank that waited has half of the bandwidth.
+        """
+        ranks = [(node, 2 * place + slot) for place, node in enumerate(nodes) for slot in range(2)]
+        rows = [
+            {"node": node, "pid": self.first_pid + rank, "rank": rank,
+             "sequence_number": first + number, "dumped_at": second + number,
+             "busbw_bytes_per_s": gb * 1e9 / (1 if rank else 2)}
+            for number, gb in enumerate(busbw) for node, rank in ranks
+        ]  # fmt: skip
+        self.add(
+            "collectives", *rows, comm_id=f"{self.name}-{name}", ranks=len(ranks),
+            nodes=len(set(nodes)), operation=operation, is_p2p=False, message_bytes=size,
+            exec_time_s=0.001,
+        )  # fmt: skip
 
     def all_reduces(self, exec_time_s, starts, first=0, pid=None, **more):
         """Add AllReduces that the NCCL Inspector logs on node a; exec_time_s: seconds by rank."""

@@ -126,13 +126,9 @@ def test_the_clock_of_the_machine_may_be_in_any_zone(tmp_path, empty_database):
         "print(store.read('select current_setting($1)', ['TimeZone']).item())"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code, path],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-        env={"TZ": "Asia/Tokyo", "PYTHONPATH": ":".join(sys.path)},
-    )
+        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True,
+        cwd=tmp_path, env={"TZ": "Asia/Tokyo", "PYTHONPATH": ":".join(sys.path)},
+    )  # fmt: skip
 
     assert ran.stdout == "UTC\n"
 
@@ -161,13 +157,11 @@ def test_an_unknown_column_or_table_is_named(store, table, row, message):
 @pytest.mark.parametrize(
     "sql",
     [
-        "delete from raw.gpus",
-        "select 1; drop table raw.gpus",
+        "delete from raw.gpus", "select 1; drop table raw.gpus",
         "with gone as (delete from raw.gpus returning *) select * from gone",
-        "copy raw.gpus to '/tmp/gpus.csv'",
-        "",
+        "copy raw.gpus to '/tmp/gpus.csv'", "",
     ],
-)
+)  # fmt: skip
 def test_reading_changes_nothing(store, sql):
     store.load(batch("gpus", gpu()))
 

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import shown_by
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -73,14 +73,39 @@ def prices(evidence):
     return [None if cost is None else float(cost) for cost in rows["price_per_gpu_h"]]
 
 
-@pytest.mark.parametrize(("rates", "expected"), PRICES.values(), ids=PRICES)
-@built_together
-def test_price_of_an_hour(cluster, rates, expected):
-    held(cluster)
-    for table, row in rates:
-        cluster.add(table, row)
-    yield
-    assert prices(cluster) == expected
+test_price_of_an_hour = shown_by(
+    PRICES, load=lambda c, rates: [held(c), *(c.add(*rate) for rate in rates)], read=prices
+)
+
+
+def cut_gpu(cluster):
+    """Load a GPU with an instance, and prices of its model and of the profile."""
+    gpu = {"gpu_uuid": cluster.gpu("m"), "source": "nvml", "valid_from_at": 0}
+    cluster.add("gpus", node="m", gpu_index=0, gpu_model="h100", **gpu)
+    part = {"gpu_instance": "1", "profile": "3g.40gb", "compute_slices": 3}
+    cluster.add("gpu_instances", part, **gpu)
+    cluster.add("rates", rate(2, H100)[1], rate(9, mig_profile="3g.40gb")[1])
+    cluster.watched(3600)
+
+
+EXACT = tuple(map(Decimal, ("0.949999", "2.850001", "0.333333")))
+# what it shows: what is loaded, what is read of it
+EXACTLY = {
+    "factors are exact": (
+        lambda c: [held(c), c.add("rates", rate("2.850001", H100)[1]),
+                   c.add("rate_factors", factor("0.333333", qos="scavenger")[1])],
+        lambda c: c.own("distinct price_per_gpu_h, list_price_per_gpu_h, factor",
+                        "intermediate.int_prices", "qos = 'scavenger'"),
+        [EXACT],
+    ),
+    "the price of a MIG profile comes before that of its GPU's model": (
+        cut_gpu,
+        lambda c: c.own("distinct mig_profile, list_price_per_gpu_h::double",
+                        "intermediate.int_prices", "gpu_model = 'h100' and partition = ''"),
+        [("", 2), ("3g.40gb", 9)],
+    ),
+}  # fmt: skip
+test_prices_of_kinds = shown_by(EXACTLY)
 
 
 @pytest.fixture
@@ -123,37 +148,3 @@ def test_an_hour_that_was_charged_keeps_its_price(evidence, priced):
         "where qos = 'scavenger' order by from_ms"
     ).rows()
     assert found == [(5, 1), (2, 1), (2, 1), (6, 0.5), (5, 1)]
-
-
-def test_factors_are_exact(evidence, priced):
-    priced(",H100,,,,2.850001,,,\n,,,,scavenger,,0.333333,,\n")
-
-    (price,) = evidence.store.read(
-        "select price_per_gpu_h, list_price_per_gpu_h, factor from intermediate.int_prices "
-        "where qos = 'scavenger'"
-    ).to_dicts()
-
-    assert price == {
-        "price_per_gpu_h": Decimal("0.949999"),
-        "list_price_per_gpu_h": Decimal("2.850001"),
-        "factor": Decimal("0.333333"),
-    }
-
-
-def test_the_price_of_a_mig_profile_comes_before_that_of_its_gpus_model(evidence, tmp_path):
-    gpu = {"cluster": "c", "gpu_uuid": "GPU-1", "valid_from_at": evidence.at(0)}
-    evidence.load("gpus", [{**gpu, "node": "m", "gpu_index": 0, "gpu_model": "h100"}], "nvml")
-    part = {**gpu, "gpu_instance": "1", "profile": "3g.40gb", "compute_slices": 3}
-    evidence.load("gpu_instances", [part], "nvml")
-    file = tmp_path / "rates.csv"
-    file.write_text(HEADER + ",H100,,,,2,,,\n,,3g.40gb,,,9,,,\n")
-    ingest(evidence.store, "rates", [file], ReadOptions())
-    evidence.watched(3600)
-    evidence.store.build()
-
-    found = evidence.store.read(
-        "select mig_profile, list_price_per_gpu_h::double from intermediate.int_prices "
-        "where gpu_model = 'h100' and partition = '' group by all"
-    )
-
-    assert dict(found.rows()) == {"": 2, "3g.40gb": 9}

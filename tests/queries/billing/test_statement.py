@@ -4,13 +4,13 @@ from datetime import date
 from decimal import Decimal
 
 import pytest
+from tests.queries.conftest import START_MS
 
 from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.amounts.rows import in_cents
 from goodput_billing.statement.closing import computed
 from goodput_billing.statement.days import Day
 
-START_MS = 1_800_000_000_000
 HOUR_S = 3_600
 DAY = Day(date(2027, 1, 15), "UTC", START_MS, START_MS + 24 * HOUR_S * 1000)
 

@@ -1,8 +1,10 @@
 """A closed day is what it was; late evidence adds rows."""
 
+import contextlib
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 
 import polars as pl
@@ -91,7 +93,6 @@ def test_a_day_is_open_until_evidence_reaches_the_lateness_beyond_its_end(fleet,
     """It ends 16 hours after the start, and 30 hours later the evidence ends."""
     assert first.is_closed
     assert not statement(fleet.store, WHEN, change(SETTINGS, lateness_h=30.1)).is_closed
-    assert statement(fleet.store, WHEN, change(SETTINGS, lateness_h=30)).is_closed
 
 
 def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(evidence):
@@ -114,10 +115,11 @@ def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(evidence)
 
 
 def test_a_closed_day_computed_again_is_proven_unchanged(closed, first, tmp_path):
-    files.write(first, tmp_path / "first", files.FORMATS)
+    formats = ("csv", "parquet", "html", "focus")  # of PDF: tests/app/billing/test_files.py
+    files.write(first, tmp_path / "first", formats)
 
     again = statement(closed.store, WHEN, SETTINGS)
-    files.write(again, tmp_path / "again", files.FORMATS)
+    files.write(again, tmp_path / "again", formats)
 
     assert [b.number for b in again.bookings] == [0]
     assert not again.was_corrected
@@ -182,7 +184,9 @@ def test_new_prices_and_policies_are_those_of_later_days(corrected):
     assert set(corrected.next_day["price_per_gpu_h"].drop_nulls()) == {Decimal(9)}
 
 
-def test_prices_of_another_currency_are_refused_where_they_hold_on_the_day(fleet):
+def test_a_day_without_evidence_or_with_prices_of_another_currency_is_refused(fleet):
+    with pytest.raises(QueryError, match="no evidence of 2027-03-01"):
+        statement(fleet.store, date(2027, 3, 1), SETTINGS)
     euros = {"price_per_gpu_h": Decimal(3), "currency": "EUR", "cluster": None}
     fleet.add("rates", gpu_model="H100", valid_from_at=40 * HOUR_S, **euros)
     other_currencies.refuse(fleet.store, day_of(WHEN, SETTINGS), "USD")
@@ -266,23 +270,12 @@ def test_a_budget_of_the_only_cluster_is_reported_once(first):
     assert [row[:2] for row in month] == [["A", "c"], ["B", "all"]]
 
 
-def test_a_day_without_evidence_is_no_statement_of_zeros(fleet):
-    with pytest.raises(QueryError, match="no evidence of 2027-03-01"):
-        statement(fleet.store, date(2027, 3, 1), SETTINGS)
-
-
-@pytest.fixture
-def billed_before_the_last_day(fleet):
-    """Give a billed day with readings, before the last day that has some, and its statement."""
+def test_a_day_whose_readings_were_dropped_stands_as_billed(fleet):
     fleet.energy("c/a#0", steady(10 * HOUR_S - 600, 300, 600))
     fleet.samples("a#0", fleet.every(70 * HOUR_S, 72 * HOUR_S, 600), lambda _: True)
     fleet.state("*", "up", 0, 72 * HOUR_S)
     fleet.store.build()
-    return fleet, statement(fleet.store, WHEN, SETTINGS)
-
-
-def test_a_day_whose_readings_were_dropped_stands_as_billed(billed_before_the_last_day):
-    fleet, before = billed_before_the_last_day
+    before = statement(fleet.store, WHEN, SETTINGS)
     assert before.rows["energy_mj"].sum() > 0
 
     now = fleet.at(72 * HOUR_S)
@@ -294,3 +287,40 @@ def test_a_day_whose_readings_were_dropped_stands_as_billed(billed_before_the_la
     assert after.rows.rows() == before.rows.rows()
     kept = fleet.store.read("select sum(energy_mj) from marts.statement_energy_hourly").item()
     assert kept == before.rows["energy_mj"].sum()
+
+
+IN_UTC = StatementSettings(lateness_h=0)
+
+
+@pytest.fixture(scope="module")
+def closed_in_utc(shared_evidence):
+    """Load two days and more; the first was closed in UTC."""
+    evidence = shared_evidence
+    evidence.node("a", 4)
+    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
+    evidence.watched(70 * HOUR_S)
+    evidence.store.build()
+    assert statement(evidence.store, WHEN, IN_UTC).is_closed
+    return evidence.store
+
+
+@pytest.mark.parametrize(
+    "changed", [change(IN_UTC, zone="Europe/Berlin"), change(IN_UTC, day_starts_at="17:00")]
+)
+def test_a_day_with_billed_hours_is_refused_under_other_bounds(closed_in_utc, changed):
+    with pytest.raises(QueryError, match=r"2027-01-15 00:00 to 2027-01-16 00:00 UTC\) billed\."):
+        statement(closed_in_utc, WHEN, changed)
+
+    of_it = "select count(*) from billing.statement_days where from_at::date <= $1"
+    assert closed_in_utc.read(of_it, [WHEN]).item() == 1
+
+
+def test_from_a_day_on_that_begins_after_it_other_bounds_hold(closed_in_utc, new_store):
+    changed = change(IN_UTC, zone="America/New_York")
+    with closed_in_utc.cursor() as cursor:
+        cursor.execute("checkpoint")
+    with contextlib.closing(new_store(copy_of=Path(closed_in_utc.path))) as own:
+        made = statement(own, WHEN + timedelta(days=1), changed)
+
+        assert made.is_closed
+        assert statement(own, WHEN, IN_UTC).is_closed

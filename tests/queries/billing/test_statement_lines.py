@@ -2,11 +2,10 @@
 
 from datetime import date
 from decimal import Decimal
-from fractions import Fraction
 
 import polars as pl
 import pytest
-from tests.queries.conftest import START_MS, built_together, steps
+from tests.queries.conftest import START_MS, built_together, shown_by, steps
 from tests.queries.loaders import steady
 
 from goodput_billing.statement.days import Day, day_of
@@ -99,21 +98,42 @@ def test_differences_from_the_scheduler_are_named_and_add_up(busy):
     assert set(named["reason"]) == {"MIG instances count by their slices"}
 
 
-@pytest.mark.parametrize(
-    ("readings", "energy_mj"),
-    [
-        # 300 kJ, then at least the 200 kJ since the reset, then 300 kJ
-        (((0, 5e6), (600, 5.3e6), (1200, 2e5), (1800, 5e5)), 800_000_000),
-        (((0, 5e6), (600, 9.2e18), (1200, 9.2e18), (4000, 5e6), (4600, 5.1e6)), 100_000_000),
-    ],
-    ids=["a counter that restarts counts from 0", "a jump that no GPU makes is no energy"],
-)
-@built_together
-def test_energy_of_a_counter(cluster, readings, energy_mj):
-    cluster.job_on_a_node("1", 0, 7_200, 1)
-    cluster.energy(cluster.gpu("a#0"), readings)
-    yield
-    assert cluster.own("sum(energy_mj)", "marts.statement_energy_hourly") == [(energy_mj,)]
+def counted(*readings):
+    return lambda c: [c.job_on_a_node("1", 0, 7_200, 1), c.energy(c.gpu("a#0"), readings)]
+
+
+def bands(cluster):
+    """Load 08:00 to 12:00 UTC, 03:00 to 07:00 in New York: two hours by night, two by day."""
+    cluster.node("a", 1)
+    cluster.watched(4 * HOUR_S)
+    cluster.energy(cluster.gpu("a#0"), steady(4 * HOUR_S, 1000))
+    of_day = {"zone": "America/New_York", "pue": Decimal(1), "server_ratio": Decimal(1)}
+    for begin, end, cost in ((22, 5, "0.05"), (5, 22, "0.20")):
+        cluster.add("tariffs", from_hour=begin, to_hour=end, price_per_kwh=Decimal(cost), **of_day)
+
+
+OF_LINES = "sum(metered_mj_price), sum(untariffed_mj)::bigint from marts.statement_lines"
+# what it shows: what is loaded, what is read of it
+ENERGIES = {
+    # 300 kJ, then at least the 200 kJ since the reset, then 300 kJ
+    "a counter that restarts counts from 0": (
+        counted((0, 5e6), (600, 5.3e6), (1200, 2e5), (1800, 5e5)),
+        lambda c: c.own("sum(energy_mj)", "marts.statement_energy_hourly"), [(800_000_000,)],
+    ),
+    "a jump that no GPU makes is no energy": (
+        counted((0, 5e6), (600, 9.2e18), (1200, 9.2e18), (4000, 5e6), (4600, 5.1e6)),
+        lambda c: c.own("sum(energy_mj)", "marts.statement_energy_hourly"), [(100_000_000,)],
+    ),
+    "the tariff is that of the hour in its own zone": (
+        bands, f"select {OF_LINES}", [(Decimal(1_800_000_000), 0)],
+    ),
+    "without a tariff energy is known and its cost is not": (
+        counted(*steady(3_600, 100)),
+        f"select sum(energy_mj)::bigint, {OF_LINES} where line = 'usage'",
+        [(360_000_000, None, 360_000_000)],
+    ),
+}  # fmt: skip
+test_energies = shown_by(ENERGIES)
 
 
 @built_together
@@ -134,37 +154,6 @@ def test_energy_of_a_window_that_cuts_an_hour_is_that_of_its_evidence(cluster):
     assert [energy_mj(1_260, 1_440), energy_mj(1_440, 1_620)] == [whole // 2] * 2
 
 
-@built_together
-def test_the_tariff_is_that_of_the_hour_in_its_own_zone(cluster):
-    """08:00 to 12:00 UTC is 03:00 to 07:00 in New York: two hours by night, two by day."""
-    cluster.node("a", 1)
-    cluster.watched(4 * HOUR_S)
-    cluster.energy(cluster.gpu("a#0"), steady(4 * HOUR_S, 1000))
-    zone = "America/New_York"
-    bands = [
-        {"from_hour": begin, "to_hour": end, "price_per_kwh": Decimal(cost)}
-        for begin, end, cost in ((22, 5, "0.05"), (5, 22, "0.20"))
-    ]
-    cluster.add("tariffs", *bands, zone=zone, pue=Decimal(1), server_ratio=Decimal(1))
-    yield
-    metered = cluster.read("select sum(metered_mj_price) from marts.statement_lines").item()
-
-    assert Fraction(metered) / 3_600_000_000 == Fraction(2 * 5 + 2 * 20, 100)
-
-
-@built_together
-def test_without_a_tariff_energy_is_known_and_its_cost_is_not(cluster):
-    cluster.job_on_a_node("1", 0, 3_600, 1)
-    cluster.energy(cluster.gpu("a#0"), steady(3_600, 100))
-    yield
-    (row,) = cluster.read(
-        "select energy_mj, metered_mj_price, untariffed_mj from marts.statement_lines "
-        "where line = 'usage'"
-    ).to_dicts()
-
-    assert row == {"energy_mj": 360_000_000, "metered_mj_price": None, "untariffed_mj": 360_000_000}
-
-
 @pytest.mark.parametrize(
     ("when", "hours"), [(date(2026, 3, 8), 23), (date(2026, 11, 1), 25), (date(2026, 11, 2), 24)]
 )
@@ -177,10 +166,7 @@ def test_days_are_as_long_as_their_zone_makes_them(when, hours):
 @built_together
 def test_a_day_of_25_hours_charges_25_and_the_days_about_it_lose_nothing(cluster):
     begin = 1_793_404_800 - 1_800_000_000  # 2026-10-31T00:00Z
-    cluster.add(
-        "gpus", source="inventory", node="n", gpu_uuid=cluster.gpu("GPU-1"), slurm_index=0,
-        gpu_model="h100", valid_from_at=begin,
-    )  # fmt: skip
+    cluster.listed("n", cluster.gpu("GPU-1"), slurm_index=0, valid_from_at=begin)
     cluster.job("1", begin, begin + 4 * 24 * HOUR_S, ["n"], 1)
     yield
     settings = StatementSettings(zone="America/New_York", day_starts_at="17:00")
@@ -194,19 +180,111 @@ def test_a_day_of_25_hours_charges_25_and_the_days_about_it_lose_nothing(cluster
     assert held == {31: 25, 1: 24, 2: 24}
 
 
-def test_a_statement_of_real_days_balances(busy):
-    settings = StatementSettings(idle_policy="proportional")
-
-    made = statement(busy, date(2027, 1, 15), settings)
+def test_a_statement_of_an_open_day_balances(busy):
+    made = statement(busy, date(2027, 1, 15), StatementSettings(idle_policy="proportional"))
 
     assert not made.is_closed
     still_runs = made.rows.filter((pl.col("mig_profile") != "") & (pl.col("line") == "usage"))
     assert still_runs["gpu_ms"].sum() == (6 * HOUR_S - 1_000) * 1000 * 3 // 7
     (row,) = made.balance.to_dicts()
     assert row["statement_ms"] == row["ledger_ms"] == row["capacity_ms"]
-    assert row["held_ms"] + row["free_ms"] + row["not_available_ms"] == row["statement_ms"]
     assert row["held_ms"] == row["ledger_held_ms"]
+    assert row["held_ms"] + row["free_ms"] + row["not_available_ms"] == row["statement_ms"]
     assert sum(made.accounts["total_cost"]) == made.total_cost
     uses = ("productive", "other_use", "own_waste", "platform_waste", "unsettled")
     for account in made.accounts.filter("is_account").iter_rows(named=True):
         assert sum(account[f"{use}_cost"] for use in uses) == account["allocated_cost"]
+
+
+def meter(evidence, node, begin, end, watts, every=60):
+    """Load a node's power meter: readings that cover back to the one before them."""
+    evidence.host(node, range(begin, end + 1, every), "meter", power_w=float(watts))
+
+
+def metered(evidence):
+    """Load a node of 2 GPUs at 100 W and 300 W, that take 1,000 W at its meter for 4 hours."""
+    evidence.node("a", 2)
+    evidence.watched(5 * HOUR_S)
+    evidence.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")
+    evidence.energy(evidence.gpu("a#0"), steady(5 * HOUR_S, 100))
+    evidence.energy(evidence.gpu("a#1"), steady(5 * HOUR_S, 300))
+    evidence.tariff("0.1", "1.5", "2")
+
+
+def energies(evidence):
+    """Return kWh of counters and of meters, and what they cost, by line."""
+    found = evidence.read(
+        "select line, energy_mj / 3.6e9, wall_mj / 3.6e9, (metered_mj_price / 3.6e9)::double "
+        "from (select line, sum(energy_mj) as energy_mj, sum(wall_mj) as wall_mj, "
+        "sum(metered_mj_price) as metered_mj_price from marts.statement_lines group by line)"
+    )
+    return {line: pytest.approx(values) for line, *values in found.rows()}
+
+
+# of 1,000 W 400 W are the GPUs' own; 600 W are the server's: 300 W for each of two GPUs
+METERS = {
+    "shared by what GPUs counted and the rest by their time": (
+        (0, 1_000), {"usage": [0.2, 0.8, 0.8 * 0.1 * 1.5], "idle": [1.8, 4.2, 4.2 * 0.1 * 1.5]},
+    ),
+    "hours that it does not cover whole are those of the counters": (
+        (1_800, 1_000), {"usage": [0.2, 0.4, 0.1 * 0.1 * 1.5 * 2 + 0.4 * 0.1 * 1.5]},
+    ),
+    "a meter that counts less than its GPUs is not believed": (
+        (0, 399), {"usage": [0.2, None, 0.2 * 0.1 * 1.5 * 2]},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("read", "expected"), METERS.values(), ids=METERS)
+@built_together
+def test_a_nodes_meter(cluster, read, expected):
+    begin, watts = read
+    metered(cluster)
+    meter(cluster, "a", begin, 5 * HOUR_S, watts)
+    yield
+    assert energies(cluster).items() >= expected.items()
+
+
+LATER = {
+    "a meter that comes later than the build is seen by the next": (
+        [metered, lambda c: meter(c, "a", 0, 5 * HOUR_S, 1_000)],
+        [[0.2, None, 0.2 * 0.1 * 1.5 * 2], [0.2, 0.8, 0.8 * 0.1 * 1.5]],
+    ),
+}  # fmt: skip
+test_a_late_meter = shown_by(LATER, read=lambda c: energies(c)["usage"], builds=2)
+
+
+# what it shows: GPUs of the node; start, end and GPUs of its job; when the meter of 700 W is read;
+# seconds of the meter by line
+ALONE = {
+    "it is shared by time": (
+        3, (0, HOUR_S, 2), [(0, 2 * HOUR_S)], {"idle": HOUR_S * 4 // 3, "usage": HOUR_S * 2 // 3},
+    ),
+    # a minute before the job and one after it nobody held them
+    "a job has its energy though it covers no whole hour": (
+        2, (3_000, 4_200, 2), [(2_940, 4_260)], {"idle": 120, "usage": 1_200},
+    ),
+    "it counts the part of a job that it covers": (
+        1, (0, 2 * HOUR_S, 1), [(0, 600), (5_400, 2 * HOUR_S)], {"usage": 600 + 1_800},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("gpus", "job", "read", "expected"), ALONE.values(), ids=ALONE)
+@built_together
+def test_a_meter_alone(cluster, gpus, job, read, expected):
+    start, end, held = job
+    cluster.node("a", gpus)
+    cluster.watched(2 * HOUR_S)
+    cluster.job("1", start, end, ["a"], held, account="A")
+    for first, last in read:
+        meter(cluster, "a", first, last, 700)
+    yield
+    found = cluster.read(
+        "select line, sum(energy_mj), sum(wall_mj) from marts.statement_lines group by all "
+        "having sum(wall_mj) > 0"
+    )
+    assert {line: wall for line, _, wall in found.rows()} == {
+        line: 700_000 * seconds for line, seconds in expected.items()
+    }
+    assert set(found["sum(energy_mj)"]) == {None}

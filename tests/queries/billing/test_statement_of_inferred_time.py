@@ -5,7 +5,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 from msgspec.structs import replace as change
-from tests.queries.conftest import START
+from tests.queries.conftest import START, steps
 
 from goodput_billing.render.focus import focus
 from goodput_billing.statement.amounts.charges import Policy
@@ -27,17 +27,9 @@ def workstation(shared_evidence):
     gpus = [{"gpu_uuid": f"n-{i}", "gpu_index": i} for i in (0, 1)]
     evidence.add("gpus", *gpus, source="nvml", node="n", gpu_model="h100", valid_from_at=0)
     for gpu, last in (("n-0", HOUR_S), ("n-1", 600)):
-        evidence.add(
-            "gpu_samples", *(
-                {"ts": second, "engine_active_ratio": 0.9 * (second <= last)}
-                for second in range(0, 2 * HOUR_S + 1, 60)
-            ),
-            source="nvml", gpu_uuid=gpu, gpu_instance="", is_flagged=False,
-        )  # fmt: skip
-    reported = [{"t": 0, "event": "job.start"}]
-    reported += [
-        {"t": t, "event": "step", "step": t // 60, "dur_s": 60.0} for t in range(60, HOUR_S + 1, 60)
-    ]
+        works = lambda second, last=last: 0.9 * (second <= last)  # noqa: E731
+        evidence.readings(gpu, range(0, 2 * HOUR_S + 1, 60), "nvml", engine_active_ratio=works)
+    reported = [{"t": 0, "event": "job.start"}, *steps(1, 60, 0, 60.0)]
     evidence.events("train", reported, attempt=None, host="n", gpu_uuid="n-0")
     evidence.add("rates", gpu_model="h100", price_per_gpu_h=Decimal(3), cluster=None)
     evidence.store.build()

@@ -2,8 +2,9 @@
 
 from datetime import datetime, timedelta
 
+import polars as pl
 import pytest
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import START_MS, Evidence
 
 from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence import retention
@@ -12,7 +13,6 @@ from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
 
 DAY_S = 86_400
-START_MS = 1_800_000_000_000  # 08:00 of a day in UTC
 LAST_DAY_MS = START_MS + (40 * 3600) * 1000  # its first midnight
 WEEK = Retention(samples_days=1, collectives_days=1)
 NOW = datetime(2027, 1, 18)  # noqa: DTZ001 -- naive UTC; the evidence ends a day before
@@ -97,6 +97,7 @@ def test_a_full_build_keeps_what_can_no_longer_be_built(dropped, before):
 
     assert hourly(dropped) == before
     assert dropped.violations() == 0
+    assert drop_old(dropped.store, WEEK).is_empty(), "nothing more"
 
 
 @pytest.mark.machine
@@ -132,12 +133,7 @@ def test_windows_without_segments_are_answered_in_whole_hours_and_others_exactly
     assert ledger(two_days.store, scope=without)["gpu_ms"].sum() == 2 * 3_600_000
     assert ledger(two_days.store, scope=kept)["gpu_ms"].sum() == 3_599_999
     assert capacity_ms(two_days.store, kept) == 3_599_999
-
-
-def test_the_check_of_holds_leaves_out_job_runs_of_dropped_segments(two_days):
-    drop_old(two_days.store, Retention(samples_days=1, segments_days=1))
-
-    assert two_days.violations() == 0
+    assert two_days.violations() == 0, "job runs of dropped segments are left out"
 
 
 def test_what_no_build_has_seen_is_not_dropped(two_days):
@@ -145,10 +141,6 @@ def test_what_no_build_has_seen_is_not_dropped(two_days):
 
     with pytest.raises(UnbuiltError, match="run `goodput build` first"):
         drop_old(two_days.store, WEEK)
-
-
-def test_dropping_twice_drops_nothing_more(dropped):
-    assert drop_old(dropped.store, WEEK).is_empty()
 
 
 @pytest.mark.parametrize(
@@ -183,31 +175,33 @@ def test_the_day_that_has_come_of_age_since_the_last_time_goes_by_itself(two_day
     assert dict(dropped.select("table_name", "rows").rows())["raw.gpu_samples"] == 144
 
 
-def test_age_counts_from_the_clock_where_evidence_lies_ahead_of_it(two_days):
-    start = datetime(2027, 1, 15, 20)  # noqa: DTZ001 -- the first day of the evidence
+AHEAD = 20 * DAY_S
+# what it shows: what lies ahead of all other evidence, the clock, from which day on readings stay
+AHEADS = {
+    # the first day of the evidence
+    "age counts from the clock where evidence lies ahead of it": (
+        lambda _: None, datetime(2027, 1, 15, 20), None,  # noqa: DTZ001
+    ),
+    "a lone reading makes nothing old": (
+        lambda c: c.samples("a#0", [AHEAD], lambda _: True), NOW + timedelta(days=60), 0,
+    ),
+    "two sources confirm what an hour of readings does not": (
+        lambda c: [c.samples("a#0", [AHEAD], lambda _: True),
+                   c.state("*", "up", AHEAD, AHEAD + 60)],
+        NOW + timedelta(days=60), 18,
+    ),
+}  # fmt: skip
 
-    assert drop_old(two_days.store, WEEK, now=start)["rows"].sum() == 0
 
-
-def test_a_lone_reading_ahead_of_all_other_evidence_makes_nothing_old(two_days):
-    two_days.samples("c/a#0", [20 * DAY_S], lambda _: True)
+@pytest.mark.parametrize(("ahead", "now", "days"), AHEADS.values(), ids=AHEADS)
+def test_what_is_old_where_evidence_lies_ahead(two_days, ahead, now, days):
+    ahead(two_days)
     two_days.store.build()
 
-    dropped = drop_old(two_days.store, WEEK, now=NOW + timedelta(days=60))
-
-    assert dict(dropped.select("table_name", "kept_from_ms").rows())["raw.gpu_samples"] == (
-        LAST_DAY_MS
-    )
-
-
-def test_two_sources_confirm_what_an_hour_of_readings_does_not(two_days):
-    two_days.samples("a#0", [20 * DAY_S], lambda _: True)
-    two_days.state("*", "up", 20 * DAY_S, 20 * DAY_S + 60)
-    two_days.store.build()
-
-    dropped = drop_old(two_days.store, WEEK, now=NOW + timedelta(days=60))
-
-    assert dropped["kept_from_ms"].to_list()[0] > LAST_DAY_MS + 10 * DAY_S * 1000
+    dropped = drop_old(two_days.store, WEEK, now=now)
+    kept_from = dict(dropped.filter(pl.col("rows") > 0).select("table_name", "kept_from_ms").rows())
+    expected = None if days is None else LAST_DAY_MS + days * DAY_S * 1000
+    assert kept_from.get("raw.gpu_samples") == expected
 
 
 def read_again(evidence, first, last):

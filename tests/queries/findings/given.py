@@ -211,16 +211,12 @@ class Given(Evidence):
             "cpu_total_s": CORES, "cpu_busy_s": CORES * busy, "cpu_iowait_s": CORES * iowait,
             "disk_busy_s": disks, **{f"disk_{name}": rate for name, rate in counters.items()},
         }  # fmt: skip
-        rows = [
-            {
-                "ts": s, **{name: rate * s for name, rate in rates.items()},
-                "swap_free_bytes": int(10**11 - swap * s / HOUR),
-            }
-            for s in range(0, HOUR + 1, 60)
-        ]  # fmt: skip
-        self.add(
-            "node_samples", *rows, node=host, load1=load, memory_total_bytes=MEMORY_BYTES,
-            memory_available_bytes=int(MEMORY_BYTES * (1 - memory)), swap_total_bytes=10**11,
+        rising = {name: lambda s, rate=rate: rate * s for name, rate in rates.items()}
+        self.host(
+            host, range(0, HOUR + 1, 60), "test", **rising, load1=load,
+            memory_total_bytes=MEMORY_BYTES, swap_total_bytes=10**11,
+            memory_available_bytes=int(MEMORY_BYTES * (1 - memory)),
+            swap_free_bytes=lambda s: int(10**11 - swap * s / HOUR),
         )  # fmt: skip
 
     def _add_engine(
@@ -248,22 +244,7 @@ class Given(Evidence):
     def _add_collectives(
         self, collectives: str, on: str, busbw: list[float], size: int = 2**28
     ) -> None:
-        """Add operations; the last rank is late: the record of a rank that waited has half."""
-        nodes = names(on)
-        ranks = [(node, 2 * place + slot) for place, node in enumerate(nodes) for slot in range(2)]
-        self.add(
-            "collectives", *(
-                {
-                    "node": node, "pid": self.first_pid + rank, "rank": rank,
-                    "sequence_number": number, "dumped_at": number,
-                    "busbw_bytes_per_s": gb * 1e9 / (1 if rank else 2),
-                }
-                for number, gb in enumerate(busbw)
-                for node, rank in ranks
-            ),
-            comm_id=f"{self.name}-{collectives}", ranks=len(ranks), nodes=len(nodes),
-            operation="AllReduce", is_p2p=False, message_bytes=size, exec_time_s=0.001,
-        )  # fmt: skip
+        self.collectives(collectives, names(on), busbw, size=size)
 
     def _add_status(self, status: str, failures: int = 0, answered: float | None = None) -> None:
         """Say that a live source was asked just now, and so many seconds from now it answered."""

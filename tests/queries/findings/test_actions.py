@@ -83,10 +83,8 @@ def test_an_acknowledgement_is_of_its_occurrence_and_survives_a_full_build(down,
     first, second = errors(findings(down.store))
     assert (first["state"], first["note"]) == ("closed", None)
     assert (second["state"], second["note"], second["said_by"]) == (
-        "acknowledged",
-        "ticket 7",
-        "ops",
-    )
+        "acknowledged", "ticket 7", "ops",
+    )  # fmt: skip
 
 
 def test_a_dismissal_holds_for_what_comes_later_until_it_is_reopened(down, every, known):

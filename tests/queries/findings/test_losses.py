@@ -1,6 +1,6 @@
-"""Losses of the ledger: their parts, how large they must be, the verdict on a run."""
+"""Losses of the ledger, their verdict on a run, and which jobs waited while GPUs were free."""
 
-from tests.queries.conftest import built_together, durable, steps
+from tests.queries.conftest import at, built_together, durable, shown_by, steps
 from tests.queries.findings import given
 from tests.queries.findings.conftest import found_together
 
@@ -66,19 +66,6 @@ def test_what_a_node_cost_a_small_run_is_not_hidden_by_a_large_one(cluster):
     assert [(run, key in keys) for run, key in verdicts] == [(f"{cluster.name}/small", True)]
 
 
-@built_together
-def test_an_end_that_cost_a_gpu_hour_is_found_however_large_its_run(cluster):
-    cluster.node("a", GPUS)
-    cluster.node("b", 60)
-    cluster.watched(3 * HOUR)
-    failing_run(cluster, "1", 0, 120, 60, ["a", "b"], 64)
-    yield
-    rows = found(cluster, "rule, gpu_ms, share_ratio")
-    ((lost, share),) = [row[1:] for row in rows if row[0] == "infrastructure_failure"]
-    assert lost == 64 * 60_000
-    assert share < 0.01
-
-
 def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_others(evidence):
     """The job run was preempted, but had done nothing since."""
     given.load(evidence, given.cases("hang", "fires")[0]["given"])
@@ -122,3 +109,94 @@ def test_the_parts_of_a_loss_add_up_to_the_ledger(cluster):
             )"""
     ).row(0)
     assert claimed == lost > 0
+
+
+TWO_H = 2 * HOUR
+HOSTILE = "<img src=x>\x1b[31m [evil](https://evil.test)\u202e" + "w" * 1_000
+SHOWN = "<img src=x>[31m [evil](https://evil.test"  # 40 characters
+
+
+def fleet(cluster):
+    """Load two nodes of four GPUs, watched and free for two hours."""
+    for node in "ab":
+        cluster.node(node, 4, partitions=("p",))
+    cluster.watched(TWO_H)
+
+
+def waits(cluster, job, start=0, end=None, *, request=None, **more):
+    run = (None, None, [], 0, "PENDING") if end is None else (end, TWO_H, ["z"], 1)
+    asked = {"gpus_requested": 4, "partition": "p", "submit": start, **more}
+    cluster.job(job, *run, **asked)
+    if request is not None:
+        listed = {"job_id_raw": job, "submit_at": start, "observed_at": end or TWO_H}
+        cluster.add("job_requests", **listed, reason="Resources", **request)
+
+
+# what it shows: jobs, rows of (job, waited h, free GPU-h)
+WAITING = {
+    "one that could use all": ([("1", {})], [("1", 2.0, 16.0)]),
+    "one that could use a node": (
+        [("1", {"request": {"requested_nodes": ["a"]}})], [("1", 2.0, 8.0)],
+    ),
+    "one that another stands for elsewhere": (
+        [("1", {"request": {"requested_nodes": ["a"]}}), ("2", {"end": HOUR, "partition": "q,p"})],
+        [("1", 2.0, 8.0), ("2", 1.0, 8.0)],
+    ),
+    "one that a limit holds": ([("1", {"reason": "QOSGrpGRES"})], []),
+    "one that asks for another model": ([("1", {"gpu_type_requested": "a100"})], []),
+}  # fmt: skip
+
+
+WAITED = """select job_id, waited_s / 3600, free_gpu_ms / 3600000 from marts.waiting_jobs
+    order by job_id"""
+test_jobs_that_waited = shown_by(
+    WAITING,
+    before=fleet,
+    load=lambda c, jobs: [waits(c, job, **of) for job, of in jobs],
+    read=WAITED,
+)
+
+
+HOUR = 3600
+
+
+def idle_job(cluster):
+    """Load a running job whose GPUs went idle after 20 of 60 minutes."""
+    cluster.job_on_a_node("7", 0, None, 4, state="RUNNING", job_name="train", user_name="ann")
+    cluster.watched(HOUR)
+    for gpu in range(4):
+        cluster.samples(f"a#{gpu}", cluster.every(-10, HOUR), lambda second: second <= 1200)
+
+
+def five_jobs(cluster):
+    fleet(cluster)
+    for number in range(5):
+        name = HOSTILE if number == 1 else f"train{number}"
+        waits(cluster, f"{number + 1}", job_name=name, gpus_requested=8 - number)
+
+
+def ended(cluster):
+    """Return what the findings about ends by the infrastructure came to."""
+    rows = found(cluster, "rule, gpu_ms, share_ratio")
+    return [(ms, share < 0.01) for rule, ms, share in rows if rule == "infrastructure_failure"]
+
+
+COLUMNS = "user_name, team, job_name, state, severity, owner, idle_gpus, idle_since_at"
+JOBS = f"; 5 jobs waiting: train0 (1), {SHOWN} (2), train2 (3) ..."
+# what it shows: what is loaded, what is read of it
+FINDINGS = {
+    "an end that cost a GPU-hour is found however large its run": (
+        lambda c: [c.node("a", GPUS), c.node("b", 60), c.watched(3 * HOUR),
+                   failing_run(c, "1", 0, 120, 60, ["a", "b"], 64)],
+        ended, [(64 * 60_000, True)],
+    ),
+    "an idle job names its user and since when its GPUs are idle": (
+        idle_job, f"select {COLUMNS} from marts.open_findings where rule = 'idle_allocation'",
+        [("ann", "team", "train", "open", "note", "team", 4, at(1200))],
+    ),
+    "the finding names three jobs": (
+        five_jobs, lambda c: [text[-len(JOBS) :] for (text,) in found_together(c, "evidence")],
+        [JOBS],
+    ),
+}  # fmt: skip
+test_findings = shown_by(FINDINGS)

@@ -1,14 +1,13 @@
 """Goodput objectives: what is attained, error budgets, burn rates, and when they are a finding."""
 
 import pytest
-from tests.queries.conftest import durable, steps
+from tests.queries.conftest import START_MS, durable, steps
 
 from goodput_queries.objectives import Objective, as_variable
 from goodput_queries.scope import Scope
 
 HOUR = 3600
 HOUR_MS = HOUR * 1000
-START_MS = 1_800_000_000_000
 OBJECTIVES = (
     Objective(0.5, cluster="c", window_days=1),
     Objective(0.9, team="team"),

@@ -1,14 +1,18 @@
-"""What of a stage depends on what is dirty, and which runs on readings of some hours."""
+"""What a build does again where evidence differs: hours, stages and events; and in which parts."""
 
 import dataclasses
+from itertools import product
 
 import duckdb
 import pytest
 
 from goodput_queries.catalog import models
+from goodput_queries.ledger_build.differences import changed_hours
 from goodput_queries.ledger_build.dirty import Change, DirtySet, bounded, close
 from goodput_queries.ledger_build.dirty_hours import EVERY, HOUR_MS, NOTHING, DirtyHours
 from goodput_queries.ledger_build.dirty_runs import in_hours
+from goodput_queries.ledger_build.distributed.plan import parts_of
+from goodput_queries.ledger_build.passes import READINGS_OF_A_PART, borders_of_parts
 
 STAGES = {m.qualified_name: m for m in models.build_order()}
 INVENTORY = "intermediate.int_gpu_stays"  # made of inventories and of what nodes there are
@@ -115,3 +119,92 @@ def test_which_events_are_in_hours(hours, events, expected):
     )
     rows = duckdb.execute(f"select n from ({relation}) where {in_hours(hours)} order by n")
     assert [n for (n,) in rows.fetchall()] == expected
+
+
+MINUTE_MS = 60_000
+END_OF_EVIDENCE_HOUR = 10
+
+
+@pytest.fixture
+def cursor():
+    with duckdb.connect() as connection:
+        connection.execute("create schema intermediate")
+        connection.execute(
+            "create table intermediate.int_clusters as select unnest($1) as as_of_ms",
+            [[hour * HOUR_MS for hour in (0, END_OF_EVIDENCE_HOUR)]],  # one cluster has no more
+        )
+        yield connection
+
+
+def _hours(cursor, new, old):
+    for name, rows in (("new", new), ("old", old)):
+        cursor.execute(f"create or replace table {name}_rows (job text, start bigint, stop bigint)")
+        for job, start, end in rows:
+            cursor.execute(
+                f"insert into {name}_rows values ($1, $2, $3)",
+                [job, start * MINUTE_MS, None if end is None else end * MINUTE_MS],
+            )
+    return sorted(changed_hours(cursor, "from new_rows", "from old_rows", ("start", "stop")).hours)
+
+
+IN_75_YEARS = 75 * 365 * 24 * 60
+# what it shows: intervals in minutes, those of the build before, hours that are opened again
+DIFFERENCES = {
+    "a job seen to run on": ([("a", 0, 330)], [("a", 0, 320)], [5]),
+    "a job that is new": ([("a", 10, 170)], [], [0, 1, 2]),
+    "near the end of an hour": ([("a", 0, 358)], [("a", 0, 356)], [5, 6]),
+    "near the begin of an hour": ([("a", 62, 100)], [("a", 64, 100)], [0, 1]),
+    "an open end is that of the evidence": ([("a", 0, None)], [("a", 0, 600)], []),
+    "an open end after another one": ([("a", 0, None)], [("a", 0, 560)], [9, 10]),
+    "the same time in pieces": ([("a", 0, 90), ("a", 90, 200)], [("a", 0, 200)], []),
+    "another job takes over": ([("b", 10, 50)], [("a", 10, 50)], [0]),
+    "two equal intervals": ([("a", 10, 50), ("a", 10, 50)], [("a", 10, 50)], [0]),
+    "a plan that ends after the evidence": ([("a", 490, IN_75_YEARS)], [], [8, 9, 10]),
+    "a plan that ends later": ([("a", 0, IN_75_YEARS)], [("a", 0, IN_75_YEARS + 60)], []),
+    "a plan that is cut": ([("a", 0, 570)], [("a", 0, IN_75_YEARS)], [9, 10]),
+}
+
+
+@pytest.mark.parametrize(("new", "old", "hours"), DIFFERENCES.values(), ids=DIFFERENCES)
+def test_hours_in_which_intervals_differ_are_opened_again(cursor, new, old, hours):
+    assert _hours(cursor, new, old) == hours
+
+
+SIZE = READINGS_OF_A_PART
+EIGHT = dict.fromkeys(range(8), 625)  # GPUs by bucket
+
+
+def test_every_bucket_and_hour_is_in_one_task():
+    parts = parts_of({*range(10, 34)}, EIGHT, most_gpu_hours=24_000, workers=3)
+
+    found = [
+        pair for buckets, first, last in parts for pair in product(buckets, range(first, last))
+    ]
+    assert sorted(found) == sorted(product(range(8), range(10, 34)))
+
+
+def test_a_task_has_at_most_so_many_gpu_hours():
+    parts = parts_of({*range(24)}, EIGHT, most_gpu_hours=24_000, workers=2)
+
+    assert max(625 * len(buckets) * (last - first) for buckets, first, last in parts) <= 24_000
+
+
+@pytest.mark.parametrize(
+    ("hours", "workers"), [(12, 2), (1, 4)], ids=["a multiple of the workers", "few GPUs"]
+)
+def test_each_worker_has_as_many_tasks_as_the_others(hours, workers):
+    assert len(parts_of({*range(hours)}, EIGHT, most_gpu_hours=24_000, workers=workers)) == 4
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "most", "borders"),
+    [
+        (7, 7 + 2 * SIZE - 1, 8, [7, 7 + 2 * SIZE - 1]),
+        (0, 0, 8, [0, 0]),
+        (7, 7 + 3 * SIZE, 8, [7, 7 + SIZE, 7 + 2 * SIZE, 7 + 3 * SIZE]),
+        (0, 100 * SIZE, 2, [0, 50 * SIZE, 100 * SIZE]),
+    ],
+    ids=["few are one part", "none", "many are parts of equal size", "no more than asked for"],
+)
+def test_borders_of_parts(first, last, most, borders):
+    assert borders_of_parts(first, last, most=most) == borders

@@ -61,13 +61,11 @@ def test_a_node_is_dirty_from_an_assumed_job_run_that_overlaps_a_new_claim_by_na
 @pytest.mark.parametrize(
     ("start", "end", "phase", "since"),
     [
-        (50, DIRTY_FROM + 1, Phase.SPREAD, 50),
-        (50, DIRTY_FROM, Phase.SPREAD, DIRTY_FROM),
-        (50, 60, Phase.SPREAD, DIRTY_FROM),
-        (50, 200, Phase.ASSUMED, DIRTY_FROM),
+        (50, DIRTY_FROM + 1, Phase.SPREAD, 50), (50, DIRTY_FROM, Phase.SPREAD, DIRTY_FROM),
+        (50, 60, Phase.SPREAD, DIRTY_FROM), (50, 200, Phase.ASSUMED, DIRTY_FROM),
     ],
     ids=["spread, there then", "spread, ended then", "spread, ended before", "of one node"],
-)
+)  # fmt: skip
 def test_a_spread_job_run_that_was_there_when_the_node_became_dirty_is_placed_again(
     start, end, phase, since
 ):

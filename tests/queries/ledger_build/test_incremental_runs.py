@@ -1,10 +1,10 @@
-"""Lives, attempts, owners and step splits of changed runs equal a full build's."""
+"""Lives, attempts, owners, holds and step splits of changed runs equal a full build's."""
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.queries.conftest import built_together, durable, steps
+from tests.queries.conftest import built_together, durable, shown_by, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 
@@ -18,55 +18,43 @@ def runs(cluster):
     return cluster.own("run_id, attempt, job_id", "intermediate.int_attempts")
 
 
-@built_together(builds=2)
-def test_a_job_that_gets_another_name_leaves_the_lives_of_the_old_one(cluster):
-    two_nodes(cluster)
-    cluster.job("7", 0, None, ["a"], 2, state="RUNNING", job_name="r")
-    cluster.events("r", steps(1, 8, 10))
-    yield
-    assert runs(cluster) == [("r", 0, "7")]
-    cluster.job("7", 0, 300, ["a"], 2, job_name="q")
-    yield
-    assert runs(cluster) == [("r", 0, "7")]
-
-
-@built_together(builds=2)
-def test_an_earlier_job_run_that_is_reported_late_moves_the_numbers_of_later_ones(cluster):
-    two_nodes(cluster)
-    for job, start in (("8", 200), ("9", 400)):
+def started(cluster, *starts):
+    """Load job runs of run `r`, as many as starts, the first of which may be reported later."""
+    for job, start in starts:
         cluster.job(job, start, start + 100, ["a"], 2, job_name="r")
         cluster.events("r", steps(1, 8, start + 10), attempt=int(job))
-    yield
-    assert runs(cluster) == [("r", 0, "8"), ("r", 1, "9")]
-    cluster.job("7", 0, 100, ["a"], 2, job_name="r")
-    cluster.events("r", steps(1, 8, 10), attempt=7)
-    yield
-    assert runs(cluster) == [("r", 0, "7"), ("r", 1, "8"), ("r", 2, "9")]
 
 
-@built_together(builds=2)
-def test_a_life_known_by_its_node_has_no_owner_once_two_jobs_may_have_it(cluster):
-    two_nodes(cluster)
-    cluster.job("7", 0, 300, ["a"], 1)
-    cluster.events("elsewhere", steps(1, 8, 10))
-    yield
-    assert runs(cluster) == [("elsewhere", 0, "7")]
-    cluster.job("8", 0, 300, ["a"], 1)
-    yield
-    assert runs(cluster) == [("7", 0, "7"), ("8", 0, "8")]
-
-
-@built_together(builds=2)
-def test_a_process_that_is_described_after_it_was_listed_is_one_run_under_its_new_name(cluster):
+def listed(cluster):
     cluster.telemetry("n", 1)
     cluster.samples("n-0", cluster.every(0, 600), lambda _second: True, "nvml")
     cluster.processes("n-0", lambda s: [7] if 100 <= s <= 400 else [], cluster.every(0, 600))
-    yield
-    assert runs(cluster) == [("pid 7 on n", 0, "pid 7 on n")]
-    described = {"process_name": "t.py", "start_at": 95, "last_seen_at": 404, "gone_at": 405}
-    cluster.add("processes", node="n", pid=7, **described)
-    yield
-    assert runs(cluster) == [("t.py (pid 7 on n)", 0, "t.py (pid 7 on n)")]
+
+
+DESCRIBED = {"process_name": "t.py", "start_at": 95, "last_seen_at": 404, "gone_at": 405}
+# what it shows: what is loaded before each of two builds; run, attempt and job after each
+RUNS = {
+    "a job that gets another name leaves the lives of the old one": (
+        [lambda c: [c.job("7", 0, None, ["a"], 2, state="RUNNING", job_name="r"),
+                    c.events("r", steps(1, 8, 10))],
+         lambda c: c.job("7", 0, 300, ["a"], 2, job_name="q")],
+        [[("r", 0, "7")]] * 2,
+    ),
+    "an earlier job run that is reported late moves the numbers of later ones": (
+        [lambda c: started(c, ("8", 200), ("9", 400)), lambda c: started(c, ("7", 0))],
+        [[("r", 0, "8"), ("r", 1, "9")], [("r", 0, "7"), ("r", 1, "8"), ("r", 2, "9")]],
+    ),
+    "a life known by its node has no owner once two jobs may have it": (
+        [lambda c: [c.job("7", 0, 300, ["a"], 1), c.events("elsewhere", steps(1, 8, 10))],
+         lambda c: c.job("8", 0, 300, ["a"], 1)],
+        [[("elsewhere", 0, "7")], [("7", 0, "7"), ("8", 0, "8")]],
+    ),
+    "a process that is described after it was listed is one run under its new name": (
+        [listed, lambda c: c.add("processes", node="n", pid=7, **DESCRIBED)],
+        [[("pid 7 on n", 0, "pid 7 on n")], [("t.py (pid 7 on n)", 0, "t.py (pid 7 on n)")]],
+    ),
+}  # fmt: skip
+test_runs_of_two_builds = shown_by(RUNS, before=two_nodes, read=runs, builds=2)
 
 
 @built_together(builds=2)
@@ -151,3 +139,58 @@ def test_collectives_that_come_late_split_the_steps_they_belong_to(cluster):
         cluster.all_reduces(waited_s, [10 * number + 5], first=number)
     yield
     assert cluster.gpu_s().get("straggler_wait", 0) > 2
+
+
+def name_gpu(cluster, job, submit):
+    """Load that a job had the first GPU of the node."""
+    cluster.hold(job, submit=submit, slurm_index=0)
+
+
+def held_s(cluster):
+    rows = cluster.read(
+        "select job_run_key, sum(gpu_ms) / 1000 from marts.ledger_scoped "
+        "where job_run_key is not null group by 1"
+    )
+    return {key.split("/")[1].split("@")[0]: seconds for key, seconds in rows.rows()}
+
+
+@built_together(builds=2)
+def test_a_job_run_that_lost_all_its_time_gets_back_what_the_other_gives_up(cluster):
+    cluster.job_on_a_node("1", 0, 100, 1)
+    name_gpu(cluster, "1", 0)
+    cluster.job("2", 0, 100, ["a"], 1)
+    name_gpu(cluster, "2", 0)
+    yield
+    before = held_s(cluster)
+    assert sum(before.values()) == 100
+    winner = max(before, key=before.get)
+    loser = "1" if winner == "2" else "2"
+    cluster.job(winner, 0, 40, ["a"], 1, observed_at=cluster.at(200))
+    yield
+    assert held_s(cluster) == {winner: 40, loser: 60}
+
+
+@pytest.mark.parametrize(
+    ("record", "held", "conflicts"),
+    [({"end": 60}, {"1": 90, "2": 10}, None), ({"account": "b"}, {"1": 50, "2": 50}, 1)],
+    ids=["the other ends earlier", "the record of who kept the GPU moves nothing"],
+)
+@built_together(builds=2)
+def test_a_job_run_that_lost_the_end_of_its_time(cluster, record, held, conflicts):
+    """It gets back what the other gives up; else its loss stays a conflict."""
+    cluster.job_on_a_node("1", 0, 100, 1)
+    name_gpu(cluster, "1", 0)
+    cluster.job("2", 50, 100, ["a"], 1)
+    name_gpu(cluster, "2", 50)
+    yield
+    assert held_s(cluster) == {"1": 50, "2": 50}
+    again = {"submit": 50, "observed_at": cluster.at(200), **record}
+    cluster.job("2", 50, again.pop("end", 100), ["a"], 1, **again)
+    yield
+    assert held_s(cluster) == held
+    if conflicts:
+        found = cluster.read(
+            f"""select job_run_key from intermediate.int_hold_conflicts
+            where starts_with(job_run_key, '{cluster.name}/')"""
+        )
+        assert found.height == conflicts

@@ -21,14 +21,8 @@ def built_two_nodes(new_store):
             evidence.samples(f"{node}#{index}", seconds, lambda second: second >= 600)
     minutes = evidence.every(0, 6 * HOUR_S, 60)
     for gpu in ("c/a#0", "c/a#1"):
-        evidence.add(
-            "gpu_samples", *({"ts": second, "energy_j": 200.0 * second} for second in minutes),
-            source="meters-of-gpus", gpu_uuid=gpu, gpu_instance="", is_flagged=False,
-        )  # fmt: skip
-    evidence.add(
-        "node_samples", *({"ts": second} for second in minutes),
-        source="meter", node="a", power_w=1000.0, cluster=None,
-    )  # fmt: skip
+        evidence.readings(gpu, minutes, "meters-of-gpus", energy_j=lambda second: 200.0 * second)
+    evidence.host("a", minutes, "meter", power_w=1000.0)
     evidence.watched(6 * HOUR_S)
     return evidence.built()
 

@@ -51,7 +51,7 @@ def read(store, names, scope):
         lists = ", ".join(
             f"(select list(x) from {name} as x) as v{n}" for n, name in enumerate(part)
         )
-        (row,) = store.read(f"select {lists}", scope=scope).rows()
+        (row,) = store.read(f"select {lists}", scope=scope, is_kept=True).rows()
         found |= {name: sorted(map(text, rows or [])) for name, rows in zip(part, row, strict=True)}
     return found
 
@@ -149,5 +149,5 @@ def test_a_filter_on_another_cluster_leaves_no_run(stores, part):
     counts = ", ".join(f"(select count(*) from {name}) as v{n}" for n, name in enumerate(of_runs))
     elsewhere = replace(WHOLE, cluster="elsewhere", run="c/redrun")
 
-    found = stores[0].read(f"select {counts}", scope=elsewhere).row(0)
+    found = stores[0].read(f"select {counts}", scope=elsewhere, is_kept=True).row(0)
     assert [name for name, rows in zip(of_runs, found, strict=True) if rows] == []

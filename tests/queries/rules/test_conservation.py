@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.queries.conftest import START_MS, at, steps
+from tests.queries.conftest import START_MS, at, built_together, steps
+from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import EVERYTHING, Scope
@@ -179,3 +180,11 @@ def test_the_number_of_threads_never_matters(new_evidence):
 
     assert evidence.gpu_s() == {"startup": 8 * 50, "step_unsplit": 8 * 3000, "teardown": 8 * 5940,
                      "idle_no_demand": 8 * (SPAN_S - 8990)}  # fmt: skip
+
+
+@built_together(builds=3)
+def test_the_clusters_of_all_rules_have_the_rows_of_a_full_build(cluster):
+    """Their tests load them in up to three builds: full builds of each alone take minutes."""
+    for _ in range(3):
+        yield
+    assert_equals_full_build(cluster)

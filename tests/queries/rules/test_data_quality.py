@@ -4,7 +4,7 @@ Each case is a cluster of one database: one that is not to be named would raise 
 """
 
 import pytest
-from tests.queries.conftest import Evidence, built_together, durable, printed, steps
+from tests.queries.conftest import Evidence, built_together, durable, printed, shown_by, steps
 
 BUILT_ALONE = True
 
@@ -15,14 +15,110 @@ def named(cluster, kind, columns="n, example"):
     return cluster.store.read(sql, [kind]).rows()
 
 
-@built_together
-def test_two_jobs_on_one_gpu_the_later_start_has_it_and_the_overlap_is_reported(cluster):
-    cluster.job_on_a_node("1", 0, 100, 1)
-    cluster.job("2", 60, 100, ["a"], 1)
-    yield
-    held = cluster.read("select job_id, sum(gpu_ms)::bigint from marts.ledger_scoped group by all")
-    assert sorted(held.rows()) == [("1", 60_000), ("2", 40_000)]
-    assert named(cluster, "overlapping holds", "n, gpu_ms") == [(1, 40_000)]
+def kind(name, columns="n, example"):
+    """Return what reads a kind of contradiction."""
+    return lambda cluster: named(cluster, name, columns)
+
+
+def clocks(cluster):
+    for job, off_s in (("1", 7200), ("2", 3)):
+        cluster.node(job, 1)
+        cluster.job(job, 0, 30_000, [job], 1)
+        ran = steps(1, 12, 10_010)
+        cluster.events(job, ran, host=job)
+        cluster.log(job, [{**line, "t": line["t"] + off_s} for line in ran])
+
+
+def cut_gpu(cluster):
+    gpu = {"gpu_uuid": cluster.gpu("g"), "source": "dcgm", "valid_from_at": 0}
+    cluster.add("gpus", {"node": "m", "gpu_index": 0, "gpu_model": "h100", **gpu})
+    profiles = enumerate(("9g.90gb", "4g.40gb", "3g.40gb", "2g.20gb"))
+    parts = [
+        {"gpu_instance": str(n), "profile": profile, "compute_slices": int(profile[0])}
+        for n, profile in profiles
+    ]
+    cluster.add("gpu_instances", *parts, **gpu)
+
+
+def labels(cluster, *owners):
+    """Load a GPU a node, whose series bear a label from a second on."""
+    for node, (owner, start) in zip("ab", owners, strict=False):
+        cluster.telemetry(node, 1, "dcgm")
+        cluster.samples(f"{node}-0", cluster.every(0, 1000), lambda s: 100 < s <= 900)
+        of_job = "hpc_job" if owner[0].isdigit() else "pod"
+        cluster.label(cluster.gpu(f"{node}-0"), owner, start, 900, of_job)
+
+
+def unknown_ranks(cluster):
+    cluster.job_on_a_node("1", 0, 5000, 2)
+    cluster.all_reduces([0.1], range(100, 110), pid=cluster.first_pid, ranks=2, comm_name="")
+
+
+def works(node, start, end, active):
+    """Return what loads work on node a, and a job; without one the work would be somebody's."""
+    return lambda c: [c.node("a", 1), c.node("b", 1), c.job("1", start, end, [node], 1),
+                      c.samples("a#0", c.every(0, 200), active)]  # fmt: skip
+
+
+HELD = "select job_id, sum(gpu_ms)::bigint from marts.ledger_scoped group by all order by 1"
+DIFFERENCES = "select reason, job_runs, gpu_ms from marts.statement_differences"
+SPLITS = {"data_stall": 40, "straggler_wait": 40, "exposed_comm": 20}
+BUSY = kind("busy with no job", "n, gpu_ms")
+# what it shows: what is loaded, what is named of it
+NAMED = {
+    "of two jobs on one GPU the later start has it and the overlap is reported": (
+        lambda c: [c.job_on_a_node("1", 0, 100, 1), c.job("2", 60, 100, ["a"], 1)],
+        lambda c: (c.read(HELD).rows(), kind("overlapping holds", "n, gpu_ms")(c)),
+        ([("1", 60_000), ("2", 40_000)], [(1, 40_000)]),
+    ),
+    "two sources whose clocks disagree": (
+        clocks, lambda c: (1, f"{c.name}/1#0: +7200 s") in kind("clocks that disagree")(c), True,
+    ),
+    "a running job that later listings leave out": (
+        lambda c: [
+            c.job_on_a_node("1", 0, None, 2, "RUNNING", elapsed_s=600, source="slurm"),
+            c.job("2", 9_000, 9_100, ["a"], 1, source="slurm"),
+        ],
+        kind("running jobs that vanished"), lambda c: [(1, f"{c.name}/1@1800000000")],
+    ),
+    "losses in a step are cut at its end and reported": (
+        lambda c: [c.job_on_a_node("1", 0, 100, 1),
+                   c.events("1", steps(1, 10, 0, data_s=4.0, straggler_s=4.0, comm_s=4.0))],
+        lambda c: (c.gpu_s(), kind("splits that exceed their step", "example")(c)),
+        lambda c: (SPLITS, [(f"{c.name}/1#0",)]),
+    ),
+    "MIG instances beyond a whole GPU": (
+        cut_gpu, kind("instances beyond a whole GPU"), lambda c: [(2, f"{c.gpu('g')}/0 (9g.90gb)")],
+    ),
+    "what is known from labels alone": (
+        lambda c: labels(c, ("nlp/a", 100)),
+        lambda c: (c.read(DIFFERENCES).rows(),
+                   kind("job runs known from labels alone", "n")(c)),
+        ([("known from labels of telemetry alone", 1, -800_000)], [(1,)]),
+    ),
+    # the exporter of one node writes more than the id
+    "labels whose job the scheduler does not have": (
+        lambda c: [labels(c, ("4711", 0), ("4711.batch", 100)),
+                   c.job("4711", 0, 1000, ["a", "b"], 2)],
+        kind("labels of unknown jobs", "n, gpu_ms, example"), [(1, 800_000, "4711.batch on b")],
+    ),
+    "unplaced time, with its GPU-hours": (
+        lambda c: [c.node("a", 2), c.job("1", 0, 5000, [], 2), c.job("2", 0, 1000, ["a"], 3)],
+        kind("allocated, GPUs not placed", "gpu_ms, n"), [(1_000_000, 1), (10_000_000, 1)],
+    ),
+    "collectives of processes that no run has": (
+        unknown_ranks, kind("collectives of unknown ranks", "n, gpu_ms"), [(1, 13_000)],
+    ),
+    # of three such the first: the others have a job but for less than a reading
+    "work where no job was": (works("b", 0, 100, lambda s: s <= 100), BUSY, [(1, 100_000)]),
+    "not work of a job that begins between two readings": (
+        works("a", 105, 200, lambda s: s > 100), BUSY, [(1, 100_000)],
+    ),
+    "not work of a job that ends between two readings": (
+        works("a", 0, 95, lambda s: s <= 100), BUSY, [(1, 100_000)],
+    ),
+}  # fmt: skip
+test_what_is_named = shown_by(NAMED)
 
 
 OFF = {0: 600, 1: 900, 2: -3600}  # seconds by which events of a host lie off their jobs
@@ -54,18 +150,6 @@ def test_hosts_whose_events_all_lie_off_their_holds_by_a_like_amount_are_named(c
 
 
 @built_together
-def test_two_sources_whose_clocks_disagree_are_named(cluster):
-    for job, off_s in (("1", 7200), ("2", 3)):
-        cluster.node(job, 1)
-        cluster.job(job, 0, 30_000, [job], 1)
-        ran = steps(1, 12, 10_010)
-        cluster.events(job, ran, host=job)
-        cluster.log(job, [{**line, "t": line["t"] + off_s} for line in ran])
-    yield
-    assert (1, f"{cluster.name}/1#0: +7200 s") in named(cluster, "clocks that disagree")
-
-
-@built_together
 def test_a_log_under_another_name_whose_clock_is_off_is_named_with_its_offset(cluster):
     """Of jobs on other nodes, one starts again and the others say nothing twice."""
     for job, node in enumerate(("k7", "k8", "k9", "k10"), start=7):
@@ -87,116 +171,6 @@ def test_a_log_under_another_name_whose_clock_is_off_is_named_with_its_offset(cl
     of_run = "7 (text log) +400 s from exp-7 (job events)"
     example = f"{cluster.name}/7@{1_800_000_000}: {of_run}"
     assert (1, example) in named(cluster, "clocks that disagree")
-
-
-@built_together
-def test_a_running_job_that_later_listings_leave_out_is_named(cluster):
-    cluster.node("a", 2)
-    cluster.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=600, source="slurm")
-    cluster.job("2", 9_000, 9_100, ["a"], 1, source="slurm")
-    yield
-    assert named(cluster, "running jobs that vanished") == [(1, f"{cluster.name}/1@1800000000")]
-
-
-@built_together
-def test_losses_in_a_step_are_cut_at_its_end_and_reported(cluster):
-    cluster.job_on_a_node("1", 0, 100, 1)
-    cluster.events("1", steps(1, 10, 0, data_s=4.0, straggler_s=4.0, comm_s=4.0))
-    yield
-    assert cluster.gpu_s() == {"data_stall": 40, "straggler_wait": 40, "exposed_comm": 20}
-    found = named(cluster, "splits that exceed their step", "example")
-    assert found == [(f"{cluster.name}/1#0",)]
-
-
-@pytest.mark.parametrize(
-    ("node", "job", "active"),
-    [
-        # without a scheduler the work would be somebody's
-        ("b", (0, 100), lambda s: s <= 100),
-        ("a", (105, 200), lambda s: s > 100),
-        ("a", (0, 95), lambda s: s <= 100),
-    ],
-    ids=[
-        "no job was there",
-        "a job begins between two readings",
-        "a job ends between two readings",
-    ],
-)
-@built_together
-def test_work_that_no_job_accounts_for_is_reported(cluster, node, job, active):
-    """That of the first of three: the others have a job but for less than a reading."""
-    cluster.node("a", 1)
-    cluster.node("b", 1)
-    cluster.job("1", *job, [node], 1)
-    cluster.samples("a#0", cluster.every(0, 200), active)
-    yield
-    assert named(cluster, "busy with no job", "n, gpu_ms") == [(1, 100_000)]
-
-
-@built_together
-def test_mig_instances_beyond_a_whole_gpu_are_named(cluster):
-    gpu = {"gpu_uuid": cluster.gpu("g"), "source": "dcgm", "valid_from_at": 0}
-    cluster.add("gpus", {"node": "m", "gpu_index": 0, "gpu_model": "h100", **gpu})
-    profiles = ("9g.90gb", "4g.40gb", "3g.40gb", "2g.20gb")
-    cluster.add("gpu_instances", *(
-        {"gpu_instance": str(n), "profile": profile, "compute_slices": int(profile[0]), **gpu}
-        for n, profile in enumerate(profiles)
-    ))  # fmt: skip
-    yield
-    example = f"{cluster.gpu('g')}/0 (9g.90gb)"
-    assert named(cluster, "instances beyond a whole GPU") == [(2, example)]
-
-
-@built_together
-def test_what_is_known_from_labels_alone_is_named(cluster):
-    cluster.telemetry("n", 1, "dcgm")
-    cluster.samples("n-0", cluster.every(0, 1000), lambda s: 100 < s <= 900)
-    cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 900)
-    yield
-    rows = cluster.read("select reason, job_runs, gpu_ms from marts.statement_differences")
-    assert rows.rows() == [("known from labels of telemetry alone", 1, -800_000)]
-    assert named(cluster, "job runs known from labels alone", "n") == [(1,)]
-
-
-@built_together
-def test_labels_whose_job_the_scheduler_does_not_have_are_named(cluster):
-    """The exporter of one node writes more than the id."""
-    for node in "ab":
-        cluster.telemetry(node, 1, "dcgm")
-        cluster.samples(f"{node}-0", cluster.every(0, 1000), lambda _: True)
-    cluster.job("4711", 0, 1000, ["a", "b"], 2)
-    for gpu, owner, start in (("a-0", "4711", 0), ("b-0", "4711.batch", 100)):
-        cluster.add(
-            "gpu_owners", source="dcgm", gpu_uuid=cluster.gpu(gpu), gpu_instance="",
-            kind="hpc_job", owner=owner, container="", first_seen_at=start, last_seen_at=900,
-        )  # fmt: skip
-    yield
-    found = named(cluster, "labels of unknown jobs", "n, gpu_ms, example")
-    assert found == [(1, 800_000, "4711.batch on b")]
-
-
-@built_together
-def test_unplaced_time_is_named_with_its_gpu_hours(cluster):
-    cluster.node("a", 2)
-    cluster.job("1", 0, 5000, [], 2)
-    cluster.job("2", 0, 1000, ["a"], 3)
-    yield
-    found = named(cluster, "allocated, GPUs not placed", "gpu_ms, n")
-    assert found == [(1_000_000, 1), (10_000_000, 1)]
-
-
-@built_together
-def test_collectives_of_processes_that_no_run_has_are_named(cluster):
-    cluster.job_on_a_node("1", 0, 5000, 2)
-    operations = [
-        {"sequence_number": n, "started_at": 100 + n, "dumped_at": 101 + n} for n in range(10)
-    ]
-    cluster.add(
-        "collectives", *operations, node="a", pid=cluster.first_pid, comm_id="0x1", comm_name="",
-        rank=0, ranks=2, operation="AllReduce", is_p2p=False, exec_time_s=0.1,
-    )  # fmt: skip
-    yield
-    assert named(cluster, "collectives of unknown ranks", "n, gpu_ms") == [(1, 10_000)]
 
 
 # what it shows: job runs, begin of the events and their host, why they match none of them

@@ -1,6 +1,7 @@
-"""One fact after the other ends: what remains has the categories in their order of precedence."""
+"""Precedence of categories, and stretches of steps that are amounts in the ledger."""
 
-from tests.queries.conftest import built_together, durable, phase, steps
+import pytest
+from tests.queries.conftest import START_MS, built_together, durable, phase, steps
 from tests.queries.rules.jobs.without_a_scheduler import phases
 
 from goodput_queries.scope import Scope
@@ -51,11 +52,8 @@ def test_what_the_job_declares_wins_over_a_gpu_without_a_process(cluster):
     saving = [*steps(1, 20, 0), phase("ckpt_save", 200, 500)]
     cluster.events("1", [*saving, durable(20, 500)], gpu_uuid=cluster.gpu("a#0"))
     cluster.samples("a#0", cluster.every(0, 600), lambda second: second <= 200)
-    none = [
-        {"gpu_uuid": cluster.gpu("a#0"), "ts": cluster.at(second), "processes": 0}
-        for second in cluster.every(210, 600)
-    ]
-    cluster.load("gpu_processes", none)
+    none = {"processes": 0}
+    cluster.series("gpu_processes", range(210, 601, 10), none, gpu_uuid=cluster.gpu("a#0"))
     yield
     found = cluster.gpu_s()
 
@@ -70,12 +68,75 @@ def test_an_allocation_with_no_process_is_idle_from_the_first_second(cluster):
         cluster.node(node, 1)
         cluster.job(job, 0, 100, [node], 1)
         gpu, works = f"{node}#0", lambda s, job=job: job == "2" and not 40 < s <= 60
-        counts = [
-            {"gpu_uuid": cluster.gpu(gpu), "ts": cluster.at(s), "processes": int(works(s))}
-            for s in cluster.every(0, 100)
-        ]
-        cluster.load("gpu_processes", counts)
+        counts = {"processes": lambda s, works=works: int(works(s))}
+        cluster.series("gpu_processes", range(0, 101, 10), counts, gpu_uuid=cluster.gpu(gpu))
         cluster.samples(gpu, cluster.every(-10, 100), works)
     yield
     assert cluster.gpu_s() == {"idle_held": 120, "busy_unclassified": 80}
     assert set(phases(cluster)) == {("busy_unclassified", None), ("idle_held", "no_process")}
+
+
+def segments(cluster, category):
+    """Return how many segments of a category there are by attempt."""
+    sql = f"""select count(*) from intermediate.int_ledger_segments
+        where category = '{category}' and cluster = '{cluster.name}' group by attempt_key"""
+    return cluster.read(sql).to_series().to_list()
+
+
+@built_together
+def test_a_stretch_of_steps_is_one_segment_an_hour_whatever_their_number(cluster):
+    cluster.node("a", 2)
+    for job, (count, length) in enumerate([(10, 60.0), (1000, 0.6)]):
+        cluster.job(str(job), 0, 620, ["a"], 1)
+        ran = steps(1, count, 10, length, comm_s=0.1)
+        cluster.events(str(job), [*ran, durable(count, 610)])
+    yield
+    assert segments(cluster, "stepping") == [1, 1]
+
+
+@built_together
+def test_nothing_that_people_read_has_a_category_stepping(cluster):
+    cluster.job_on_a_node("1", 0, 1000, 1)
+    waits = {"data_s": 0.5, "comm_s": 0.2, "straggler_s": 0.1}
+    cluster.events("1", [*steps(1, 400, 100, 2.0, **waits), durable(400, 900)])
+    yield
+    scope = Scope(START_MS + 1, START_MS + 999_999, cluster.name, bucket_ms=60_000)
+    views = cluster.read(
+        """select distinct schema_name || '.' || table_name from duckdb_columns()
+        where schema_name = 'marts' and column_name = 'category'"""
+    ).to_series()
+    shown = [
+        view
+        for view in views
+        if cluster.store.read(f"from {view} where category = 'stepping'", scope=scope).height
+    ]
+    assert len(views) > 10
+    assert shown == []
+
+
+@built_together
+def test_the_drill_down_of_a_stretch_is_a_row_for_each_category(cluster):
+    cluster.job_on_a_node("1", 0, 1000, 1)
+    cluster.events("1", [*steps(1, 400, 100, 2.0, data_s=0.5), durable(400, 900)])
+    yield
+    found = cluster.read(
+        """select category, is_amount, interval_s, gpu_ms from marts.category_intervals
+        where category in ('data_stall', 'step_unsplit', 'teardown') order by category"""
+    )
+    assert found.rows() == [
+        ("data_stall", True, 798.5, 200_000),
+        ("step_unsplit", True, 800.0, 600_000),
+        ("teardown", False, 100.0, 100_000),
+    ]
+
+
+@pytest.mark.parametrize(("length_s", "number"), [(59, 0), (60, 1), (61, 1)])
+@built_together
+def test_a_save_of_a_minute_is_a_segment_of_its_own(cluster, length_s, number):
+    cluster.job_on_a_node("1", 0, 1000, 1)
+    saving = [phase("ckpt_save", 200, 200 + length_s), durable(20, 200 + length_s)]
+    later = steps(21, 40, 200 + length_s)
+    cluster.events("1", [*steps(1, 20, 0), *saving, *later, durable(40, 400 + length_s)])
+    yield
+    assert sum(segments(cluster, "checkpoint_save")) == number
+    assert cluster.gpu_s()["checkpoint_save"] == length_s

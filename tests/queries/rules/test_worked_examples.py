@@ -15,18 +15,13 @@ def test_example_1_a_fleet_hour(cluster):
     cluster.events(
         "1",
         [
-            {"event": "job.start", "t": 100},
-            phase("restore", 120, 180),
-            *steps(1, 100, 200, **losses),
-            phase("ckpt_save", 1200, 1220),
-            *steps(101, 200, 1220, **losses),
-            phase("ckpt_save", 2220, 2240),
-            phase("eval", 2240, 2340),
-            phase("ckpt_save", 2340, 2360),
-            *steps(201, 260, 2360, **losses),
-            durable(260, 2959),
+            {"event": "job.start", "t": 100}, phase("restore", 120, 180),
+            *steps(1, 100, 200, **losses), phase("ckpt_save", 1200, 1220),
+            *steps(101, 200, 1220, **losses), phase("ckpt_save", 2220, 2240),
+            phase("eval", 2240, 2340), phase("ckpt_save", 2340, 2360),
+            *steps(201, 260, 2360, **losses), durable(260, 2959),
         ],
-    )
+    )  # fmt: skip
     cluster.job("2", 600, 3600, ["b"], 4, partition="b", qos="normal")
     for gpu in range(4):
         cluster.samples(
@@ -72,15 +67,10 @@ def failure_hang_restart(cluster):
         first += [durable(save * 100 + 100, begin + 1020)]
     first += steps(401, 455, 4380)
     second = [
-        {"event": "job.start", "t": 5900},
-        phase("restore", 6070, 6130),
-        *steps(401, 500, 6130),
-        phase("ckpt_save", 7130, 7150),
-        durable(500, 7150),
-        *steps(501, 600, 7150),
-        phase("ckpt_save", 8150, 8170),
-        durable(600, 8170),
-    ]
+        {"event": "job.start", "t": 5900}, phase("restore", 6070, 6130), *steps(401, 500, 6130),
+        phase("ckpt_save", 7130, 7150), durable(500, 7150), *steps(501, 600, 7150),
+        phase("ckpt_save", 8150, 8170), durable(600, 8170),
+    ]  # fmt: skip
     return first, second
 
 

@@ -33,51 +33,31 @@ NOT_A_SELECT = [
     "/* select */ pragma database_list -- select 1", "", ";",
 ]  # fmt: skip
 REFUSED = [
-    "select * from read_csv('{file}')",
-    "select * from read_text('{file}')",
-    "select * from read_blob('{file}')",
-    "select * from read_json('{file}')",
+    "select * from read_csv('{file}')", "select * from read_text('{file}')",
+    "select * from read_blob('{file}')", "select * from read_json('{file}')",
     "select * from read_parquet('{folder}/*.parquet')",
-    "select * from read_duckdb('{folder}/other.duckdb')",
-    "select * from sniff_csv('{file}')",
-    "select * from glob('{folder}/*')",
-    "select * from '{file}'",
-    'select * from "{file}"',
-    "from 'file://{file}'",
-    "from 'https://example.org/rows.csv'",
-    "from read_csv('s3://bucket/rows.csv')",
-    "from '/proc/self/environ'",
-    "from duckdb_extensions()",
-    "select * from query('select * from read_text(''{file}'')')",
-    "select * from query_table('{file}')",
-    "select (select content from read_text('{file}'))",
+    "select * from read_duckdb('{folder}/other.duckdb')", "select * from sniff_csv('{file}')",
+    "select * from glob('{folder}/*')", "select * from '{file}'", 'select * from "{file}"',
+    "from 'file://{file}'", "from 'https://example.org/rows.csv'",
+    "from read_csv('s3://bucket/rows.csv')", "from '/proc/self/environ'",
+    "from duckdb_extensions()", "select * from query('select * from read_text(''{file}'')')",
+    "select * from query_table('{file}')", "select (select content from read_text('{file}'))",
     "select 1 where exists (from read_text('{file}'))",
     "with t as (from read_text('{file}')) from t",
     "with t as materialized (from read_text('{file}')) select 1 from t",
     "select * from (values (1)) as v(a), lateral (select content from read_text('{file}'))",
     "select 1 union all select content from read_text('{file}')",
-    "select * from read_text/* */('{file}')",
-    "select * from \u2000read_text('{file}')",
+    "select * from read_text/* */('{file}')", "select * from \u2000read_text('{file}')",
     "pivot (from read_text('{file}')) on filename using count(*)",
-    "describe select * from read_csv('{file}')",
-    "summarize '{file}'",
-    "show all tables from other",
+    "describe select * from read_csv('{file}')", "summarize '{file}'", "show all tables from other",
     "with t as (insert into marts.runs values ('x') returning 1) from t",
-    "with t as (delete from marts.runs returning 1) from t",
-    "select getenv('GOODPUT_SECRET')",
-    "select * from python_frame",
-    "select * from arrow_table",
-    "select * from arrow_scan(1, 2, 3)",
-    "select * from pandas_scan(1)",
-    "select nextval('s')",
-    "select * from sql_auto_complete('sel')",
-    "select date '10000-01-01'",
-    "select 'infinity'::timestamp",
-    "select error('stop')",
-    "select " + "(" * 5_000 + "1" + ")" * 5_000,
-    "select 1" + "+1" * 5_000,
+    "with t as (delete from marts.runs returning 1) from t", "select getenv('GOODPUT_SECRET')",
+    "select * from python_frame", "select * from arrow_table", "select * from arrow_scan(1, 2, 3)",
+    "select * from pandas_scan(1)", "select nextval('s')", "select * from sql_auto_complete('sel')",
+    "select date '10000-01-01'", "select 'infinity'::timestamp", "select error('stop')",
+    "select " + "(" * 5_000 + "1" + ")" * 5_000, "select 1" + "+1" * 5_000,
     "select repeat('x', 3000000) from range(3)",
-]
+]  # fmt: skip
 NAMES_NO_PATH = [
     "from duckdb_settings()", "from duckdb_databases()", "from duckdb_secrets()",
     "from duckdb_tables()", "from duckdb_views()", "from duckdb_temporary_files()",
@@ -147,18 +127,14 @@ def test_system_tables_reveal_no_path(locked, sql):
     assert not [path for path in (home, str(Path.cwd()), "/tmp", ".venv") if path in text]  # noqa: S108 -- looked for, not used
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("enable_external_access", "false"),
-        ("lock_configuration", "true"),
-        ("autoload_known_extensions", "false"),
-        ("autoinstall_known_extensions", "false"),
-        ("allow_community_extensions", "false"),
-        ("python_enable_replacements", "false"),
-        ("temp_directory", ""),
-    ],
-)
+LOCKED = {
+    "enable_external_access": "false", "lock_configuration": "true", "temp_directory": "",
+    "autoload_known_extensions": "false", "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false", "python_enable_replacements": "false",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), LOCKED.items())
 def test_the_lock_holds_even_where_a_statement_ran_unchecked(locked, name, value):
     for change in ("set", "set global", "set session"):
         with pytest.raises(duckdb.Error):

@@ -155,15 +155,8 @@ def fleet(evidence):
     evidence.job("serve", 0, 2 * HOUR, ["n1"], 4, job_name="serve")
     evidence.add("rates", price_per_gpu_h=PRICE, cluster=None)
     for gpu in range(4):
-        rows = [
-            {
-                "gpu_uuid": f"{evidence.name}/n1#{gpu}", "gpu_instance": "",
-                "ts": evidence.at(second), "power_w": GPU_POWER_W,
-                "engine_active_ratio": 0.9, "is_flagged": False,
-            }
-            for second in range(0, 2 * HOUR + 1, 60)
-        ]  # fmt: skip
-        evidence.load("gpu_samples", rows, "dcgm")
+        use = {"power_w": GPU_POWER_W, "engine_active_ratio": 0.9}
+        evidence.readings(evidence.gpu(f"n1#{gpu}"), range(0, 2 * HOUR + 1, 60), **use)
     serving = Serving(evidence)
     _one_gpu_each(serving)
     _apart(serving)

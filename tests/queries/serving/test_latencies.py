@@ -4,12 +4,11 @@ import math
 import random
 
 import pytest
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import START_MS, Evidence, read_from_world
 from tests.queries.serving.load import BOUNDS, Serving, nearest_rank
 
 from goodput_queries.scope import Scope
 
-START_MS = 1_800_000_000_000
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 LOADS = 100
 
@@ -23,11 +22,6 @@ def serving(evidence):
 def rows(serving, where="true", **scope):
     sql = f"select * from marts.serving_latencies where {where} order by all"
     return serving.evidence.read(sql, Scope(**scope)).to_dicts()
-
-
-def row(serving, where, **scope):
-    (found,) = rows(serving, where, **scope)
-    return found
 
 
 def random_load(seed):
@@ -103,7 +97,7 @@ def world(new_store):
             "insert into state.serving_objectives (place, model, ttft_s, e2e_s, target) "
             "values (0, 'chat*', 0.5, 3.0, 0.9), (1, '*', 99, null, null)"
         )
-    yield serving
+    yield store
     store.close()
 
 
@@ -140,46 +134,52 @@ def _objectives(serving):
         engine.histogram(f"{metric}_s", seen, (-5.0, 200.0))
 
 
-def test_the_first_requests_after_a_start_are_separate(world):
-    cold = row(world, "model = 'cold' and level = 'model' and is_cold")
-    usual = row(world, "model = 'cold' and level = 'model' and not is_cold")
-
-    assert cold["observations"] == 8 + 20, "the reading after the restart has more than eight"
-    assert (usual["observations"], usual["mean_s"]) == (100, pytest.approx(0.3))
-    assert usual["p99_high_s"] == 0.5
-    sql = "select requests from marts.serving_cold_starts where model = 'cold' order by start_ms"
-    assert world.evidence.read(sql)["requests"].to_list() == [8, 20]
+def of(model, columns, where="level = 'model'"):
+    """Return what reads columns of a model's latencies."""
+    return (f"select {columns} from marts.serving_latencies where model = '{model}' and {where} "
+            "order by all")  # fmt: skip
 
 
-def test_a_window_has_what_was_observed_in_it(world):
-    """Up to the end of it, and without what the reading before it had."""
-    found = rows(
-        world, "model = 'cold' and level = 'model'", from_ms=START_MS + 60_000,
-        to_ms=START_MS + 400_000,
-    )  # fmt: skip
-
-    assert [(r["is_cold"], r["observations"]) for r in found] == [(False, 100)]
-
-
-def test_histograms_with_other_buckets_have_the_bounds_that_all_of_them_have(world):
-    found = row(world, "model = 'mixed' and level = 'model'")
-
-    assert (found["observations"], found["mean_s"]) == (100, pytest.approx(0.3))
-    assert (found["p50_low_s"], found["p50_high_s"]) == (0.1, 1.0)
-    fine = row(world, "endpoint = 'fine' and level = 'engine'")
-    assert (fine["p50_low_s"], fine["p50_high_s"]) == (0.25, 0.5)
-
-
-def test_the_latency_of_a_model_is_that_of_its_frontend(world):
-    assert row(world, "model = 'gate' and level = 'model'")["p50_low_s"] == 0.75
-    of_roles = rows(world, "model = 'gate' and level = 'role'")
-    assert {r["role"]: r["p50_low_s"] for r in of_roles} == {"both": 0.25, "frontend": 0.75}
+WINDOW = Scope(from_ms=START_MS + 60_000, to_ms=START_MS + 400_000)
+# what it shows: what is read, its rows, its scope
+ROWS = {
+    # the reading after the restart has more than eight
+    "the first requests after a start are separate": (
+        of("cold", "is_cold, observations, round(mean_s, 6) <= 0.3, p99_high_s <= 0.5"),
+        [(False, 100, True, True), (True, 8 + 20, False, False)],
+    ),
+    "those after each start": (
+        "select requests from marts.serving_cold_starts where model = 'cold' order by start_ms",
+        [(8,), (20,)],
+    ),
+    # up to the end of it, and without what the reading before it had
+    "a window has what was observed in it": (
+        of("cold", "is_cold, observations"), [(False, 100)], WINDOW,
+    ),
+    "histograms with other buckets have the bounds that all of them have": (
+        of("mixed", "observations, round(mean_s, 6), p50_low_s, p50_high_s"),
+        [(100, 0.3, 0.1, 1.0)],
+    ),
+    "an engine has its own": (
+        of("mixed", "p50_low_s, p50_high_s", "endpoint = 'fine' and level = 'engine'"),
+        [(0.25, 0.5)],
+    ),
+    "the latency of a model is that of its frontend": (of("gate", "p50_low_s"), [(0.75,)]),
+    "a role has its own": (
+        of("gate", "role, p50_low_s", "level = 'role'"), [("both", 0.25), ("frontend", 0.75)],
+    ),
+    "a tenant names where it waits longest": (
+        "select tenant, slowest_endpoint, round(p50_ttft_s, 6), round(p99_ttft_s, 6), requests, "
+        "failed_requests from marts.serving_tenants", [("a", "pod-1", 0.2, 0.6, 100, 1)],
+    ),
+}  # fmt: skip
+test_latencies_of_engines = read_from_world(ROWS)
 
 
 def test_attainment_of_histograms_encloses_that_of_the_log(world):
     """25 of 100 were late, one failed; limits that are bounds of buckets leave the joint share."""
     sql = "select * from marts.serving_attainment where model = 'chat-7b' order by method"
-    of_buckets, of_log = world.evidence.read(sql).to_dicts()
+    of_buckets, of_log = world.read(sql).to_dicts()
 
     assert (of_log["method"], of_log["pattern"], of_log["requests"]) == ("requests", "chat*", 100)
     assert of_log["attained_low_ratio"] == of_log["attained_high_ratio"] == pytest.approx(0.74)
@@ -190,11 +190,3 @@ def test_attainment_of_histograms_encloses_that_of_the_log(world):
     assert of_buckets["attained_low_ratio"] == pytest.approx(0.9 + 0.8 - 1)
     assert of_buckets["attained_high_ratio"] == pytest.approx(0.9)
     assert of_buckets["is_met"] is None, "0.9 may be attained"
-
-
-def test_a_tenant_names_where_it_waits_longest(world):
-    found = world.evidence.read("select * from marts.serving_tenants").row(0, named=True)
-
-    assert (found["tenant"], found["slowest_endpoint"]) == ("a", "pod-1")
-    assert (found["p50_ttft_s"], found["p99_ttft_s"]) == (pytest.approx(0.2), pytest.approx(0.6))
-    assert (found["requests"], found["failed_requests"]) == (100, 1)

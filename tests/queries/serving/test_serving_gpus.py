@@ -1,7 +1,7 @@
 """Which GPUs an engine of a serving endpoint has, and who owns them."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, shown_by
 from tests.queries.serving.engines import busy, engine
 
 PLACES = """select engine, endpoint, gpu_uuid, method, is_in_order,
@@ -75,25 +75,31 @@ def test_a_node_that_only_serves(cluster):
     assert (ladder["rung"], ladder["coverage"]) == ("goodput", 6000 / 7200)
 
 
-@built_together
-def test_a_gpu_that_was_moved_is_of_the_engine_once_on_its_node(cluster):
-    (moved,) = active(cluster, "n", 1)
-    cluster.add("gpus", {"gpu_uuid": moved, "gpu_index": 0}, node="a", valid_from_at=1800)
+def moved(cluster):
+    (gpu,) = active(cluster, "n", 1)
+    cluster.add("gpus", {"gpu_uuid": gpu, "gpu_index": 0}, node="a", valid_from_at=1800)
     busy(cluster, engine(cluster, "n", **OTHER), 0, 3600, since=1800)
-    yield
-    assert cluster.own("gpu_uuid, node", "intermediate.int_serving_gpus") == [(moved, "n")]
 
 
-@built_together
-def test_labels_of_the_series_name_the_gpus_of_each_engine(cluster):
+def labelled(cluster):
     names = active(cluster, "n", 4)
     for index, labels in (("0", [names[3]]), ("1", ["0", "1"])):
         of = engine(cluster, "n", gpu_labels=labels, engine=index, **OTHER)
         busy(cluster, of, 0, 3600, since=1800)
-    yield
-    assert [(engine, gpu, method) for engine, _, gpu, method, *_ in places(cluster)] == [
-        ("0", names[3], "label"), ("1", names[0], "label"), ("1", names[1], "label"),
-    ]  # fmt: skip
+
+
+# what it shows: what is loaded, which engine has which GPU by what
+ENGINES = {
+    "a GPU that was moved is of the engine once, on its node": (
+        moved, [("0", "n-0", "node", "n")],
+    ),
+    "labels of the series name the GPUs of each engine": (
+        labelled,
+        [("0", "n-3", "label", "n"), ("1", "n-0", "label", "n"), ("1", "n-1", "label", "n")],
+    ),
+}  # fmt: skip
+PLACED = "engine, right(gpu_uuid, 3), method, node", "intermediate.int_serving_gpus"
+test_gpus_of_engines = shown_by(ENGINES, read=lambda c: c.own(*PLACED))
 
 
 @built_together

@@ -1,9 +1,10 @@
 """Serving in the ledger: model load, standby, and requests within the objective or not."""
 
+import random
 from math import inf
 
 import pytest
-from tests.queries.conftest import built_together, steps
+from tests.queries.conftest import Evidence, built_together, shown_by, steps
 from tests.queries.serving.engines import buckets, busy, engine, request, scrapes
 
 from goodput_queries.serving_objectives import ServingObjective
@@ -105,6 +106,55 @@ def test_phases_of_an_engine(cluster, model, scraped, expected):
     assert cluster.violations() == 0
 
 
+def failed(cluster):
+    held(cluster, state="FAILED")
+    cluster.events("1", [{"event": "failure", "kind": "oom", "t": 3599}])
+    busy(cluster, engine(cluster, **OTHER), 0, 3600)
+
+
+def apart(cluster):
+    """Load a decode engine, which reports no first token: the gateway of its model does."""
+    held(cluster)
+    decode = engine(cluster, role="decode")
+    gateway = engine(cluster, "web", role="frontend", product="inference-gateway")
+    busy(cluster, decode, 0, 3600)
+    buckets(cluster, decode, "inter_token_s", {0.05: 9, inf: 9})
+    buckets(cluster, gateway, "ttft_s", {0.5: 2, inf: 4})
+
+
+def requests_alone(cluster):
+    cluster.store.serving_objectives = OBJECTIVES
+    gpu, of = f"GPU-{cluster.name}", {"endpoint": "llm/chat-0:8000"}
+    listed = {"gpu_uuid": gpu, "gpu_index": 0, "slurm_index": 0, "gpu_model": "h100"}
+    cluster.add("gpus", listed, node="a", valid_from_at=0)
+    cluster.watched(3600)
+    cluster.job("1", 0, 3600, ["a"], 1)
+    cluster.load("serving_requests", [
+        request(cluster, "1", 0, 600, ttft=599.0, **of),
+        request(cluster, "2", 900, 1200, output_tokens=10_000, **of),
+        request(cluster, "3", 3000, 3600, status="error", **of),
+    ])  # fmt: skip
+    cluster.label(gpu, "llm/chat-0", 0, 3600)
+
+
+# what it shows: what is loaded, GPU-ms by phase
+LOADED = {
+    "a failed job that served has made progress": (
+        failed, {("step_unsplit", "serving"): 3_600_000},
+    ),
+    "the engines of a model share its latencies": (
+        apart, {("productive", "serving"): 1_800_000, ("lost_work", "slo_miss"): 1_800_000},
+    ),
+    # between requests the engine is on standby; after 15 minutes without one it is unknown
+    "requests without samples are enough": (
+        requests_alone,
+        {("lost_work", "slo_miss"): 600_000 + 600_000, ("idle_held", "standby"): 300_000,
+         ("productive", "serving"): 300_000, ("unknown", ""): 1_800_000},
+    ),
+}  # fmt: skip
+test_phases_of_requests = shown_by(LOADED, read=phases)
+
+
 @built_together
 def test_histograms_bound_the_share(cluster):
     """First tokens in time: 80 %; gaps between tokens: 70 to 90 %; so 50 to 80 % for both."""
@@ -126,57 +176,83 @@ def test_histograms_bound_the_share(cluster):
     assert (ladder["rung"], ladder["coverage"], ladder["ratio"]) == ("goodput", 1.0, 0.5)
 
 
-@built_together
-def test_the_engines_of_a_model_share_its_latencies(cluster):
-    """A decode engine reports no first token: its model's prefill engine and gateway do."""
-    held(cluster)
-    decode, gateway = (
-        engine(cluster, role="decode"),
-        engine(cluster, "web", role="frontend", product="inference-gateway"),
+LOADS = 100
+TTFT_S, INTER_TOKEN_S = 0.5, 0.05
+BUCKETS = {
+    "ttft_s": (0.1, 0.25, 0.5, 1.0, inf),  # the limit is a bound, so that the share is exact
+    "inter_token_s": (0.01, 0.025, 0.04, 0.075, 0.1, inf),  # the limit lies inside a bucket
+}
+SHARES = """select endpoint,
+        coalesce(sum(end_ms - start_ms) filter (category = 'productive'), 0)::bigint as within,
+        coalesce(sum(end_ms - start_ms) filter (category = 'at_risk'), 0)::bigint as open,
+        sum(end_ms - start_ms)::bigint as busy, any_value(method) as method
+    from intermediate.int_serving_timeline
+    where category in ('productive', 'at_risk', 'lost_work') group by all"""
+
+
+def load(number):
+    """Return the time to the first token and between tokens of some requests."""
+    rng = random.Random(number)  # noqa: S311 -- a made-up load, no secret
+    slow = round(rng.random(), 3)  # whole milliseconds, as times are stored
+    return [
+        (rng.choice([0.05, 0.2, 0.5, 0.6, 2 * slow]), rng.choice([0.005, 0.03, 0.05, 0.06, slow]))
+        for _ in range(rng.randint(1, 40))
+    ]
+
+
+def histogram(values, of, metric):
+    """Return two readings of a histogram: empty, and with these values."""
+    return [
+        {
+            **of, "metric": metric, "ts": Evidence.at(second), "le_s": le_s,
+            "observations": sum(value <= le_s for value in values) if second else 0,
+        }
+        for second in (0, 590)
+        for le_s in BUCKETS[metric]
+    ]  # fmt: skip
+
+
+def test_bounds_of_histograms_contain_the_share_of_the_request_log(evidence):
+    """Requests of a load have equally many tokens, so that a share of requests is one of tokens."""
+    evidence.store.serving_objectives = (
+        ServingObjective(ttft_s=TTFT_S, inter_token_s=INTER_TOKEN_S),
     )
-    busy(cluster, decode, 0, 3600)
-    buckets(cluster, decode, "inter_token_s", {0.05: 9, inf: 9})
-    buckets(cluster, gateway, "ttft_s", {0.5: 2, inf: 4})
-    yield
-    assert phases(cluster) == {
-        ("productive", "serving"): 1_800_000,
-        ("lost_work", "slo_miss"): 1_800_000,
-    }
+    evidence.node("a", 1)
+    evidence.watched(3600)
+    buckets = []
+    requests = []
+    truth = {}
+    for number in range(LOADS):
+        latencies = load(number)
+        of = engine(evidence, endpoint=f"h{number}")
+        for place, metric in enumerate(BUCKETS):
+            buckets += histogram([values[place] for values in latencies], of, metric)
+        scrapes(evidence, of, (0, 590), lambda second: second)
+        tokens = 2 + number % 50
+        requests += [
+            request(
+                evidence, f"{number}-{place}", 10 + place,
+                10 + place + ttft_s + (tokens - 1) * inter_token_s + 1e-4,
+                ttft=ttft_s, output_tokens=tokens, endpoint=f"r{number}",
+            )
+            for place, (ttft_s, inter_token_s) in enumerate(latencies)
+        ]  # fmt: skip
+        truth[number] = sum(a <= TTFT_S and b <= INTER_TOKEN_S for a, b in latencies) / len(
+            latencies
+        )
+    evidence.load("serving_histograms", buckets)
+    evidence.load("serving_requests", requests)
+    evidence.store.build()
 
+    found = {row["endpoint"]: row for row in evidence.store.read(SHARES).to_dicts()}
 
-@built_together
-def test_requests_without_samples_are_enough(cluster):
-    """Between requests the engine is on standby; after 15 minutes without one it is unknown."""
-    cluster.store.serving_objectives = OBJECTIVES
-    gpu = f"GPU-{cluster.name}"
-    cluster.add(
-        "gpus", node="a", gpu_uuid=gpu, gpu_index=0, slurm_index=0, gpu_model="h100",
-        valid_from_at=0,
-    )  # fmt: skip
-    cluster.watched(3600)
-    cluster.job("1", 0, 3600, ["a"], 1)
-    cluster.load(
-        "serving_requests",
-        [
-            request(cluster, "1", 0, 600, endpoint="llm/chat-0:8000", ttft=599.0),
-            request(cluster, "2", 900, 1200, endpoint="llm/chat-0:8000", output_tokens=10_000),
-            request(cluster, "3", 3000, 3600, endpoint="llm/chat-0:8000", status="error"),
-        ],
-    )
-    cluster.label(gpu, "llm/chat-0", 0, 3600)
-    yield
-    assert phases(cluster) == {
-        ("lost_work", "slo_miss"): 600_000 + 600_000,
-        ("idle_held", "standby"): 300_000,
-        ("productive", "serving"): 300_000,
-        ("unknown", ""): 1_800_000,
-    }
-
-
-@built_together
-def test_a_failed_job_that_served_has_made_progress(cluster):
-    held(cluster, state="FAILED")
-    cluster.events("1", [{"event": "failure", "kind": "oom", "t": 3599}])
-    busy(cluster, engine(cluster, **OTHER), 0, 3600)
-    yield
-    assert phases(cluster) == {("step_unsplit", "serving"): 3_600_000}
+    exact = 0
+    for number, share in truth.items():
+        log, bounds = found[f"r{number}"], found[f"h{number}"]
+        assert (log["method"], bounds["method"]) == ("requests", "histograms")
+        assert log["open"] == 0
+        assert abs(log["within"] / log["busy"] - share) < 2 / log["busy"], number
+        lo, hi = bounds["within"], bounds["within"] + bounds["open"]
+        assert lo - 1 <= share * bounds["busy"] <= hi + 1, number
+        exact += hi - lo <= 1
+    assert 0 < exact < LOADS / 2, "histograms rarely tell all, and never more than they know"

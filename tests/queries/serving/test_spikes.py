@@ -52,38 +52,24 @@ def latency(engine, spike=SPIKE, usual=0.3, slow=4.0):
 
 
 def throttled(evidence, gpu, seconds):
-    evidence.add(
-        "gpu_samples", *(
-            {"ts": s, "clocks_event_reasons": HW_THERMAL * (s in seconds)}
-            for s in range(0, 2 * HOUR, 60)
-        ),
-        source="dcgm", gpu_uuid=f"c/{gpu}", gpu_instance="", is_flagged=False,
-        engine_active_ratio=0.9,
-    )  # fmt: skip
+    reasons = {"clocks_event_reasons": lambda s: HW_THERMAL * (s in seconds)}
+    evidence.readings(f"c/{gpu}", range(0, 2 * HOUR, 60), engine_active_ratio=0.9, **reasons)
 
 
 def hosts(evidence):
     """Of one node segments are sent again, of all others hardly any."""
-    rows, counted = [], {"n3": 0.0, "n7": 0.0}
-    for second in map(int, MINUTES):
-        for node, so_far in list(counted.items()):
-            is_bad = node == "n3" and second - 60 in SPIKE
-            counted[node] = again = so_far + (500.0 if is_bad else 1.0)
-            rows.append(
-                {"cluster": "c", "node": node, "ts": evidence.at(second), "cpu_total_s": second * 8,
-                 "cpu_busy_s": second * 2, "tcp_sent_segments": second * 100.0,
-                 "tcp_retransmitted_segments": again}
-            )  # fmt: skip
-    evidence.load("node_samples", rows)
+    bad = {s: 499.0 * sum(60.0 * n - 60 in SPIKE for n in range(int(s) // 60 + 1)) for s in MINUTES}
+    for node, more in (("n3", bad), ("n7", dict.fromkeys(MINUTES, 0.0))):
+        again = lambda s, more=more: s / 60 + 1 + more[s]  # noqa: E731
+        evidence.host(
+            node, MINUTES, cpu_total_s=lambda s: s * 8, cpu_busy_s=lambda s: s * 2,
+            tcp_sent_segments=lambda s: s * 100.0, tcp_retransmitted_segments=again,
+        )  # fmt: skip
 
 
 def links(evidence):
-    rows = [
-        {"cluster": "c", "node": "n5", "kind": "infiniband", "device": "mlx5_0", "port": "1",
-         "ts": evidence.at(s), "is_up": not 3600 <= s < 3900}
-        for s in MINUTES
-    ]  # fmt: skip
-    evidence.load("link_samples", rows)
+    port = {"node": "n5", "kind": "infiniband", "device": "mlx5_0", "port": "1"}
+    evidence.series("link_samples", MINUTES, {"is_up": lambda s: not 3600 <= s < 3900}, **port)
 
 
 def quiet(serving):
@@ -122,25 +108,19 @@ def test_a_spike_is_found_with_the_bounds_of_its_buckets(spikes):
     assert (exact["method"], exact["p95_s"], exact["usual_p95_s"]) == ("requests", 2.5, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "cause", "evidence"),
-    [
-        (
-            "e-1",
-            "throttling",
-            "clocks of GPU 0 lowered by heat, power brake or the board in 90.9 %",
-        ),
-        ("e-2", "gpu_event", "Xid 74 of GPU 0 at 08:59:50"),
-        ("e-3", "host_network", "8.3 % of the TCP segments of n3 sent again, 0.0 % before"),
-        ("e-4", "neighbour", "job noisy began on 1 GPU of n4 at 08:59:30"),
-        ("e-5", "link_down", "link mlx5_0 of n5 down at 09:00:00"),
-        ("e-6", "queue", "27.0 requests waiting, 3.0 before"),
-        # what is so at all times or not measured is no cause
-        ("e-7", None, None),
-        ("e-8", None, None),
-        ("logged", None, None),
-    ],
-)
+# engine, what happened to it; what is so at all times or not measured is no cause
+CAUSES = [
+    ("e-1", "throttling", "clocks of GPU 0 lowered by heat, power brake or the board in 90.9 %"),
+    ("e-2", "gpu_event", "Xid 74 of GPU 0 at 08:59:50"),
+    ("e-3", "host_network", "8.3 % of the TCP segments of n3 sent again, 0.0 % before"),
+    ("e-4", "neighbour", "job noisy began on 1 GPU of n4 at 08:59:30"),
+    ("e-5", "link_down", "link mlx5_0 of n5 down at 09:00:00"),
+    ("e-6", "queue", "27.0 requests waiting, 3.0 before"),
+    *((engine, None, None) for engine in ("e-7", "e-8", "logged")),
+]
+
+
+@pytest.mark.parametrize(("endpoint", "cause", "evidence"), CAUSES)
 def test_what_happened_meanwhile_is_its_cause(spikes, endpoint, cause, evidence):
     assert spikes[endpoint]["cause"] == cause
     found = spikes[endpoint]["evidence"]

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 
 import duckdb
 import polars as pl
@@ -10,7 +11,8 @@ import pytest
 from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage import opening
+from goodput_queries.storage import opening, schema, template
+from goodput_queries.storage.file_lock import hold_lock_file, is_held
 
 
 def gpus(uuid="GPU-1"):
@@ -44,28 +46,26 @@ def test_the_database_of_another_program_is_left_as_it_is(
     assert path.read_bytes() == before
 
 
+LIMIT = "select parse_formatted_bytes(current_setting('memory_limit')) >> 20"
+
+
 @pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"threads": 1}, "2.0 GiB"),
-        ({"threads": 3}, "3.0 GiB"),
-        ({"threads": 3, "memory_mib": 700}, "700.0 MiB"),
-    ],
+    ("given", "mib"),
+    [({"threads": 1}, 2048), ({"threads": 3}, 3072), ({"threads": 3, "memory_mib": 700}, 700)],
 )
-def test_memory_is_bounded_by_threads_or_as_it_is_set(tmp_path, given, expected):
-    with (
-        contextlib.closing(LocalStore(tmp_path / "fleet.duckdb", **given)) as store,
-        store.cursor() as cursor,
-    ):
-        limit = "select current_setting('memory_limit')"
-        assert cursor.execute(limit).fetchall() == [(expected,)]
+def test_memory_is_bounded_by_threads_or_as_it_is_set_and_spills_next_to_the_file(
+    tmp_path, given, mib
+):
+    path = tmp_path / "fleet.duckdb"
+    with contextlib.closing(LocalStore(path, **given)) as store:
+        assert store.read(LIMIT).item() == mib
+        assert store.read("select current_setting('temp_directory')").item() == f"{path}.tmp"
 
 
 def test_a_machine_with_less_memory_keeps_the_limit_of_its_own(tmp_path):
     """DuckDB takes 80 % of the machine at most, however many threads it has."""
     with contextlib.closing(LocalStore(tmp_path / "fleet.duckdb", threads=1024)) as store:
-        limit = "select parse_formatted_bytes(current_setting('memory_limit'))"
-        assert store.read(limit).item() < 1024 << 30
+        assert store.read(LIMIT).item() < 1024 << 10
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "file"])
@@ -139,7 +139,142 @@ def test_a_process_opens_a_file_once(tmp_path):
         LocalStore(path)
 
 
-def test_what_does_not_fit_into_memory_spills_next_to_the_file(tmp_path):
-    path = tmp_path / "goodput.duckdb"
-    with contextlib.closing(LocalStore(path)) as store:
-        assert store.read("select current_setting('temp_directory')").item() == f"{path}.tmp"
+def refusal(pid):
+    return f"process {pid} works here"
+
+
+def test_a_second_holder_is_refused_with_the_process_id_of_the_first(tmp_path):
+    path = tmp_path / "lock"
+
+    with hold_lock_file(path, refusal):
+        assert is_held(path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        with (
+            pytest.raises(StoreError, match=f"^process {os.getpid()} works here$"),
+            hold_lock_file(path, refusal),
+        ):
+            pass
+        assert is_held(path)
+
+    assert not is_held(path)
+    assert not path.exists()
+
+
+def test_a_file_left_by_a_killed_process_is_taken_over(tmp_path):
+    path = tmp_path / "lock"
+    path.write_text("4194304999")
+
+    assert not is_held(path)
+    with hold_lock_file(path, refusal):
+        assert path.read_text() == str(os.getpid())
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("link", "cannot be written"), ("none/lock", r"written \(No such file")]
+)
+def test_a_link_is_not_followed_and_a_missing_folder_is_named(tmp_path, name, reason):
+    (tmp_path / "target").write_text("precious")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+
+    with pytest.raises(StoreError, match=reason), hold_lock_file(tmp_path / name, refusal):
+        pass
+    assert (tmp_path / "target").read_text() == "precious"
+    assert not is_held(tmp_path / "none" / "lock")
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "goodput" / "template"
+
+
+@pytest.fixture
+def create():
+    """Write a number, which goes up with each file that is not a copy."""
+    made = iter(range(100))
+    return lambda path: path.write_text(f"empty {next(made)}")
+
+
+def copied(path, create):
+    template.copy_to(path, create)
+    return path.read_text() if path.exists() else None
+
+
+def test_the_first_database_makes_the_template_and_later_ones_are_copies(cache, tmp_path, create):
+    assert [copied(tmp_path / name, create) for name in ("a", "b", "c")] == ["empty 0"] * 3
+    assert {file.suffix for file in cache.iterdir()} == {".duckdb"}
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "c", "cache"}
+
+
+def test_few_templates_of_other_versions_are_kept(cache, tmp_path, create, monkeypatch):
+    for version in range(template.KEPT + 2):
+        monkeypatch.setattr(schema, "catalog_digest", lambda digest=f"{version:016}": digest)
+        copied(tmp_path / str(version), create)
+
+    assert len(list(cache.iterdir())) == template.KEPT
+
+
+HARM = {
+    "damaged": lambda file: file.write_text("another"),
+    "writable by others": lambda file: file.chmod(0o666),
+}
+
+
+@pytest.mark.parametrize("harm", HARM.values(), ids=HARM)
+def test_a_template_that_cannot_be_trusted_is_made_again(cache, tmp_path, create, harm):
+    copied(tmp_path / "a", create)
+    harm(next(cache.iterdir()))
+
+    assert copied(tmp_path / "b", create) == "empty 1"
+    assert copied(tmp_path / "c", create) == "empty 1"
+
+
+def test_what_a_killed_process_left_is_replaced(cache, tmp_path, create):
+    cache.mkdir(parents=True)
+    (cache / "draft").write_text("half a database")
+
+    assert copied(tmp_path / "a", create) == "empty 0"
+
+
+@pytest.mark.parametrize("there", ["a", "a.wal"])
+@pytest.mark.usefixtures("cache")
+def test_what_is_there_stays(tmp_path, create, there):
+    (tmp_path / there).write_text("of an earlier database")
+
+    template.copy_to(tmp_path / "a", create)
+
+    assert (tmp_path / there).read_text() == "of an earlier database"
+    assert (tmp_path / "a").exists() == (there == "a")
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_database_that_another_process_creates_meanwhile_stays(tmp_path):
+    def create(path):
+        path.write_text("empty")
+        (tmp_path / "a").write_text("of another process")
+
+    assert copied(tmp_path / "a", create) == "of another process"
+
+
+@pytest.fixture
+def created(tmp_path, monkeypatch):
+    """Give a database that was created where no cache folder can be."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with contextlib.closing(LocalStore(tmp_path / "a")) as store:
+        yield store
+
+
+@pytest.mark.machine  # it takes 3 CPU s
+def test_without_a_cache_folder_a_database_is_created_from_the_sql_files(created):
+    assert created.read("select count(*) from marts.clusters").item() == 0
+
+
+def test_without_a_home_a_database_is_created_from_the_sql_files(tmp_path, monkeypatch, create):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(template.Path, "home", home)
+
+    assert copied(tmp_path / "a", create) is None

@@ -1,12 +1,13 @@
 """Power, energy and carbon: sums of nodes, racks and teams, idle power, accounts, head-room."""
 
+import functools
 import io
 from datetime import date
 from decimal import Decimal
 
 import polars as pl
 import pytest
-from tests.queries.conftest import at, built_together, durable, steps
+from tests.queries.conftest import START_MS, at, built_together, durable, shown_by, steps
 
 from goodput_billing.render import files, use_tables
 from goodput_billing.render.wording import hours, percent
@@ -15,7 +16,6 @@ from goodput_billing.statement.statement import statement
 from goodput_queries.scope import Scope
 from goodput_scenarios.measured import EVERY_MODEL, measured
 
-START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 KWH_MJ = 3.6e9
 BUSY_W, CAPPED_W, IDLE_W = 600.0, 420.0, 100.0
@@ -25,10 +25,7 @@ HALF_HOURS = Scope(from_ms=START_MS, to_ms=START_MS + 2 * HOUR_MS, bucket_ms=HOU
 
 def place(made, node, **limits):
     """Add a node of one GPU."""
-    made.add(
-        "gpus", node=node, gpu_uuid=made.gpu(node), gpu_index=0, slurm_index=0, gpu_model="h100",
-        valid_from_at=0, **limits,
-    )  # fmt: skip
+    made.listed(node, made.gpu(node), "test", slurm_index=0, **limits)
 
 
 def read(made, node, watts, until=7200, **more):
@@ -88,6 +85,7 @@ def world(shared_evidence):
     return made.store
 
 
+@functools.cache
 def power(store, level, scope=HALF_HOURS):
     rows = store.read(
         "select name, availability, (start_ms - $2) // 60000 as minute, power_w, coverage_ratio, "
@@ -99,6 +97,7 @@ def power(store, level, scope=HALF_HOURS):
     return rows.to_dicts()
 
 
+@functools.cache
 def table(store, mart):
     return store.read(f"select * from marts.{mart}", scope=HALF_HOURS, is_kept=True).to_dicts()
 
@@ -133,16 +132,6 @@ def test_power_of_half_hours(world, level, name, availability, watts):
         assert found[30]["coverage_ratio"] == pytest.approx(1)
 
 
-def test_the_levels_have_the_same_power_in_all(world):
-    sums = [
-        sum(row["power_w"] or 0 for row in power(world, level))
-        for level in ("node", "rack", "team")
-    ]
-
-    assert sums == pytest.approx([sums[0]] * 3)
-    assert sums[0] > 0
-
-
 def test_a_fine_bucket_is_read_from_the_readings(world):
     minutes = Scope(from_ms=START_MS + 3_480_000, to_ms=START_MS + 3_780_000, bucket_ms=60_000)
 
@@ -151,9 +140,14 @@ def test_a_fine_bucket_is_read_from_the_readings(world):
     assert found == [BUSY_W, BUSY_W, IDLE_W, IDLE_W, IDLE_W]
 
 
-def test_a_team_in_scope_has_its_power_alone(world):
+def test_the_levels_have_the_same_power_in_all_and_a_team_in_scope_its_own_alone(world):
     of_a = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS, bucket_ms=HOUR_MS, team="A")
+    of_nodes, of_racks, of_teams = (
+        sum(row["power_w"] or 0 for row in power(world, level))
+        for level in ("node", "rack", "team")
+    )
 
+    assert of_racks == pytest.approx(of_nodes) == of_teams > 0
     assert {row["name"] for row in power(world, "team", of_a)} == {"A"}
 
 
@@ -280,18 +274,36 @@ def test_what_is_not_read_or_reports_no_steps_is_in_no_list(world):
     assert {row["team"] for row in table(world, "executing_idle")} == {"A", "B"}
 
 
-@built_together
-def test_a_gpu_with_one_idle_part_has_no_idle_power(cluster):
+def one_idle_part(cluster):
     place(cluster, "m")
     cluster.instance(cluster.gpu("m"))
     cluster.watched(3600)
     cluster.job("1", 0, 3600, ["m"], 1, gpu_type="3g.40gb")
     read(cluster, "m", lambda _: BUSY_W, until=3600)
-    yield
-    rows = cluster.read("select * from marts.idle_power where gpu_ms > 0")
 
-    assert rows.height > 0
-    assert rows["power_w"].to_list() == [None] * rows.height
+
+def short_peaks(cluster):
+    place(cluster, "a", power_limit_w=700.0)
+    cluster.watched(3600)
+    read(cluster, "a", lambda second: 690.0 if second % 600 == 300 else IDLE_W, until=3600)
+
+
+# what it shows: what is loaded, what is read of it
+OTHERS = {
+    "a GPU with one idle part has no idle power": (
+        one_idle_part, "select distinct power_w from marts.idle_power where gpu_ms > 0", [(None,)],
+    ),
+    "head-room sees peaks that a mean of ten minutes hides": (
+        short_peaks, "select p99_power_w, mean_power_w < 200 from marts.power_headroom",
+        [(pytest.approx(690, rel=0.01), True)],
+    ),
+    "what no source measured is empty and not zero": (
+        lambda c: [c.watched(3600), c.job_on_a_node("1", 0, 3600, 1, account="A")],
+        "select gpu_ms, energy_kwh, carbon_kg, electricity_cost, measured_ratio "
+        "from marts.energy_by_account where team = 'A'", [(HOUR_MS, None, None, None, 0)],
+    ),
+}  # fmt: skip
+test_power_of_other_clusters = shown_by(OTHERS)
 
 
 def test_energies_of_accounts_add_up_to_the_millijoule(world):
@@ -323,18 +335,6 @@ def test_a_window_that_cuts_an_hour_has_the_energy_of_runs_by_their_time_in_it(c
     assert first["measured_ms"].to_list() == first["held_ms"].to_list() == [600_000, 60_000]
 
 
-@built_together
-def test_what_no_source_measured_is_empty_and_not_zero(cluster):
-    cluster.watched(3600)
-    cluster.job_on_a_node("1", 0, 3600, 1, account="A")
-    yield
-    (row,) = cluster.read("from marts.energy_by_account where team = 'A'").to_dicts()
-
-    assert row["gpu_ms"] == HOUR_MS
-    assert (row["energy_kwh"], row["carbon_kg"], row["electricity_cost"]) == (None, None, None)
-    assert row["measured_ratio"] == 0
-
-
 def test_an_intensity_of_the_cluster_and_a_later_one_take_precedence(evidence):
     place(evidence, "a")
     evidence.watched(3 * 3600)
@@ -346,15 +346,18 @@ def test_an_intensity_of_the_cluster_and_a_later_one_take_precedence(evidence):
         {"g_per_kwh": Decimal(100), "cluster": "c", "valid_from_at": at(7200), **common},
         {"g_per_kwh": Decimal(1), "cluster": "other", **common},
     ])  # fmt: skip
-    evidence.store.build()
+    evidence.build()
 
-    found = evidence.store.read("select g_per_kwh from marts.carbon_intensity order by hour_ms")
+    sql = "select g_per_kwh from marts.carbon_intensity order by hour_ms"
+    assert evidence.read(sql).rows() == [(500,), (300,), (100,)]
 
-    assert found["g_per_kwh"].to_list() == [500, 300, 100]
+
+@pytest.fixture(scope="module")
+def made(world):
+    return statement(world, date(2027, 1, 15), StatementSettings())
 
 
-def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world):
-    made = statement(world, date(2027, 1, 15), StatementSettings())
+def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world, made):
     lines = {(row["line"], row["team"]): row for row in made.rows.to_dicts()}
     a, b, free = lines["usage", "A"], lines["usage", "B"], lines["idle", None]
 
@@ -370,13 +373,10 @@ def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world):
     assert "carbon_kg" in files.csv(made).decode().splitlines()[0].split(",")
 
 
-def test_a_statement_has_the_executing_idle_of_each_account(world):
-    made = statement(world, date(2027, 1, 15), StatementSettings())
+def test_a_statement_has_the_executing_idle_of_each_account(world, made):
     idle = "select team, idle_ms, held_ms from marts.executing_idle_by_team"
-    of_day = {
-        team: (idle, read) for team, idle, read in world.read(idle, scope=made.day.scope).rows()
-    }
-
+    found = world.read(idle, scope=made.day.scope).rows()
+    of_day = {team: (idle_ms, held_ms) for team, idle_ms, held_ms in found}
     rows = pl.read_csv(io.BytesIO(files.csv(made)), infer_schema_length=None)
     found = rows.filter(pl.col("line") == "usage")
     columns = ("team", "account_executing_idle_ms", "account_memory_read_ms")
@@ -396,15 +396,3 @@ def test_a_cap_that_was_tried_gives_its_own_slowdown_and_one_alone_none(world):
     first = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
     assert world.read("select * from marts.work_by_power_cap", scope=first).is_empty()
     assert "slowdown_ratio" not in measured(world, "power-cap", first, EVERY_MODEL)
-
-
-@built_together
-def test_headroom_sees_peaks_that_a_mean_of_ten_minutes_hides(cluster):
-    place(cluster, "a", power_limit_w=700.0)
-    cluster.watched(3600)
-    read(cluster, "a", lambda second: 690.0 if second % 600 == 300 else IDLE_W, until=3600)
-    yield
-    row = cluster.read("select * from marts.power_headroom").row(0, named=True)
-
-    assert row["p99_power_w"] == pytest.approx(690, rel=0.01)
-    assert row["mean_power_w"] < 200

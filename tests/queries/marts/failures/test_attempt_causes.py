@@ -3,7 +3,15 @@
 import math
 
 import pytest
-from tests.queries.conftest import START_MS, built_together, durable, steps
+from tests.queries.conftest import (
+    START_MS,
+    at,
+    built_together,
+    durable,
+    read_from_world,
+    shown_by,
+    steps,
+)
 
 from goodput_queries.scope import Scope
 
@@ -11,16 +19,8 @@ BUS = "00000000:19:00.0"
 END = 4_000  # of the first attempts
 
 
-def counter(made, gpu, metric, values):
-    """Load readings of a counter, one a minute from second 3,500."""
-    made.counted(gpu, metric, [(3_500 + 60 * n, value) for n, value in enumerate(values)])
-
-
-def gpu(made, node):
-    made.add(
-        "gpus", source="dcgm", node=node, gpu_uuid=f"GPU-{node}", gpu_index=3, pci_bus_id=BUS,
-        gpu_model="h100", valid_from_at=0,
-    )  # fmt: skip
+def by_the_minute(values):
+    return [(3_500 + 60 * n, value) for n, value in enumerate(values)]
 
 
 def run(made, name, node, events, state="FAILED", begin=0, end=END):
@@ -58,12 +58,12 @@ def world(shared_evidence):
     work = steps(1, 39, 0, 100)
     of_hardware = ("bus", "twice", "ecc", "own", "late", "down")
     for node in (*of_hardware, "nan", "caught", "app", "killed", "other"):
-        gpu(made, node)
+        made.listed(node, f"GPU-{node}", "dcgm", gpu_index=3, pci_bus_id=BUS)
     made.watched(8_000)
     run(made, "bus", "bus", [*work, durable(30, 3_050), said("exception", 3_990)])
     made.xid("bus", 79, 3_980, pci_bus_id=BUS)
     made.xid("bus", 45, 3_981, pci_bus_id=BUS)
-    counter(made, "GPU-bus", "pcie_replay_total", [1, 1, 4])
+    made.counted("GPU-bus", "pcie_replay_total", by_the_minute([1, 1, 4]))
     made.job("bus2", 4_100, 7_600, ["bus"], 1, "COMPLETED", job_name="bus")
     made.events("bus", steps(31, 40, 4_100, 100), attempt=1, host="bus")
 
@@ -74,9 +74,9 @@ def world(shared_evidence):
     made.xid("twice", 94, 3_895, pci_bus_id=BUS)
 
     run(made, "ecc", "ecc", work)
-    counter(made, "GPU-ecc", "ecc_uncorrected_volatile_total", [0, 0, 2, 5])
+    made.counted("GPU-ecc", "ecc_uncorrected_volatile_total", by_the_minute([0, 0, 2, 5]))
     run(made, "own", "own", [*work, said("file_not_found", 3_950)])
-    counter(made, "GPU-own", "ecc_uncorrected_volatile_total", [0, 1])
+    made.counted("GPU-own", "ecc_uncorrected_volatile_total", by_the_minute([0, 1]))
     run(made, "late", "late", [*work, said("assertion", 3_950)])
     made.xid("late", 79, 3_990, pci_bus_id=BUS)
     run(made, "down", "down", work)
@@ -89,45 +89,90 @@ def world(shared_evidence):
     return made
 
 
-def causes(world, name, columns="cause, confidence", **scope):
-    return world.store.read(
-        f"select {columns} from marts.attempt_causes "
-        f"where run_id = '{name}' and attempt = 0 order by rank",
-        scope=Scope(**scope),
-    ).rows()
+def near(value):
+    return pytest.approx(value, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        (
-            "bus",
-            [("Xid 79", "Confirmed"), ("exception", "Likely"), ("PCIe replays", "Not confirmed")],
-        ),
-        ("ecc", [("ECC errors", "Likely")]),
-        ("own", [("file_not_found", "Likely"), ("ECC errors", "Likely")]),
-        ("down", [("FAILED", "Not confirmed"), ("node down", "Likely")]),
-        ("nan", [("nan", "Likely")]),
-        ("caught", [("FAILED", "Not confirmed")]),
-        ("app", [("Xid 31", "Likely")]),
-        ("killed", [("host_memory", "Likely"), ("sigkill", "Likely")]),
-        ("late", [("Xid 79", "Confirmed"), ("assertion", "Likely")]),
-    ],
-)  # fmt: skip
-def test_causes_are_ranked_by_what_they_prove(world, name, expected):
-    assert causes(world, name) == expected
-
-
-def test_the_first_cause_is_the_failure_reason_of_the_attempt(world):
-    differ = world.store.read(
+END_MS = START_MS + 1_000 * END
+RUN_S = 11 * 4_000 + 3_500
+RANKED = {
+    "bus": [("Xid 79", "Confirmed"), ("exception", "Likely"), ("PCIe replays", "Not confirmed")],
+    "ecc": [("ECC errors", "Likely")],
+    "own": [("file_not_found", "Likely"), ("ECC errors", "Likely")],
+    "down": [("FAILED", "Not confirmed"), ("node down", "Likely")],
+    "nan": [("nan", "Likely")],
+    "caught": [("FAILED", "Not confirmed")],
+    "app": [("Xid 31", "Likely")],
+    "killed": [("host_memory", "Likely"), ("sigkill", "Likely")],
+    "late": [("Xid 79", "Confirmed"), ("assertion", "Likely")],
+}
+OF_RUN = ("select cause, confidence from marts.attempt_causes where run_id = '{}' and attempt = 0 "
+          "order by rank")  # fmt: skip
+OF_ECC, OF_BUS = (OF_RUN.format(run) for run in ("ecc", "bus"))
+# what it shows: what is read, its rows, its scope
+ROWS = {
+    **{
+        f"causes of {run}, by what they prove": (OF_RUN.format(run), ranked)
+        for run, ranked in RANKED.items()
+    },
+    "the first cause is the failure reason of the attempt": (
         """select attempts.attempt_key from marts.attempts
         left join marts.attempt_causes as causes
             on attempts.attempt_key = causes.attempt_key and causes.rank = 1
         where attempts.cause is distinct from causes.cause
-            or attempts.cause_evidence is distinct from causes.evidence"""
-    )
-
-    assert differ.rows() == []
+            or attempts.cause_evidence is distinct from causes.evidence""", [],
+    ),
+    "an Xid explains one attempt of its job run": (
+        "select attempt, cause, blame from marts.attempt_causes "
+        "inner join intermediate.int_attempt_causes as causes using (attempt_key, cause) "
+        "where run_id = 'twice' order by attempt",
+        [(0, "Xid 94", "platform"), (1, "FAILED", "own")],
+    ),
+    "losses of an attempt are those of the ledger": (
+        """with lost as (
+            select attempt_key, sum(gpu_ms)::bigint as ms from marts.ledger_scoped
+            where category in ('lost_work', 'fault_stall', 'failed_without_progress') group by 1
+        ), first as (from marts.attempt_causes where rank = 1)
+        select attempt_key, ms, lost_gpu_ms from first full join lost using (attempt_key)
+        where coalesce(ms, 0) <> coalesce(lost_gpu_ms, 0)""", [],
+    ),
+    "a scope has no attempts of another node": (OF_BUS, [], Scope(node="ecc")),
+    "a scope shows its own attempts": (OF_ECC, RANKED["ecc"], Scope(node="ecc")),
+    "a window that ends before has none": (OF_BUS, [], Scope(to_ms=START_MS + 3_000_000)),
+    # a window of half-open intervals ends where the evidence of the last attempt does
+    "an attempt that ended with the window failed in it": (
+        OF_ECC, RANKED["ecc"], Scope(to_ms=END_MS),
+    ),
+    "and not in the next": (OF_ECC, [], Scope(from_ms=END_MS)),
+    "a failure chain has its events in order": (
+        """select position, epoch(event_at) - 1800000000 as second, what, node, source
+        from marts.failure_chains where run_id = 'bus' order by position""",
+        [
+            (1, 3_600, "3 PCIe replays", "bus", "GPU counters"),
+            (2, 3_900, "step 39 completed, the last one", None, "job"),
+            (3, 3_980, "Xid 79", "bus", "kernel log"),
+            (4, 3_981, "Xid 45", "bus", "kernel log"),
+            (5, 3_990, "job failure: Exception", None, "job"),
+            (6, 4_000, "job ended: FAILED", None, "scheduler"),
+            (7, 4_100, "attempt 1 began", None, "scheduler"),
+        ],
+    ),
+    "the step at which the loss became NaN": (
+        "select run_id, kind, step, last_finite_step, last_finite_loss, steps, is_lasting, step_at "
+        "from marts.loss_anomalies", [("nan", "not_finite", 37, 36, 2.0, 3, True, at(3_700))],
+    ),
+    # Garwood: 2 events have the interval 0.2422 to 7.2247
+    "time between failures and to repair by cause": (
+        "select failures, restarts, mttr_s, run_ms, mtbf_s, mtbf_low_s, mtbf_high_s, class "
+        "from marts.reliability_by_cause where cause = 'Xid 79'",
+        [(2, 1, 200.0, 1000 * RUN_S,
+          *map(near, (RUN_S / 2, RUN_S / 7.224688, RUN_S / 0.242209)), "hardware")],
+    ),
+    "each failure has one cause": (
+        "select sum(failures)::bigint from marts.reliability_by_cause", [(11,)],
+    ),
+}  # fmt: skip
+test_what_ended_attempts = read_from_world(ROWS)
 
 
 XID_79 = ("kernel log: Xid 79 (GPU has fallen off the bus: the driver can no longer reach it over "
@@ -160,120 +205,31 @@ def test_evidence_for_and_against_a_cause(world, name, rank, expected):
     assert world.store.read(sql).row(0) == tuple(expected.values())
 
 
-def test_an_xid_explains_one_attempt_of_its_job_run(world):
-    found = world.store.read(
-        "select attempt, cause, blame from marts.attempt_causes "
-        "inner join intermediate.int_attempt_causes as causes using (attempt_key, cause) "
-        "where run_id = 'twice' order by attempt"
-    )
-
-    assert found.rows() == [(0, "Xid 94", "platform"), (1, "FAILED", "own")]
-
-
-def test_losses_of_an_attempt_are_those_of_the_ledger(world):
-    ledger = world.store.read(
-        """select attempt_key, sum(gpu_ms)::bigint as gpu_ms from marts.ledger_scoped
-        where category in ('lost_work', 'fault_stall', 'failed_without_progress')
-        group by attempt_key"""
-    )
-    found = world.store.read(
-        "select attempt_key, lost_gpu_ms from marts.attempt_causes where rank = 1"
-    )
-
-    assert set(found.filter(found["lost_gpu_ms"] > 0).rows()) == set(ledger.rows())
-
-
-def test_a_scope_shows_its_own_attempts(world):
-    assert causes(world, "bus", node="ecc") == []
-    assert causes(world, "ecc", node="ecc", columns="cause") == [("ECC errors",)]
-    assert causes(world, "bus", to_ms=1_800_000_000_000 + 3_000_000) == []
-
-
-def test_a_failure_chain_has_its_events_in_order(world):
-    chain = world.store.read(
-        """select position, epoch(event_at) - 1800000000 as second, what, node, source
-        from marts.failure_chains where run_id = 'bus' order by position"""
-    )
-
-    assert [row[1:] for row in chain.rows()] == [
-        (3_600, "3 PCIe replays", "bus", "GPU counters"),
-        (3_900, "step 39 completed, the last one", None, "job"),
-        (3_980, "Xid 79", "bus", "kernel log"),
-        (3_981, "Xid 45", "bus", "kernel log"),
-        (3_990, "job failure: Exception", None, "job"),
-        (4_000, "job ended: FAILED", None, "scheduler"),
-        (4_100, "attempt 1 began", None, "scheduler"),
-    ]
-    assert [row[0] for row in chain.rows()] == list(range(1, 8))
-
-
-@built_together
-def test_a_failure_chain_is_bounded(cluster):
-    cluster.node("a", 1)
-    run(cluster, "a", "a", steps(1, 39, 0, 100))
-    states = [{"start_at": 3_800 + second, "end_at": 3_800.5 + second} for second in range(80)]
-    cluster.add("node_states", *states, node="a", state="drained")
-    yield
-    chain = cluster.read("select position, what from marts.failure_chains order by position")
-
-    assert chain["position"].to_list() == list(range(1, 51))
-    assert chain["what"][-1] == "job ended: FAILED"
-
-
-def test_the_step_at_which_the_loss_became_nan(world):
-    found = world.store.read(
-        "select run_id, kind, step, last_finite_step, last_finite_loss, steps, is_lasting, step_at "
-        "from marts.loss_anomalies"
-    )
-    assert found.rows() == [("nan", "not_finite", 37, 36, 2.0, 3, True, world.at(3_700))]
-
-
-@built_together
-def test_an_error_in_a_log_without_times_is_not_taken_as_handled(cluster):
-    """Its time is that of the log's last line that has one, here of the start."""
-    cluster.job_on_a_node("1", 0, 210, 1, "FAILED")
-    cluster.events("1", steps(1, 20, 0))
-    cluster.log("1", [{"event": "failure", "kind": "permission", "msg": "no", "t": 2}])
-    yield
-    found = cluster.read("select cause, cause_at from marts.attempt_causes where rank = 1")
-
-    assert found.rows() == [("permission", cluster.at(190))]
-
-
-@built_together
-def test_an_error_in_a_log_that_was_read_out_later_is_of_the_end(cluster):
-    cluster.job_on_a_node("1", 0, 200, 1, "FAILED")
-    cluster.log("1", [{"event": "failure", "kind": "permission", "msg": "no", "t": 9_000}])
-    yield
-    chain = cluster.read("select what, event_at from marts.failure_chains order by position")
-
-    assert chain.rows()[-2:] == [
-        ("job failure: Permission denied", cluster.at(200)),
-        ("job ended: FAILED", cluster.at(200)),
-    ]
-
-
-def test_time_between_failures_and_to_repair_by_cause(world):
-    rows = world.store.read("select * from marts.reliability_by_cause").to_dicts()
-    found = {row["cause"]: row for row in rows}["Xid 79"]
-
-    run_s = 11 * 4_000 + 3_500
-    # Garwood: 2 events have the interval 0.2422 to 7.2247
-    expected = {
-        "failures": 2, "restarts": 1, "mttr_s": 200.0,
-        "run_ms": 1000 * run_s, "mtbf_s": run_s / 2, "mtbf_low_s": run_s / 7.224688,
-        "mtbf_high_s": run_s / 0.242209,
-    }  # fmt: skip
-    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-5)
-    assert (found["class"], sum(row["failures"] for row in rows)) == ("hardware", 11)
-
-
-def test_an_attempt_that_ended_with_the_window_failed_in_it_and_not_in_the_next(world):
-    """A window of half-open intervals ends where the evidence of the last attempt does."""
-    end_ms = START_MS + 1_000 * END
-
-    assert len(causes(world, "ecc", to_ms=end_ms)) >= 1
-    assert causes(world, "ecc", from_ms=end_ms) == []
+DRAINS = [{"start_at": 3_800 + second, "end_at": 3_800.5 + second} for second in range(80)]
+SAID = {"event": "failure", "kind": "permission", "msg": "no"}
+CHAIN = "select what, event_at from marts.failure_chains order by position"
+# what it shows: what is loaded, what is read of it
+ENDS = {
+    "a failure chain is bounded": (
+        lambda c: [c.node("a", 1), run(c, "a", "a", steps(1, 39, 0, 100)),
+                   c.add("node_states", *DRAINS, node="a", state="drained")],
+        "select count(*), min(position), max(position), last(what order by position) "
+        "from marts.failure_chains", [(50, 1, 50, "job ended: FAILED")],
+    ),
+    # its time is that of the log's last line that has one, here of the start
+    "an error in a log without times is not taken as handled": (
+        lambda c: [c.job_on_a_node("1", 0, 210, 1, "FAILED"), c.events("1", steps(1, 20, 0)),
+                   c.log("1", [{**SAID, "t": 2}])],
+        "select cause, cause_at from marts.attempt_causes where rank = 1",
+        [("permission", at(190))],
+    ),
+    "an error in a log that was read out later is of the end": (
+        lambda c: [c.job_on_a_node("1", 0, 200, 1, "FAILED"), c.log("1", [{**SAID, "t": 9_000}])],
+        lambda c: c.read(CHAIN).rows()[-2:],
+        [("job failure: Permission denied", at(200)), ("job ended: FAILED", at(200))],
+    ),
+}  # fmt: skip
+test_an_end = shown_by(ENDS)
 
 
 def failed(cluster, node, state="FAILED", *events):

@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from tests.queries.conftest import built_together, durable, steps
+from tests.queries.conftest import built_together, durable, phase, shown_by, steps
 
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import Scope
@@ -47,14 +47,13 @@ ENDINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("state", "said", "expected"), ENDINGS.values(), ids=ENDINGS)
-@built_together
-def test_the_cause_of_an_ending_decides_whose_waste_it_is(cluster, state, said, expected):
-    """The attempt lasts 200 s and saves nothing."""
-    cluster.job_on_a_node("1", 0, 200, 1, state)
-    cluster.events("1", [*steps(1, 10, 0), *([said] if said else [])])
-    yield
-    assert lines(cluster) == {"team": expected}
+# the attempt lasts 200 s and saves nothing
+test_the_cause_of_an_ending_decides_whose_waste_it_is = shown_by(
+    ENDINGS, read=lambda c: lines(c)["team"], load=lambda c, state, said: [
+        c.job_on_a_node("1", 0, 200, 1, state),
+        c.events("1", [*steps(1, 10, 0), *([said] if said else [])]),
+    ],
+)  # fmt: skip
 
 
 # what happened on the node meanwhile, cause of the loss
@@ -81,48 +80,6 @@ def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(clust
     assert causes["cause"].to_list() == [cause]
 
 
-@built_together
-def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(cluster):
-    cluster.node("a", 2)
-    for job, start, state in (("1", 0, "PREEMPTED"), ("2", 300, "FAILED"), ("3", 600, "COMPLETED")):
-        cluster.job(job, start, start + 200, ["a"], 2, state, job_name="r")
-    for attempt, start in enumerate((0, 300, 600)):
-        cluster.events(
-            "r",
-            [
-                *steps(5 * attempt + 1, 5 * attempt + 10, start),
-                durable(5 * attempt + 5, start + 50),
-            ],
-            attempt=attempt,
-        )  # fmt: skip
-    yield
-    by_blame = ledger(cluster.store, by=["blame"], scope=Scope(cluster=cluster.name))
-    losses = cluster.read(
-        "select blame, sum(gpu_ms)::bigint as gpu_ms from marts.losses "
-        "where blame in ('own', 'platform') group by blame"
-    )
-    by_category = cluster.read(
-        "select blame, sum(gpu_ms)::bigint as gpu_ms from marts.ledger_blamed_by_node "
-        "group by blame"
-    )
-
-    own, platform, _ = lines(cluster)["team"]
-    assert own > 0
-    assert platform > 0
-    expected = {"own": own * 1000, "platform": platform * 1000}
-    assert dict(losses.rows()) == expected
-    by_team = cluster.read(
-        "select blame, sum(gpu_ms)::bigint as gpu_ms from marts.waste_by_team where team = 'team' "
-        "group by blame"
-    )
-    for frame in (by_blame.select("blame", "gpu_ms"), by_category, by_team):
-        assert {k: v for k, v in frame.iter_rows() if k in expected} == expected
-
-    whole = cluster.read("select wasted_ms from marts.goodput_summary").item()
-    lost = cluster.read("select sum(gpu_ms)::bigint from marts.waste_by_team").item()
-    assert lost == whole > own + platform
-
-
 def test_every_cause_is_listed_once_with_a_reason():
     text = (REFERENCE / "blame_by_cause.csv").read_text()
     rows = list(csv.DictReader(text.splitlines()))
@@ -134,25 +91,39 @@ def test_every_cause_is_listed_once_with_a_reason():
 
 
 @built_together
+def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(cluster):
+    cluster.node("a", 2)
+    for number, state in enumerate(("PREEMPTED", "FAILED", "COMPLETED")):
+        start, first = 300 * number, 5 * number
+        cluster.job(f"{number}", start, start + 200, ["a"], 2, state, job_name="r")
+        ran = [*steps(first + 1, first + 10, start), durable(first + 5, start + 50)]
+        cluster.events("r", ran, attempt=number)
+    yield
+    own, platform, _ = lines(cluster)["team"]
+    expected = {"own": own * 1000, "platform": platform * 1000}
+    for table in ("losses", "ledger_blamed_by_node", "waste_by_team where team = 'team'"):
+        sql = f"select blame, sum(gpu_ms)::bigint from marts.{table} group by blame"
+        assert dict(cluster.read(sql).rows()).items() >= expected.items(), table
+    by_blame = ledger(cluster.store, by=["blame"], scope=Scope(cluster=cluster.name))
+    assert dict(by_blame.select("blame", "gpu_ms").rows()).items() >= expected.items()
+    whole = cluster.read("select wasted_ms from marts.goodput_summary").item()
+    lost = cluster.read("select sum(gpu_ms)::bigint from marts.waste_by_team").item()
+    assert lost == whole > own + platform > own > 0
+
+
+@built_together
 def test_the_phase_that_lost_most_reports_the_cause_not_the_longest_in_one_hour(cluster):
     """Initialisation takes 100 s of one hour, compilation 70 s of that and 70 s of the next."""
     cluster.watched(4000)
     cluster.job_on_a_node("1", 3420, 4000, 1)
-    cluster.events(
-        "1",
-        [
-            {"t": 3420, "event": "job.start"},
-            {"t": 3520, "event": "phase", "phase": "init", "dur_s": 100.0},
-            {"t": 3670, "event": "phase", "phase": "compile", "dur_s": 140.0},
-            {"t": 3770, "event": "step", "step": 1, "dur_s": 100.0},
-            {"t": 4000, "event": "job.end"},
-        ],
-    )
+    cluster.events("1", [
+        {"t": 3420, "event": "job.start"}, phase("init", 3420, 3520),
+        phase("compile", 3530, 3670), {"t": 3770, "event": "step", "step": 1, "dur_s": 100.0},
+        {"t": 4000, "event": "job.end"},
+    ])  # fmt: skip
     yield
-    by_hour = cluster.read(
-        f"""select phase, hour_ms, sum(gpu_ms)::bigint as ms from marts.ledger_pieces
-        where category = 'startup' and cluster = '{cluster.name}' group by all order by ms desc"""
-    )
-    assert by_hour["phase"][0] == "init", "the longest in one hour"
+    hours = "phase, hour_ms, sum(gpu_ms) as ms", "marts.ledger_pieces"
+    by_hour = cluster.own(*hours, "category = 'startup' group by 1, 2")
+    assert max(by_hour, key=lambda row: row[2])[0] == "init", "the longest in one hour"
     cause = cluster.read("select cause from marts.losses where category = 'startup'")
     assert cause.item() == "Compilation (first step)"

@@ -1,17 +1,22 @@
-"""What the Fleet page asks: racks, the state of each GPU, what is not allocated and why."""
+"""What is asked of fleets, and the ledger of a made-up one against its truth."""
 
+import json
+
+import polars as pl
 import pytest
-from tests.queries.conftest import Evidence
+from tests.queries import made_up_fleet
+from tests.queries.conftest import START_MS, Evidence, read_from_world
 
+from goodput_queries.check import check
+from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
 
-START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
 
 
 @pytest.fixture(scope="module")
-def store(shared_evidence):
+def world(shared_evidence):
     """Give five nodes at the end of an hour, in two racks and no rack.
 
     a has two of four GPUs allocated, c all of them, b and d none; e is drained.
@@ -35,12 +40,9 @@ def store(shared_evidence):
              gpus_requested=12, gpu_type_requested="h100", observed_at=made.at(3600))  # fmt: skip
     made.job("11", None, None, [], None, state="PENDING", submit=3100, partition="p",
              gpus_requested=1, gpu_type_requested="a100", observed_at=made.at(3600))  # fmt: skip
-    made.load("gpu_samples", [
-        {"gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": made.at(s), "power_w": power,
-         "engine_active_ratio": 0.5, "gpu_temperature_c": 60.0}
-        for gpu, power, end in (("a#0", 300.0, 3541), ("c#0", 500.0, 1801), ("b#1", 100.0, 3601))
-        for s in range(0, end, 60)
-    ], "dcgm")  # fmt: skip
+    use = {"engine_active_ratio": 0.5, "gpu_temperature_c": 60.0}
+    for gpu, power_w, end in (("a#0", 300.0, 3541), ("c#0", 500.0, 1801), ("b#1", 100.0, 3601)):
+        made.readings(f"c/{gpu}", range(0, end, 60), power_w=power_w, **use)
     made.xid("a", 79, 1000, gpu_uuid="c/a#1", message="off the bus")
     made.build()
     return made.store
@@ -116,14 +118,126 @@ CASES = {
         ) order by 1""",
         [("c/b#1", True, False), ("c/c#0", False, True)],
     ),
+    "the state is the one at the end of the window": (
+        "select category, power_w from marts.gpu_states where gpu_uuid = 'c/c#0'",
+        [("idle_no_demand", 500.0)], EARLY,
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("sql", "expected"), CASES.values(), ids=CASES)
-def test_what_is_shown_of_a_fleet(store, sql, expected):
-    assert store.read(sql, scope=SCOPE).rows() == expected
+test_what_is_shown_of_a_fleet = read_from_world(
+    {name: (*case, SCOPE)[:3] for name, case in CASES.items()}
+)
 
 
-def test_the_state_is_the_one_at_the_end_of_the_window(store):
-    sql = "select category, power_w from marts.gpu_states where gpu_uuid = 'c/c#0'"
-    assert store.read(sql, scope=EARLY).rows() == [("idle_no_demand", 500.0)]
+INTERVAL_MS = 30_000
+SHARE_OF_CATEGORY, SHARE_OF_CAPACITY = 0.02, 0.0005  # whichever is larger
+TELEMETRY = ("idle_held", "busy_unclassified", "unknown")
+
+
+@pytest.fixture(scope="module")
+def folder(empty_database, tmp_path_factory):
+    return made_up_fleet.eventful(empty_database, tmp_path_factory)[0]
+
+
+@pytest.fixture(scope="module")
+def fleet(empty_database, tmp_path_factory, new_store):
+    store = new_store(copy_of=made_up_fleet.eventful(empty_database, tmp_path_factory)[1])
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def truth(folder):
+    frame = pl.read_parquet(folder / "truth.parquet")
+    length = pl.col("end_ms") - pl.col("start_ms")
+    return frame.with_columns((length * pl.col("slices") / 7).alias("gpu_ms"))
+
+
+@pytest.fixture(scope="module")
+def notes(folder):
+    return [json.loads(line) for line in (folder / "truth_notes.jsonl").read_text().splitlines()]
+
+
+def by(column, frame):
+    return dict(frame.group_by(column).agg(pl.col("gpu_ms").sum()).rows())
+
+
+def gap_ends_ms(truth, category):
+    """Return one sampling interval for each end of a stretch that readings alone decide."""
+    if category not in TELEMETRY:
+        return 0.0
+    units = ("gpu_uuid", "gpu_instance")
+    ends = truth.sort(*units, "start_ms").with_columns(
+        pl.col("expected").shift(1).over(units).alias("before")
+    )
+    mine = (pl.col("expected") == category) | (pl.col("before") == category)
+    changes = ends.filter(mine & (pl.col("expected") != pl.col("before")))
+    return float((changes["slices"] / 7).sum()) * INTERVAL_MS
+
+
+def test_capacity_is_conserved_to_the_millisecond(fleet):
+    found = check(fleet)
+
+    assert capacity_ms(fleet) == 64 * 6 * 3_600_000
+    assert ledger(fleet)["gpu_ms"].sum() == capacity_ms(fleet)
+    assert found.filter(found["violations"] > 0).rows() == []
+
+
+def test_every_category_is_what_the_rules_make_of_the_plan(fleet, truth):
+    found = dict(ledger(fleet).select("category", "gpu_ms").rows())
+    expected = by("expected", truth)
+    capacity = capacity_ms(fleet)
+
+    off = {}
+    for category in found.keys() | expected.keys():
+        wanted = expected.get(category, 0.0)
+        allowed = max(SHARE_OF_CATEGORY * wanted, SHARE_OF_CAPACITY * capacity)
+        allowed += gap_ends_ms(truth, category)
+        if abs(found.get(category, 0) - wanted) > allowed:
+            off[category] = (found.get(category, 0), wanted)
+    assert off == {}
+
+
+def test_what_follows_from_the_scheduler_is_exact(fleet, truth):
+    found = dict(ledger(fleet).select("category", "gpu_ms").rows())
+    expected = by("expected", truth)
+
+    for category in (
+        *("down", "maintenance", "drained", "powered_off", "reserved_idle", "stranded"),
+        *("idle_with_demand", "idle_no_demand", "suspended"),
+    ):
+        wanted = pytest.approx(expected.get(category, 0.0), abs=1_000)
+        assert found.get(category, 0) == wanted, category
+
+
+@pytest.mark.parametrize(
+    ("story", "categories"),
+    [
+        ("thermal-throttle", {"throttled", "straggler_wait"}),
+        ("straggling-rank", {"straggler_wait"}),
+        ("periodic-gaps", {"idle_held", "checkpoint_save"}),
+        ("data-starved", {"data_stall"}),
+        ("unused-allocation", {"idle_held"}),
+        ("suspended", {"suspended"}),
+        ("nccl-hang", {"fault_stall"}),
+        ("out-of-memory", {"failed_without_progress"}),
+        ("restart-in-job", {"lost_work", "fault_stall"}),
+        ("measured", {"productive", "exposed_comm", "straggler_wait"}),
+        ("saves-nobody-confirms", {"at_risk"}),
+    ],
+)
+def test_each_story_is_in_its_own_run(fleet, truth, notes, story, categories):
+    note = next(n for n in notes if n.get("story") == story)
+    found = dict(
+        ledger(fleet, scope=Scope(run=f"atlas/{note['run_id']}"))
+        .select("category", "gpu_ms")
+        .rows()
+    )
+    expected = by("expected", truth.filter(pl.col("run_id") == note["run_id"]))
+
+    assert categories <= found.keys()
+    assert sum(found.values()) == pytest.approx(sum(expected.values()), abs=1_000)
+    for category in categories:
+        slack = gap_ends_ms(truth.filter(pl.col("run_id") == note["run_id"]), category)
+        assert found[category] == pytest.approx(expected[category], rel=0.03, abs=slack), category

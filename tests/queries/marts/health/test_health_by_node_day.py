@@ -3,7 +3,7 @@
 from datetime import date
 
 import pytest
-from tests.queries.conftest import START_MS
+from tests.queries.conftest import START_MS, read_from_world
 
 from goodput_queries.scope import Scope
 
@@ -14,10 +14,7 @@ HW_THERMAL = 0x40
 
 
 def place(made, node, gpu, bus, start=0.0, end=None):
-    made.add(
-        "gpus", source="inventory", node=node, gpu_uuid=gpu, gpu_index=0, pci_bus_id=bus,
-        gpu_model="h100", valid_from_at=start, valid_to_at=end,
-    )  # fmt: skip
+    made.listed(node, gpu, pci_bus_id=bus, valid_from_at=start, valid_to_at=end)
 
 
 def gauge(made, node, gpu, code, second, precision="approximate"):
@@ -45,13 +42,8 @@ def world(shared_evidence):
     made.counted("GPU-a", "ecc_uncorrected_volatile_total", [(0, 3), (60, 3)])
     made.counted("GPU-old", "ecc_uncorrected_volatile_total", [(0, 10), (60, 10)])
     made.counted("GPU-old", "throttle_thermal_s", [(0, 0), (100, 40)])
-    made.add(
-        "gpu_samples", *(
-            {"ts": s, "clocks_event_reasons": HW_THERMAL if s < 200 else 0}
-            for s in range(0, 600, 100)
-        ),
-        gpu_uuid="GPU-a", gpu_instance="",
-    )  # fmt: skip
+    hot = lambda s: HW_THERMAL if s < 200 else 0  # noqa: E731
+    made.readings("GPU-a", range(0, 600, 100), "test", clocks_event_reasons=hot)
     for code, second in ((48, 90), (79, 100), (45, 110)):
         made.xid("a", code, second, pci_bus_id=BUS_A, cluster=None)
     gauge(made, "a", "GPU-a", 79, 130)
@@ -77,12 +69,6 @@ def value(world, node, kind, day=FIRST_DAY, **scope):
     )["value"].to_list()
     assert len(found) <= 1
     return found[0] if found else None
-
-
-def incidents(world, node):
-    return world.store.read(
-        "select * from marts.gpu_incidents where node = $1 order by start_at", [node]
-    ).to_dicts()
 
 
 ONE_HOUR = {"from_ms": START_MS + HOUR_MS, "to_ms": START_MS + 2 * HOUR_MS}
@@ -124,59 +110,41 @@ def test_value_of_a_day(world, node, kind, day, scope, expected):
     assert value(world, node, kind, day, **scope) == pytest.approx(expected)
 
 
-def test_memory_errors_of_a_gpu_are_listed_by_hour_and_a_counter_that_stays_has_no_hour(world):
-    found = world.store.read(
+DRAIN = "Drain the node and restart it"
+INCIDENTS = "from marts.gpu_incidents where node = '{}' order by start_at"
+KINDS = "select distinct node from marts.health_by_node_day"
+# what it shows: what is read, its rows, its scope
+ROWS = {
+    "memory errors of a GPU are listed by hour, and a counter that stays has no hour": (
         f"select kind, (epoch_ms(hour_at) - {START_MS}) // {HOUR_MS} as hour, rise "
         "from marts.gpu_memory_errors order by kind, hour_at",
-        scope=Scope(gpu_uuid="GPU-a"),
-    )
-
-    assert found.rows() == [
-        ("ecc_corrected", 0, 3 + 2 + 3),
-        ("ecc_corrected", 1, 4),
-        ("ecc_corrected", 17, 1),
-        ("ecc_uncorrected", None, 0),
-    ]
-
-
-def test_what_two_sources_report_of_one_fault_is_one_incident_of_its_worst_xid(world):
-    first, *later = incidents(world, "a")
-
-    assert (first["code"], first["codes"], first["class"]) == (79, [45, 48, 79], "hardware")
-    assert (first["events"], first["sources"]) == (3, "dcgm, kernel log")
-    assert first["what_to_do"].startswith("Drain the node and restart it")
-    assert [(row["code"], row["events"]) for row in later] == [(119, 3), (119, 1)]
-
-
-def test_an_xid_by_bus_address_belongs_to_the_gpu_that_was_there_then(world):
-    """And a latch that was set before it was first read is no incident."""
-    found = [(row["gpu_uuid"], row["code"]) for row in incidents(world, "b")]
-
-    assert found == [("GPU-old", 31), ("GPU-new", 94)]
-
-
-def test_xids_by_code_count_each_incident_once(world):
-    found = world.store.read(
-        "select code, incidents, alone, nodes, gpus from marts.xids_by_code order by code"
-    )
-
-    assert found.rows() == [
-        (31, 1, 1, 1, 1), (45, 1, 0, 1, 1), (48, 1, 0, 1, 1), (79, 1, 0, 1, 1), (94, 1, 1, 1, 1),
-        (119, 2, 2, 1, 1),
-    ]  # fmt: skip
-
-
-def test_the_scope_is_a_node_or_a_gpu(world):
-    kinds = "select distinct node from marts.health_by_node_day"
-
-    assert world.store.read(kinds, scope=Scope(node="b"))["node"].to_list() == ["b"]
-    assert world.store.read(kinds, scope=Scope(gpu_uuid="GPU-a"))["node"].to_list() == ["a"]
-
-
-def test_every_kind_of_a_counter_has_a_label(world):
-    missing = world.store.read(
+        [("ecc_corrected", 0, 3 + 2 + 3), ("ecc_corrected", 1, 4), ("ecc_corrected", 17, 1),
+         ("ecc_uncorrected", None, 0)],
+        Scope(gpu_uuid="GPU-a"),
+    ),
+    "what two sources report of one fault is one incident of its worst Xid": (
+        "select code, codes, class, events, sources, left(what_to_do, 29) "
+        f"{INCIDENTS.format('a')} limit 1",
+        [(79, [45, 48, 79], "hardware", 3, "dcgm, kernel log", DRAIN)],
+    ),
+    "incidents after five quiet minutes": (
+        f"select code, events {INCIDENTS.format('a')} offset 1", [(119, 3), (119, 1)],
+    ),
+    # and a latch that was set before it was first read is no incident
+    "an Xid by bus address belongs to the GPU that was there then": (
+        f"select gpu_uuid, code {INCIDENTS.format('b')}", [("GPU-old", 31), ("GPU-new", 94)],
+    ),
+    "Xids by code count each incident once": (
+        "select code, incidents, alone, nodes, gpus from marts.xids_by_code order by code",
+        [(31, 1, 1, 1, 1), (45, 1, 0, 1, 1), (48, 1, 0, 1, 1), (79, 1, 0, 1, 1), (94, 1, 1, 1, 1),
+         (119, 2, 2, 1, 1)],
+    ),
+    "the scope is a node": (KINDS, [("b",)], Scope(node="b")),
+    "the scope is a GPU": (KINDS, [("a",)], Scope(gpu_uuid="GPU-a")),
+    "every kind of a counter has a label, states are none": (
         "select distinct kind from reference.error_counters "
-        "anti join reference.health_kinds using (kind) order by kind"
-    )
-
-    assert missing["kind"].to_list() == ["remap_failed", "xid_gauge"]  # states, not errors
+        "anti join reference.health_kinds using (kind) order by kind",
+        [("remap_failed",), ("xid_gauge",)],
+    ),
+}  # fmt: skip
+test_errors_of_nodes = read_from_world(ROWS)

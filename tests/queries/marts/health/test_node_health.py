@@ -1,7 +1,7 @@
 """Nodes ranked by what they cost: whose fault an attempt was, and what to do with the node."""
 
 import pytest
-from tests.queries.conftest import START, START_MS, steps
+from tests.queries.conftest import START, START_MS, read_from_world, steps
 
 from goodput_queries.scope import Scope
 
@@ -81,22 +81,22 @@ def test_health_of_a_node(world, name, from_s, expected):
     assert {column: found[column] for column in expected} == expected
 
 
-def test_what_the_gang_lost_has_its_cost_and_the_fix_is_the_vendors(world):
-    assert node(world, "a")["caused_cost"] == pytest.approx(3 * 1.30)
-    assert node(world, "a")["what_to_do"].startswith("Drain the node and restart it")
-
-
-def test_waste_on_the_nodes_adds_up_to_the_infrastructure_caused_waste_of_the_fleet(world):
-    lost = world.store.read("select sum(lost_ms), sum(lost_cost) from marts.node_health").row(0)
-    fleet = world.store.read(
-        "select sum(gpu_ms), sum(cost) from marts.ledger_blamed_by_node where blame = 'platform'"
-    ).row(0)
-
-    assert lost[0] == fleet[0] > 0
-    assert float(lost[1]) == pytest.approx(float(fleet[1]))
-
-
-def test_the_node_that_cost_most_comes_first(world):
-    first = world.store.read("select node from marts.node_health order by place limit 2")
-
-    assert first["node"].to_list() == ["a", "d"]
+# what it shows: what is read, its rows
+ROWS = {
+    "what the gang lost has its cost and the fix is the vendor's": (
+        "select round(caused_cost, 6), left(what_to_do, 29) from marts.node_health "
+        "where node = 'a'", [(3.9, "Drain the node and restart it")],
+    ),
+    "waste on the nodes adds up to the infrastructure-caused waste of the fleet": (
+        """select lost > 0, lost = ms, round(lost_cost - cost, 6) = 0 from (
+            select sum(lost_ms) as lost, sum(lost_cost) as lost_cost from marts.node_health
+        ), (
+            select sum(gpu_ms) as ms, sum(cost) as cost from marts.ledger_blamed_by_node
+            where blame = 'platform'
+        )""", [(True, True, True)],
+    ),
+    "the node that cost most comes first": (
+        "select node from marts.node_health order by place limit 2", [("a",), ("d",)],
+    ),
+}  # fmt: skip
+test_health_of_the_fleet = read_from_world(ROWS)

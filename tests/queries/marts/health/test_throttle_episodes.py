@@ -1,22 +1,17 @@
 """Episodes of throttling: by clock event reasons, else by counters of throttled time."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, shown_by
 
 POWER_CAP, HW_THERMAL = 0x4, 0x40
 
 
 def read(evidence, **values):
     """Load readings of one H100 of 700 W and 1,980 MHz, every 10 s to 100 s."""
-    evidence.add(
-        "gpus", node="a", gpu_uuid="a#0", slurm_index=0, gpu_index=0, power_limit_w=700.0,
-        sm_clock_max_hz=1.98e9, valid_from_at=0,
-    )  # fmt: skip
-
-    evidence.add(
-        "gpu_samples", *({"ts": second} for second in evidence.every(0, 100)), source="dcgm",
-        gpu_uuid=f"{evidence.name}/a#0", gpu_instance="", engine_active_ratio=0.9, **values,
-    )  # fmt: skip
+    limits = {"power_limit_w": 700.0, "sm_clock_max_hz": 1.98e9}
+    evidence.listed("a", "a#0", "test", slurm_index=0, **limits)
+    gpu, seconds = evidence.gpu("a#0"), evidence.every(0, 100)
+    evidence.readings(gpu, seconds, engine_active_ratio=0.9, **values)
 
 
 def counts(evidence, metric, values, step=10):
@@ -88,28 +83,18 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("values", "counted", "sql", "expected"), CASES.values(), ids=CASES)
-@built_together
-def test_throttling_of_a_gpu(cluster, values, counted, sql, expected):
-    read(cluster, **values)
-    if counted:
-        counts(cluster, *counted)
-    yield
-    assert cluster.read(sql).rows() == expected
+test_throttling_of_a_gpu = shown_by(
+    CASES, load=lambda c, values, counted: [read(c, **values), counted and counts(c, *counted)]
+)
 
 
 def slowed(evidence, hours, of_hours, limit=90.0):
     """Load a reading every ten minutes, which has a thermal reason in the first hours."""
-    evidence.add(
-        "gpus", node="a", gpu_uuid="a#0", slurm_index=0, gpu_index=0, valid_from_at=0,
-        slowdown_temperature_c=limit,
+    evidence.listed("a", "a#0", "test", slurm_index=0, slowdown_temperature_c=limit)
+    evidence.readings(
+        evidence.gpu("a#0"), range(0, 3600 * of_hours, 600), gpu_temperature_c=84.0,
+        clocks_event_reasons=lambda s: HW_THERMAL if s < 3600 * hours else POWER_CAP,
     )  # fmt: skip
-    rows = [
-        {"ts": s, "clocks_event_reasons": HW_THERMAL if s < 3600 * hours else POWER_CAP}
-        for s in range(0, 3600 * of_hours, 600)
-    ]
-    read = {"gpu_uuid": evidence.gpu("a#0"), "gpu_instance": "", "gpu_temperature_c": 84.0}
-    evidence.add("gpu_samples", *rows, source="dcgm", **read)
 
 
 # what it shows: hours with a reason of those read, limit in the inventory and in readings;
@@ -146,29 +131,30 @@ def test_how_often_a_gpu_is_throttled(
 
 BUS = "00000000:19:00.0"
 
+EVENT = "select kind, code, severity from marts.gpu_events"
 
-@pytest.mark.parametrize(
-    ("kind", "code", "message", "severity"),
-    [
-        ("xid", 149, "Xid (PCI:19:00): 149, NETIR_LINK_EVT  Nonfatal   XC0 i0 Link 02", "warning"),
-        ("xid", 149, "Xid (PCI:19:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 02", "gpu_fatal"),
-        ("xid", 149, "Xid (PCI:19:00): 149, NETIR_LINK_EVT", "varies"),
-        ("xid", 79, "Xid (PCI:0000:19:00): 79, Nonfatal is not what this code is", "node_fatal"),
-        ("sxid", 12028, "SXid (PCI:0000:19:00.0): 12028, Non-fatal, Link 03", "warning"),
-        ("sxid", 12028, "SXid (PCI:0000:19:00.0): 12028, Fatal, Link 03", "gpu_fatal"),
-        ("sxid", 12028, "SXid (PCI:0000:19:00.0): 12028, Link 03", None),
-    ],
-)  # fmt: skip
-@built_together
-def test_the_severity_is_that_of_the_code_else_the_word_in_the_message(
-    cluster, kind, code, message, severity
-):
-    cluster.add(
-        "gpus", source="inventory", node="a", gpu_uuid=cluster.gpu("a"), gpu_index=0,
-        pci_bus_id=BUS, gpu_model="h100", valid_from_at=0,
-    )  # fmt: skip
-    cluster.xid("a", code, 60, pci_bus_id=BUS, kind=kind, message=message)
-    yield
-    found = cluster.read("select kind, code, severity from marts.gpu_events").rows()
 
-    assert found == [(kind, code, severity)]
+def xid(code, message, kind="xid"):
+    """Return what loads an error of a GPU with its message."""
+    named = {"pci_bus_id": BUS, "kind": kind, "message": f"(PCI:0000:19:00): {code}, {message}"}
+    return lambda c: [c.listed("a", c.gpu("a"), pci_bus_id=BUS), c.xid("a", code, 60, **named)]
+
+
+LINK = "NETIR_LINK_EVT  {}   XC0 i0 Link 02"
+# what it shows: what is loaded, what is read of it
+SEVERITIES = {
+    "a word in the message: nonfatal": (
+        xid(149, LINK.format("Nonfatal")), EVENT, [("xid", 149, "warning")],
+    ),
+    "fatal": (xid(149, LINK.format("Fatal")), EVENT, [("xid", 149, "gpu_fatal")]),
+    "no word": (xid(149, "NETIR_LINK_EVT"), EVENT, [("xid", 149, "varies")]),
+    "not what this code is": (xid(79, "Nonfatal, it says"), EVENT, [("xid", 79, "node_fatal")]),
+    "of NVSwitch: not fatal": (
+        xid(12028, "Non-fatal, Link 03", "sxid"), EVENT, [("sxid", 12028, "warning")],
+    ),
+    "of NVSwitch: fatal": (
+        xid(12028, "Fatal, Link 03", "sxid"), EVENT, [("sxid", 12028, "gpu_fatal")],
+    ),
+    "of NVSwitch: no word": (xid(12028, "Link 03", "sxid"), EVENT, [("sxid", 12028, None)]),
+}  # fmt: skip
+test_the_severity_is_that_of_the_code_else_the_word_in_the_message = shown_by(SEVERITIES)

@@ -1,9 +1,9 @@
-"""What counts as useful, and figures of an earlier definition stay as they were."""
+"""What counts as useful and on which evidence, what has no place, figures of an old definition."""
 
 from datetime import date
 
 import pytest
-from tests.queries.conftest import Evidence, built_together, durable, phase, steps
+from tests.queries.conftest import START_MS, Evidence, built_together, durable, phase, steps
 
 from goodput_billing.render import files
 from goodput_billing.statement import closing
@@ -11,6 +11,7 @@ from goodput_billing.statement.amounts.charges import DEFINITION_VERSION, Policy
 from goodput_billing.statement.days import day_of
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
+from goodput_queries.scope import EVERYTHING, Scope
 
 HOUR_S = 3_600
 WHEN = date(2027, 1, 15)
@@ -94,24 +95,141 @@ def test_availability_needs_node_states_or_accounting(cluster):
     assert summary["scheduler_reason"] == "not measured (needs node states or accounting)"
 
 
-@pytest.mark.parametrize(
-    ("ratio", "is_measured"),
-    [
-        ("has_runtime(50, 110, 10)", True),  # of 100 allocated without a gang's wait 50 are settled
-        ("has_runtime(51, 110, 10)", False),
-        ("has_runtime(0, 10, 10)", False),
-        ("has_program(100, 50)", True),
-        ("has_program(100, 51)", False),
-        ("has_program(0, 0)", False),
-    ],
-)
-def test_a_ratio_is_measured_where_at_least_half_of_its_base_is_settled(
-    shared_evidence, ratio, is_measured
-):
-    assert shared_evidence.read(f"select {ratio}").item() is is_measured
-
-
-def test_idle_gpus_and_those_that_wait_for_a_gang_are_not_active(shared_evidence):
+MACROS = {
+    "has_runtime(50, 110, 10)": True,  # of 100 allocated without a gang's wait 50 are settled
+    "has_runtime(51, 110, 10)": False, "has_runtime(0, 10, 10)": False,
+    "has_program(100, 50)": True, "has_program(100, 51)": False, "has_program(0, 0)": False,
     # of 90 allocated with evidence 9 were idle or waiting
-    assert shared_evidence.read("select active_ratio(9, 10, 100)").item() == pytest.approx(0.9)
-    assert shared_evidence.read("select active_ratio(0, 100, 100)").item() is None
+    "active_ratio(9, 10, 100)": 0.9, "active_ratio(0, 100, 100)": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "expected"), MACROS.items())
+def test_ratios_are_of_what_is_settled_and_of_gpus_that_do_not_wait(shared_evidence, sql, expected):
+    assert shared_evidence.read(f"select {sql}").item() == expected
+
+
+def unplaced(cluster, scope=EVERYTHING):
+    """Return job, reason and GPU-seconds."""
+    assert cluster.violations() == 0
+    return cluster.read(
+        """select job_id, reason, sum(gpu_ms) / 1000 as gpu_s
+        from marts.unplaced group by all order by all""",
+        scope=scope,
+    ).rows()
+
+
+# what it shows: GPUs of a node and from when on they are listed; jobs (start, end, nodes, GPUs,
+# more); what is unplaced of them
+OUTSIDE = {
+    "without a node list": (
+        2, 0, [(0, 5000, [], 2, {}), (0, 1000, ["a"], 1, {})], [("0", "no_node_list", 10_000)],
+    ),
+    # its start or end is in the hour that clocks repeat, and nothing settles which
+    "its time came twice": (
+        2, 0, [(0, 5000, ["a"], 2, {"is_time_ambiguous": True}), (0, 1000, ["a"], 1, {})],
+        [("0", "ambiguous_time", 10_000)],
+    ),
+    "beyond the GPUs of the node": (
+        2, 0, [(0, 1000, ["a"], 3, {})], [("0", "no_such_gpu", 1000)],
+    ),
+    "before the dates of the inventory": (
+        1, 600, [(0, 1000, ["a"], 1, {})], [("0", "no_such_gpu", 600)],
+    ),
+    "contested": (1, 0, [(0, 1000, ["a"], 1, {}), (900, 1500, ["a"], 1, {})], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("gpus", "listed_from", "jobs", "expected"), OUTSIDE.values(), ids=OUTSIDE)
+@built_together
+def test_time_outside_the_ledger(cluster, gpus, listed_from, jobs, expected):
+    slots = [
+        {"gpu_uuid": f"GPU-{cluster.name}-{index}", "slurm_index": index} for index in range(gpus)
+    ]
+    listed = {"node": "a", "gpu_model": "h100", "valid_from_at": listed_from}
+    cluster.add("gpus", *slots, source="inventory", **listed)
+    for number, (start, end, nodes, count, more) in enumerate(jobs):
+        cluster.job(str(number), start, end, nodes, count, **more)
+    yield
+    assert unplaced(cluster) == expected
+
+
+@built_together
+def test_a_window_has_its_part_of_what_is_unplaced(cluster):
+    cluster.node("a", 2)
+    cluster.job("1", 0, 5000, [], 2)
+    yield
+    scope = Scope(from_ms=START_MS + 1_000_000, to_ms=START_MS + 4_000_000)
+    assert unplaced(cluster, scope) == [("1", "no_node_list", 6000)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "priced"), [("h100", "h100"), (None, "h100"), ("a100", "a100")]
+)  # of an A100 nothing but the job is known
+@built_together
+def test_unplaced_time_has_the_price_of_its_kind_of_gpu(cluster, kind, priced):
+    cluster.node("a", 2, model="NVIDIA H100 80GB HBM3")
+    cluster.add("rates", gpu_model=priced, price_per_gpu_h=3, valid_from_at=-86400)
+    cluster.job("1", 0, 7200, [], 2, gpu_type=kind)
+    yield
+    costs = cluster.read("select sum(cost) from marts.unplaced")
+    assert costs.item() == pytest.approx(12)
+
+
+def ladder(cluster, **scope):
+    frame = cluster.read("from marts.evidence_ladder", scope=Scope(**scope))
+    return frame.row(0, named=True)
+
+
+def node_read(cluster):
+    """Load a node of two GPUs, one at work, read for 1,000 s."""
+    cluster.node("a", 2)
+    cluster.samples("a#0", cluster.every(0, 1000), lambda _: True)
+    cluster.samples("a#1", cluster.every(0, 1000), lambda _: False)
+
+
+# what it shows: GPUs of the job runs, of which the first reports steps; rung, ratio and coverage,
+# what the next step is about
+RUNGS = {
+    "attempts that report steps in half of the allocated time give goodput": (
+        [2], True, ("goodput", 1.0, 1.0), None,
+    ),
+    "of jobs that report nothing it is the share of allocated time that was active": (
+        [2], False, ("active_while_allocated", 0.5, 1.0), "five lines of Python",
+    ),
+    "few attempts that report steps do not represent the rest": (
+        [2, 6], True, ("active_while_allocated", None, 0.25), "it covers a part",
+    ),
+    "without a scheduler the activity of GPUs is all there is": (
+        [], False, ("gpu_activity", 0.5, 1.0), "scheduler",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("jobs", "has_steps", "expected", "about"), RUNGS.values(), ids=RUNGS)
+@built_together
+def test_rung_of_the_evidence(cluster, jobs, has_steps, expected, about):
+    node_read(cluster)
+    for number, gpus in enumerate(jobs):
+        if number:
+            cluster.node("b", gpus)
+        cluster.job(str(number), 0, 1000, ["ab"[number]], gpus)
+    if has_steps:
+        cluster.events("0", [{"t": 0, "event": "job.start"}, *steps(1, 100, 0)])
+    yield
+    row = ladder(cluster)
+    assert (row["rung"], row["ratio"], row["coverage"]) == pytest.approx(expected)
+    assert row["next_step"] is None if about is None else about in row["next_step"]
+    if has_steps:  # filters finer than the cluster change no rung
+        assert ladder(cluster, team="other")["rung"] == expected[0]
+
+
+@built_together
+def test_a_window_of_minutes_counts_those_minutes_alone(cluster):
+    node_read(cluster)
+    for gpu in ("a#0", "a#1"):
+        cluster.samples(gpu, cluster.every(1010, 2000), lambda _: True)
+    yield
+    row = ladder(cluster, from_ms=START_MS + 1_000_000, to_ms=START_MS + 2_000_000)
+    assert row["ratio"] == pytest.approx(1.0)
+    assert row["capacity_ms"] == 2_000_000

@@ -1,8 +1,10 @@
 """One sum of GPU time is one figure, and what it leads to adds up to it, in the demo."""
 
+import json
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -11,7 +13,11 @@ from tests.queries.conftest import built_together
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
+from goodput_queries.catalog import models
+from goodput_queries.catalog.header import names
+from goodput_queries.check import check
 from goodput_queries.database import LocalStore
+from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import EVERYTHING, Scope
 
 FLEET_START = datetime(2026, 11, 20, tzinfo=UTC)  # ends with the recorded session
@@ -53,19 +59,60 @@ def windows(session):
     return EVERYTHING, Scope(from_ms=last - 2 * third + 137, to_ms=last - third - 211)
 
 
-def test_the_intervals_of_a_category_add_up_to_the_ledger(session, windows):
-    for window in windows:
-        ledger = session.read(
-            "select category, gpu_ms from marts.ledger_by_category where gpu_ms > 0 order by 1",
-            scope=window,
-        )
-        intervals = session.read(
-            "select category, sum(gpu_ms)::bigint as gpu_ms from marts.category_intervals "
-            "group by 1 order by 1",
-            scope=window,
-        )
+IDLE = "select sum(idle_ms), sum(held_ms) from marts.executing_idle"
+# what it shows: two selects that give the same rows; keys, whole numbers and costs
+SAME = {
+    "the intervals of a category add up to the ledger": (
+        "select category, gpu_ms from marts.ledger_by_category where gpu_ms > 0 order by 1",
+        "select category, sum(gpu_ms)::bigint from marts.category_intervals group by 1 order by 1",
+    ),
+    "the parts of a gap add up to the gap": (
+        "select gap_id, gpu_ms, cost from marts.idle_gaps order by 1",
+        f"select gap_id, {ACCOUNTED} from marts.idle_gap_parts group by 1 order by 1",
+    ),
+    "the GPUs of a run add up to its ledger": (
+        "select run_key, held_ms from marts.runs order by 1",
+        "select run_key, sum(gpu_ms)::bigint from marts.run_gpus group by 1 order by 1",
+    ),
+    "executing idle is one figure": (IDLE, f"{IDLE}_by_team"),
+}  # fmt: skip
+# what it shows: a select without rows
+NONE = {
+    "intervals of one GPU and category do not touch": """from marts.category_intervals as a
+        inner join marts.category_intervals as b using (gpu_uuid, gpu_instance, category, blame)
+        where a.end_at = b.start_at and a.run_key is not distinct from b.run_key""",
+    "a gap ends at the window": """from marts.idle_gaps
+        where epoch_ms(start_at) < getvariable('scope_from_ms')::bigint
+            or epoch_ms(end_at) > getvariable('scope_to_ms')::bigint""",
+    "executing idle is a part of allocated time": f"""from ({IDLE}) as idle(idle_ms, run_ms),
+            marts.goodput_summary as whole
+        where not (idle.idle_ms <= run_ms and run_ms <= whole.held_ms and whole.held_ms <= (
+            select sum(gpu_ms) from marts.ledger_by_category where kind <> 'free'
+        ))""",
+}  # fmt: skip
 
-        assert intervals.rows() == ledger.rows()
+
+@pytest.mark.parametrize(("first", "second"), SAME.values(), ids=SAME)
+def test_two_figures_are_one(session, windows, first, second):
+    for window in windows:
+        expected, found = (session.read(sql, scope=window) for sql in (first, second))
+        assert expected.height > 0
+        assert [row[:2] for row in found.rows()] == [row[:2] for row in expected.rows()]
+        first_of, second_of = ([float(v or 0) for v in rows[:, -1]] for rows in (expected, found))
+        assert second_of == pytest.approx(first_of, abs=1e-5)
+
+
+@pytest.mark.parametrize("sql", NONE.values(), ids=NONE)
+def test_what_cannot_be_is_not(session, windows, sql):
+    for window in windows:
+        assert session.read(sql, scope=window).is_empty()
+
+
+def test_the_categories_of_a_gpu_of_a_run_add_up_to_it(session, windows):
+    for window in windows:
+        rows = session.read("select * from marts.run_gpus", scope=window)
+        columns = [n for n in rows.columns if n.endswith("_ms") and n != "gpu_ms"]
+        assert (rows.select(pl.sum_horizontal(columns)).to_series() == rows["gpu_ms"]).all()
 
 
 def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows):
@@ -105,44 +152,6 @@ def test_what_a_team_leads_to_adds_up_to_the_team(session, windows):
             assert_same(ledger, cells.drop("cluster", "team").sort("category"))
 
 
-def test_intervals_of_one_gpu_and_category_do_not_touch(session):
-    touching = session.read(
-        """select count(*) from marts.category_intervals as a
-        inner join marts.category_intervals as b
-            using (gpu_uuid, gpu_instance, category, blame)
-        where a.end_at = b.start_at and a.run_key is not distinct from b.run_key"""
-    )
-
-    assert touching.item() == 0
-
-
-def test_the_parts_of_a_gap_add_up_to_the_gap(session, windows):
-    for window in windows:
-        whole = session.read(
-            "select gap_id, gpu_ms, cost from marts.idle_gaps order by 1", scope=window
-        )
-        parts = session.read(
-            f"select gap_id, {ACCOUNTED} from marts.idle_gap_parts group by 1 order by 1",
-            scope=window,
-        )
-
-        assert whole.height > 3
-        assert_same(parts, whole)
-
-
-def test_a_gap_ends_at_the_window(session, windows):
-    window = windows[1]
-
-    outside = session.read(
-        "select count(*) from marts.idle_gaps "
-        "where epoch_ms(start_at) < $1 or epoch_ms(end_at) > $2",
-        [window.from_ms, window.to_ms],
-        scope=window,
-    )
-
-    assert outside.item() == 0
-
-
 @built_together
 def test_a_part_of_a_gap_lies_within_its_category(cluster):
     """A node is drained in the middle of a gap: the drain does not begin with the gap."""
@@ -161,18 +170,6 @@ def test_a_part_of_a_gap_lies_within_its_category(cluster):
     ]
     whole = cluster.read("select category, gpu_ms, category_gpu_ms from marts.idle_gaps")
     assert whole.rows() == [("idle_no_demand", 1_000_000, 600_000)]
-
-
-def test_the_gpus_of_a_run_add_up_to_its_ledger(session, windows):
-    for window in windows:
-        held = dict(session.read("select run_key, held_ms from marts.runs", scope=window).rows())
-        rows = session.read("select * from marts.run_gpus", scope=window)
-        columns = [n for n in rows.columns if n.endswith("_ms") and n != "gpu_ms"]
-
-        by_run = rows.group_by("run_key").agg(pl.col("gpu_ms").sum())
-
-        assert dict(by_run.rows()) == held
-        assert (rows.select(pl.sum_horizontal(columns)).to_series() == rows["gpu_ms"]).all()
 
 
 LOSSES = "marts.losses inner join reference.gpu_second_categories using (category)"
@@ -204,22 +201,11 @@ def test_waste_is_one_figure(session, windows):
 
 
 def test_clusters_add_up(session, windows):
-    idle = "select sum(idle_ms), sum(held_ms) from marts.executing_idle"
     for window in windows:
         every, *each = of_clusters(session, window)
-        for sql in (SUMMARY, idle):
+        for sql in (SUMMARY, IDLE):
             sums = map(sum, zip(*(one(session, sql, scope) for scope in each), strict=True))
             assert [*sums] == pytest.approx(one(session, sql, every), abs=1e-5)
-
-
-def test_executing_idle_is_one_figure_and_a_part_of_allocated_time(session, windows):
-    idle = "select sum(idle_ms), sum(held_ms) from marts.executing_idle"
-    allocated = "select sum(gpu_ms)::bigint from marts.ledger_by_category where kind <> 'free'"
-    for window in windows:
-        of_runs, (_, _, held_ms, _) = one(session, idle, window), one(session, SUMMARY, window)
-
-        assert of_runs == one(session, f"{idle}_by_team", window)
-        assert of_runs[0] <= of_runs[1] <= held_ms <= one(session, allocated, window)[0]
 
 
 def test_data_quality_has_the_allocated_time_of_the_ledger(session, windows):
@@ -236,3 +222,109 @@ def test_data_quality_has_the_allocated_time_of_the_ledger(session, windows):
         for scope in of_clusters(session, window)[1:]:
             held_s = sum(float(one(session, sql, scope)[0]) for sql in (placed, unplaced))
             assert held_s == pytest.approx(float(one(session, of_scheduler, scope)[0]), abs=1)
+
+
+ROOT = Path(__file__).parents[4]
+MAIN = Scope(run="lab/main")
+
+
+@pytest.fixture(scope="module")
+def recorded(recorded_demo, tmp_path_factory):
+    path = tmp_path_factory.mktemp("demo") / "demo.duckdb"
+    shutil.copyfile(recorded_demo, path)
+    store = LocalStore(path)
+    yield store
+    store.close()
+
+
+def test_the_ledger_of_main_is_the_reference_ledger(recorded):
+    found = dict(ledger(recorded, scope=MAIN).select("category", "gpu_s").rows())
+
+    assert sum(found.values()) == pytest.approx(560.000, abs=1e-9)
+    reference = {
+        "checkpoint_save": 34.79, "restore": 8.25, "startup": 111.6, "lost_work": 58.7,
+        "fault_stall": 19.6, "teardown": 15.6,
+        "data_stall": 24.05,  # waits of 5 % of a step (6 ms here) and more
+    }  # fmt: skip
+    assert {k: found[k] for k in reference} == {
+        k: pytest.approx(v, rel=0.01) for k, v in reference.items()
+    }
+    assert 16.0 <= found["idle_held"] <= 17.7
+    assert found["idle_held"] + found["busy_unclassified"] == pytest.approx(17.70, abs=0.1)
+    assert found["straggler_wait"] == pytest.approx(13.2, abs=0.6)
+    assert "unknown" not in found
+    assert found.keys() & {"productive", "exposed_comm"} == set()  # NCCL durations separate nothing
+
+
+def test_a_hang_that_kept_nothing_is_failed_without_progress(recorded):
+    found = ledger(recorded, by=["category", "phase"], scope=Scope(run="lab/hang"))
+
+    assert set(found["category"]) == {"failed_without_progress"}
+    assert found["gpu_ms"].sum() == 284_000
+    assert found["phase"][0] == "fault_stall"
+
+
+def test_the_whole_session_balances(recorded):
+    assert ledger(recorded)["gpu_ms"].sum() == capacity_ms(recorded)
+    found = check(recorded)
+    assert found.filter(found["violations"] > 0).rows() == []
+
+
+def test_the_idle_gap_is_seen_on_each_gpu(recorded):
+    gaps = recorded.read(
+        """select gpu_index, gap_s from marts.idle_gaps
+        where run_id = 'main' and category = 'idle_held' order by gpu_index"""
+    )
+
+    assert gaps["gpu_index"].to_list() == [0, 1, 2, 3]
+    assert all(3.85 <= gap <= 4.05 for gap in gaps["gap_s"])
+
+
+def test_no_idle_gap_is_seen_inside_undisturbed_steps(recorded):
+    inside = recorded.read(
+        """with steps as (
+            select min(start_at) as start_at, max(end_at) as end_at from marts.train_steps
+            where run_key = 'lab/main' and attempt = 0 and step between 2 and 118
+        )
+        select gaps.* from marts.idle_gaps as gaps, steps
+        where gaps.start_at < steps.end_at and gaps.end_at > steps.start_at"""
+    )
+
+    assert inside.height == 0
+
+
+def test_stragglers_are_named_where_they_were_injected(recorded):
+    truth = map(json.loads, (ROOT / "tests/truth/h200x4-a.jsonl").read_text().splitlines())
+    slow = [line for line in truth if line["kind"] == "slow_step"]
+    injected = {(line["attempt"], line["step"]): line["rank"] for line in slow}
+    steps = recorded.read(
+        "select attempt, step, straggler_rank from marts.train_steps where run_key = 'lab/main'"
+    )
+    named = {(a, s): rank for a, s, rank in steps.iter_rows() if rank is not None}
+
+    assert len(injected) == 120
+    assert sum(named.get(key) == rank for key, rank in injected.items()) >= 118
+    assert sum(key not in injected for key in named) <= 5
+
+
+def test_the_wait_a_straggler_imposes_is_counted_once(recorded):
+    found = recorded.read(
+        "select attempt, rank, imposed_wait_gpu_s from marts.stragglers "
+        "where run_id = 'main' order by all"
+    ).rows()
+
+    assert [row[:2] for row in found] == [(0, 1), (0, 3), (1, 3)]
+    first, *others = [wait for _, _, wait in found]
+    assert 8.9 <= first <= 9.6
+    assert all(3.2 <= wait <= 3.9 for wait in others)
+
+
+@pytest.mark.machine
+def test_every_mart_answers_and_explains_its_columns(recorded):
+    for mart in models.of_layer("marts").values():
+        select = f"select * from {mart.qualified_name} limit 1"
+        columns = recorded.read(select, is_kept=True).columns
+        assert mart.description, mart.name
+        assert mart.grain, mart.name
+        explained = {name for together in mart.columns for name in names(together)}
+        assert explained <= set(columns), (mart.name, explained - set(columns))

@@ -3,7 +3,15 @@
 from decimal import Decimal
 
 import pytest
-from tests.queries.conftest import START_MS, Evidence, built_together, durable, phase, steps
+from tests.queries.conftest import (
+    START_MS,
+    Evidence,
+    built_together,
+    durable,
+    phase,
+    shown_by,
+    steps,
+)
 from tests.queries.loaders import steady
 
 from goodput_queries.scope import EVERYTHING, Scope
@@ -44,22 +52,59 @@ def of(cluster, scenario, choice):
     return measured(cluster.store, scenario, Scope(cluster=cluster.name), choice)
 
 
-def test_a_model_is_known_by_count_power_use_and_price(priced):
-    known = measured(priced, "upgrade", EVERYTHING, "h100")
+def two_jobs(cluster):
+    cluster.node("n", 2)
+    cluster.job("quiet", 0, 3600, ["n"], 1)
+    cluster.job("unseen", 0, 3600, ["n"], 1)
+    cluster.samples("n#0", cluster.every(-10, 3600), lambda _: False)
 
-    expected = {"old_gpus": 4, "old_power_w": 500, "price_per_kwh": 0.15, "held_ratio": 10 / 40}
+
+UNKNOWN = ("price_per_kwh", "power_limit_w", "cost_per_productive_gpu_h")
+# what it shows: what is loaded, what is read of it
+LOADED = {
+    "without rates, tariffs and limits they are not known": (
+        a_node, lambda c: [name in of(c, "upgrade", "h100") for name in ("old_power_w", *UNKNOWN)],
+        [True, False, False, False],
+    ),
+    "unclassified time is no part of a loss": (
+        two_jobs, lambda c: number(of(c, "halve-a-loss", "idle_held")["lost_gpu_h"]),
+        pytest.approx(1),
+    ),
+}  # fmt: skip
+test_what_is_known = shown_by(LOADED)
+
+LAST_HOURS = Scope(START_MS + 5 * HOUR_S * 1000, START_MS + 10 * HOUR_S * 1000)
+# what it shows: the world, scenario, scope and choice, what is known
+KNOWN = {
+    "a model by count, power, use and price": (
+        "priced", "upgrade", EVERYTHING, "h100",
+        {"old_gpus": 4, "old_power_w": 500, "price_per_kwh": 0.15, "held_ratio": 10 / 40},
+    ),
+    "a window by its own hours alone": (
+        "priced", "upgrade", LAST_HOURS, EVERY_MODEL, {"old_gpus": 4, "held_ratio": 0},
+    ),
+    "idle GPUs as a loss that slows no job": (
+        "priced", "halve-a-loss", EVERYTHING, "idle_no_demand",
+        {"lost_gpu_h": 30, "in_jobs_gpu_h": 0},
+    ),
+    "a loss by its time": (
+        "saving", "halve-a-loss", EVERYTHING, "checkpoint_save",
+        {"lost_gpu_h": 2 * 10 * 30 / HOUR_S, "in_jobs_gpu_h": 2 * 10 * 30 / HOUR_S,
+         "capacity_gpu_h": 4, "held_gpu_h": 4, "window_h": 2, "price_per_gpu_h": 2},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("world", "scenario", "scope", "choice", "expected"), KNOWN.values(), ids=KNOWN
+)
+def test_what_is_known_of_a_choice(request, world, scenario, scope, choice, expected):
+    store = request.getfixturevalue(world)
+    known = measured(store, scenario, scope, choice)
+
+    assert scope != EVERYTHING or choice in choices(store, scenario, scope)
     assert {name: number(known[name]) for name in expected} == pytest.approx(expected, abs=1e-6)
-    assert known["old_power_w"].source.startswith("marts.gpu_models: ")
-
-
-@built_together
-def test_without_rates_tariffs_and_limits_they_are_not_known(cluster):
-    a_node(cluster)
-    yield
-    known = of(cluster, "upgrade", "h100")
-
-    assert "old_power_w" in known
-    assert not {"price_per_kwh", "power_limit_w", "cost_per_productive_gpu_h"} & known.keys()
+    assert choice != "h100" or known["old_power_w"].source.startswith("marts.gpu_models: ")
 
 
 def test_use_has_the_bounds_of_what_is_not_settled(priced):
@@ -69,15 +114,6 @@ def test_use_has_the_bounds_of_what_is_not_settled(priced):
     assert float(known["use_ratio"].span.lo) == 0
     assert float(known["use_ratio"].span.hi) == pytest.approx(0.25)
     assert "cost_per_productive_gpu_h" not in known
-
-
-def test_a_window_counts_its_own_hours_alone(priced):
-    scope = Scope(from_ms=START_MS + 5 * HOUR_S * 1000, to_ms=START_MS + 10 * HOUR_S * 1000)
-
-    known = measured(priced, "upgrade", scope, EVERY_MODEL)
-
-    assert number(known["old_gpus"]) == 4
-    assert number(known["held_ratio"]) == 0
 
 
 def test_models_are_offered_largest_first_and_runs_where_they_save(priced):
@@ -143,36 +179,3 @@ def test_a_run_that_has_not_failed_reckons_with_the_platforms_failures(cluster, 
         return
     assert number(known["mtbf_s"]) == 30 * HOUR_S
     assert "it has not failed in 10.0 h; the platform ended 1 attempts" in known["mtbf_s"].source
-
-
-def test_a_loss_is_known_by_its_time(saving):
-    assert "checkpoint_save" in choices(saving, "halve-a-loss", EVERYTHING)
-
-    known = measured(saving, "halve-a-loss", EVERYTHING, "checkpoint_save")
-
-    expected = {
-        "lost_gpu_h": 2 * 10 * 30 / HOUR_S, "in_jobs_gpu_h": 2 * 10 * 30 / HOUR_S,
-        "capacity_gpu_h": 4, "held_gpu_h": 4, "window_h": 2, "price_per_gpu_h": 2,
-    }  # fmt: skip
-    assert {name: number(known[name]) for name in expected} == pytest.approx(expected)
-
-
-@built_together
-def test_unclassified_time_is_no_part_of_a_loss(cluster):
-    cluster.node("n", 2)
-    cluster.job("quiet", 0, 3600, ["n"], 1)
-    cluster.job("unseen", 0, 3600, ["n"], 1)
-    cluster.samples("n#0", cluster.every(-10, 3600), lambda _: False)
-    yield
-    known = of(cluster, "halve-a-loss", "idle_held")
-
-    assert number(known["lost_gpu_h"]) == pytest.approx(1)
-
-
-def test_idle_gpus_are_a_loss_that_slows_no_job(priced):
-    (idle, *_) = choices(priced, "halve-a-loss", EVERYTHING)
-
-    known = measured(priced, "halve-a-loss", EVERYTHING, idle)
-
-    assert number(known["lost_gpu_h"]) == pytest.approx(30)
-    assert number(known["in_jobs_gpu_h"]) == 0

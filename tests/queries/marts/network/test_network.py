@@ -1,7 +1,7 @@
 """Bandwidth of collectives against what is to be expected; nodes and transports that stand out."""
 
 import pytest
-from tests.queries.conftest import START_MS, built_together
+from tests.queries.conftest import START_MS, built_together, shown_by
 
 from goodput_queries.scope import Scope
 
@@ -14,30 +14,6 @@ def four_nodes(cluster):
     """Load four nodes of eight GPUs."""
     for node in ("a", "b", "c", "d"):
         cluster.node(node, 8, model=H200)
-
-
-def collectives(
-    cluster, comm, nodes, busbw, *, size=256 * MIB, operation="AllReduce", first=0, second=0.0
-):
-    """Load one operation for each bandwidth (in GB/s) on two ranks a node; the last rank is late.
-
-    The record of a rank that waited has half of the bandwidth.
-    """
-    ranks = [(node, 2 * place + slot) for place, node in enumerate(nodes) for slot in range(2)]
-    rows = [
-        {
-            "node": node, "pid": cluster.first_pid + rank, "rank": rank,
-            "sequence_number": first + number, "busbw_bytes_per_s": gb * GB / (1 if rank else 2),
-            "dumped_at": second + number,
-        }
-        for number, gb in enumerate(busbw)
-        for node, rank in ranks
-    ]  # fmt: skip
-    cluster.add(
-        "collectives", *rows, comm_id=f"{cluster.name}-{comm}", ranks=len(ranks),
-        nodes=len(set(nodes)), operation=operation, is_p2p=False, message_bytes=size,
-        exec_time_s=0.001,
-    )  # fmt: skip
 
 
 def benchmark(cluster, number, busbw, *, size=256 * MIB, nodes=("a", "b"), second=0, wrong=0):
@@ -57,12 +33,12 @@ COMMS = "from marts.comm_bandwidth order by comm_id, operation, size_from_bytes"
 # what it shows: what four nodes report, what is read of it
 BANDWIDTHS = {
     "an operation has the bandwidth of the rank that did not wait": (
-        lambda c: collectives(c, "0x1", ["a", "b"], [300.0, 340.0, 320.0]),
+        lambda c: c.collectives("0x1", ["a", "b"], [300.0, 340.0, 320.0]),
         f"select p50_bytes_per_s, operations, coverage_ratio, node_names, ranks, nodes {COMMS}",
         [(320e9, 3, 1.0, ["a", "b"], 4, 2)],
     ),
     "sizes of an all-gather are those of nccl-tests": (
-        lambda c: collectives(c, "0x1", ["a"], [300.0], size=16 * MIB, operation="AllGather"),
+        lambda c: c.collectives("0x1", ["a"], [300.0], size=16 * MIB, operation="AllGather"),
         f"select size_from_bytes {COMMS}", [(32 * MIB,)],
     ),
     # the median of the best of each run of the same shape; a run with wrong values is none
@@ -70,36 +46,36 @@ BANDWIDTHS = {
         lambda c: [
             *(benchmark(c, number, busbw) for number, busbw in enumerate((360.0, 380.0, 400.0))),
             benchmark(c, 8, 900.0, nodes=("a", "b", "c")), benchmark(c, 9, 990.0, wrong=4),
-            collectives(c, "0x1", ["a", "b"], [285.0]), collectives(c, "0x2", ["c", "d"], [370.0]),
+            c.collectives("0x1", ["a", "b"], [285.0]), c.collectives("0x2", ["c", "d"], [370.0]),
         ],
         f"select expected_bytes_per_s, expected_by, is_slow, round(of_expected_ratio, 2) {COMMS}",
         [(380e9, "nccl-tests", True, 0.75), (380e9, "nccl-tests", False, 0.97)],
     ),
     # H200, eight ranks of one node: of two links the slower counts; others have no figure
     "a published figure is expected where the site has none": (
-        lambda c: [collectives(c, "0x1", ["a"] * 4, [400.0]),
-                   collectives(c, "0x2", ["a", "b"], [400.0])],
+        lambda c: [c.collectives("0x1", ["a"] * 4, [400.0]),
+                   c.collectives("0x2", ["a", "b"], [400.0])],
         f"select expected_by, expected_bytes_per_s, right(expected_source, 21), is_slow {COMMS}",
         [("reference", 367e9, "NVLS off, NVLink ring", False), (None, None, None, None)],
     ),
     "without a curve a communicator is compared with its peers": (
-        lambda c: [collectives(c, f"0x{number}", pair, [100.0 if "d" in pair else 200.0])
+        lambda c: [c.collectives(f"0x{number}", pair, [100.0 if "d" in pair else 200.0])
                    for number, pair in enumerate(PAIRS)],
         f"select is_slow, of_expected_ratio, expected_bytes_per_s {COMMS}",
         [*[(False, 1, None)] * 3, (True, 0.5, None)],
     ),
     "all communicators of a shape make one row": (
-        lambda c: [benchmark(c, 1, 400.0), collectives(c, "0x1", ["a", "b"], [100.0, 100.0]),
-                   collectives(c, "0x2", ["c", "d"], [400.0, 400.0, 400.0])],
+        lambda c: [benchmark(c, 1, 400.0), c.collectives("0x1", ["a", "b"], [100.0, 100.0]),
+                   c.collectives("0x2", ["c", "d"], [400.0, 400.0, 400.0])],
         "select communicators, slow_communicators, operations, p50_bytes_per_s, of_expected_ratio, "
         "p1_bytes_per_s < 120e9 from marts.bus_bandwidth", [(2, 1, 5, 400e9, 1.0, True)],
     ),
     # `d` is slow with everyone, `b` with `d` alone; a port of `b` had errors
     "a slow node is confirmed by trouble of its link alone": (
         lambda c: [
-            benchmark(c, 1, 200.0), collectives(c, "0x0", ["a", "b"], [200.0]),
-            collectives(c, "0x1", ["a", "c"], [200.0]), collectives(c, "0x2", ["a", "d"], [90.0]),
-            collectives(c, "0x3", ["b", "d"], [80.0]),
+            benchmark(c, 1, 200.0), c.collectives("0x0", ["a", "b"], [200.0]),
+            c.collectives("0x1", ["a", "c"], [200.0]), c.collectives("0x2", ["a", "d"], [90.0]),
+            c.collectives("0x3", ["b", "d"], [80.0]),
             c.add("link_samples", *({"ts": 60 * n, "symbol_errors": 5 * n} for n in range(3)),
                   node="b", kind="infiniband", device="mlx5_0", port="1", is_up=True),
         ],
@@ -113,27 +89,19 @@ BANDWIDTHS = {
         "select busbw_bytes_per_s, change_ratio from marts.nccl_benchmarks order by run_at",
         [(400e9, None), (300e9, -0.25), (200e9, None)],
     ),
+    "operations outside the window do not count": (
+        lambda c: [c.collectives("0x1", ["a", "b"], [300.0]),
+                   c.collectives("0x1", ["a", "b"], [10.0], first=9, second=7200)],
+        lambda c: [
+            c.read(f"select p50_bytes_per_s, operations, coverage_ratio {COMMS}", scope).row(0)
+            for scope in (Scope(START_MS, START_MS + 3_600_000), Scope())
+        ],
+        [(300e9, 1, 1.0), (pytest.approx(155e9), 2, 0.2)],
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("load", "sql", "expected"), BANDWIDTHS.values(), ids=BANDWIDTHS)
-@built_together
-def test_bandwidths(cluster, load, sql, expected):
-    four_nodes(cluster)
-    load(cluster)
-    yield
-    assert cluster.read(sql).rows() == expected
-
-
-@built_together
-def test_operations_outside_the_window_do_not_count(cluster):
-    four_nodes(cluster)
-    collectives(cluster, "0x1", ["a", "b"], [300.0])
-    collectives(cluster, "0x1", ["a", "b"], [10.0], first=9, second=7200)
-    yield
-    sql = f"select p50_bytes_per_s, operations, coverage_ratio {COMMS}"
-    assert cluster.read(sql, Scope(START_MS, START_MS + 3_600_000)).row(0)[0] == 300e9
-    assert cluster.read(sql).row(0)[1:] == (2, 0.2)
+test_bandwidths = shown_by(BANDWIDTHS, before=four_nodes)
 
 
 @pytest.mark.parametrize(
@@ -150,9 +118,9 @@ def test_a_run_that_never_gets_what_others_get_between_the_same_nodes_is_limited
     four_nodes(cluster)
     for first, size in ((0, 256 * MIB), (10, 1024 * MIB)):
         benchmark(cluster, size, 200.0, size=size)
-        collectives(cluster, "0x1", ["a", "b"], [200.0, 199.0], size=size, first=first)
-        collectives(cluster, "0x2", ["a", "b"], busbw, size=size, first=first)
-        collectives(cluster, "0x3", ["a", "c"], [200.0], size=size, first=first)
+        cluster.collectives("0x1", ["a", "b"], [200.0, 199.0], size=size, first=first)
+        cluster.collectives("0x2", ["a", "b"], busbw, size=size, first=first)
+        cluster.collectives("0x3", ["a", "c"], [200.0], size=size, first=first)
     yield
     found = cluster.read(
         "select node, slow_communicators, communicators, verdict from marts.slow_nodes"
@@ -178,3 +146,52 @@ def test_link_errors_of_gpus_are_rises_of_counters_in_hours_of_the_window(cluste
     assert errors() == [("a", 4, cluster.at(10_800))]  # 2, and 2 after a reset
     assert errors(to_ms=START_MS + 3_600_000) == [("a", 2, cluster.at(3_600))]
     assert errors(from_ms=START_MS + 3_600_000, to_ms=START_MS + 7_200_000) == []
+
+
+HOUR_S = 3_600
+
+
+def port(cluster, node, gb_per_s, *, speed=12.5, second=0, device="eth0", source="test"):
+    """Load an hour of readings of a port that sends so many GB/s."""
+    sent = {"tx_bytes": lambda s: int((s - second) * gb_per_s * GB), "rx_bytes": lambda s: s}
+    cluster.series(
+        "link_samples", range(second, second + HOUR_S, 600), sent, source=source, node=node,
+        kind="ethernet", device=device, port="", is_up=True,
+        speed_bytes_per_s=None if speed is None else speed * GB,
+    )  # fmt: skip
+
+
+def line_rates(gpus, *ports):
+    """Return what loads a node whose ports send 1 GB/s for each of its GPUs."""
+    return lambda c: [c.node("a", gpus), *(port(c, "a", float(gpus), **of) for of in ports)]
+
+
+LINE_RATES = "select device, line_rate_ratio, bytes_per_s from marts.line_rates order by device"
+UNKNOWN, TWICE = {"speed": None}, [{"device": "eth1"}, {"device": "eth1", "source": "other"}]
+# what it shows: what is loaded, what is read of it
+RATES = {
+    "8 GPUs that send 1 GB/s each share a port of 100 Gbit/s": (
+        line_rates(8, {}), LINE_RATES, [("eth0", *map(pytest.approx, (0.64, 8 * GB)))],
+    ),
+    "a port without a speed has no share, and two sources are one port": (
+        line_rates(1, UNKNOWN, *TWICE), LINE_RATES,
+        [("eth0", None, None), ("eth1", *map(pytest.approx, (0.08, GB)))],
+    ),
+}  # fmt: skip
+test_line_rates_of_ports = shown_by(RATES)
+
+
+@built_together
+def test_a_rack_has_the_sum_of_its_ports_in_its_busiest_hour(cluster):
+    """Two nodes with two GPUs of 900 GB/s of NVLink each; the second hour has more traffic."""
+    for node, first, then in (("a", 1.0, 5.0), ("b", 2.0, 10.0)):
+        cluster.node(node, 2, model="NVIDIA H100 80GB HBM3")
+        cluster.add("node_racks", node=node, rack="r1")
+        port(cluster, node, first)
+        port(cluster, node, then, second=HOUR_S)
+    yield
+    (row,) = cluster.read("from marts.rack_line_rates").to_dicts()
+    assert (row["rack"], row["nodes"], row["ports"]) == ("r1", 2, 2)
+    assert (row["busiest_at"], row["line_bytes_per_s"]) == (cluster.at(HOUR_S), 25 * GB)
+    assert row["line_rate_ratio"] == pytest.approx(0.6)
+    assert row["gpu_link_bytes_per_s"] == 3_600 * GB

@@ -1,8 +1,7 @@
 """Replayed steps: which part makes the difference, what a worker costs, which trace counts."""
 
 import pytest
-
-from goodput_queries.scope import Scope
+from tests.queries.conftest import read_from_world
 
 RUN = {
     "cluster": "c", "data_ranks": 2, "stages": 2, "steps": 10, "slowest_stage": 1,
@@ -14,7 +13,7 @@ RUN = {
 
 
 @pytest.fixture(scope="module")
-def replayed(shared_evidence):
+def world(shared_evidence):
     evidence = shared_evidence
     evidence.load("step_replays", [{**RUN, "run_id": "1", "trace_id": "old", "ideal_s": 1.0}])
     even = {**RUN, "run_id": "even", "trace_id": "even", "recorded_s": 2.05, "undelayed_s": 2.0}
@@ -39,40 +38,29 @@ def replayed(shared_evidence):
     return evidence
 
 
-def test_the_largest_part_is_the_cause_and_only_the_last_trace_of_a_run_counts(replayed):
-    rows = replayed.store.read(
-        "select run_key, round(slowdown_ratio, 3), cause, round(slowest_stage_share, 3),"
-        " round(slowest_workers_share, 3), sentence from marts.pipeline_replays order by run_id"
-    ).rows()
-
-    assert [row[:5] for row in rows] == [
-        ("c/1", 1.5, "worker", 0.5, 0.75),
-        ("c/even", 1.0, None, None, None),
-    ]
-    assert "63.6 % of the difference from workers that are slow in all steps" in rows[0][5]
-    assert rows[1][5] == "1.02 times the ideal step: no stragglers"
-
-
-def test_workers_are_ranked_by_what_they_cost_alone(replayed):
-    found = replayed.store.read(
-        "select dp_rank, stage, slowdown_ratio, excess_share from marts.pipeline_workers"
-        " where run_key = 'c/1' order by place",
-        scope=Scope(run="c/1"),
-    ).rows()
-
-    assert [row[:3] for row in found[:2]] == [(1, 0, 1.3), (0, 1, 1.05)]
-    assert found[0][3] == pytest.approx(0.2)
-    assert len(found) == 4
-
-
-def test_a_bubble_is_the_forward_and_backward_phase_without_the_computing_of_the_stage(replayed):
-    """Of 10 s stage 0 computes 4, stage 1 has 6; one micro-batch in two stages leaves half."""
-    found = replayed.store.read(
-        "select stage, micro_batches, bubble_ratio, ideal_bubble_ratio, schedule_bubble_ratio"
-        " from marts.pipeline_bubbles where run_key = 'c/1' order by stage"
-    ).rows()
-
-    assert found == [
-        (0, 1, pytest.approx(0.6), pytest.approx(0.6), 0.5),
-        (1, 1, pytest.approx(0.4), pytest.approx(0.6), 0.5),
-    ]
+# what it shows: what is read, its rows
+ROWS = {
+    "the largest part is the cause, and only the last trace of a run counts": (
+        "select run_key, round(slowdown_ratio, 3), cause, round(slowest_stage_share, 3), "
+        "round(slowest_workers_share, 3) from marts.pipeline_replays order by run_id",
+        [("c/1", 1.5, "worker", 0.5, 0.75), ("c/even", 1.0, None, None, None)],
+    ),
+    "a sentence says so": (
+        "select left(regexp_extract(sentence, '63[.]6.*|^1[.]02.*'), 64) "
+        "from marts.pipeline_replays order by run_id",
+        [("63.6 % of the difference from workers that are slow in all steps",),
+         ("1.02 times the ideal step: no stragglers",)],
+    ),
+    "workers are ranked by what they cost alone": (
+        "select dp_rank, stage, slowdown_ratio, round(excess_share, 6), max(place) over () "
+        "from marts.pipeline_workers where run_key = 'c/1' order by place limit 2",
+        [(1, 0, 1.3, 0.2, 4), (0, 1, 1.05, 0.033333, 4)],
+    ),
+    # of 10 s stage 0 computes 4, stage 1 has 6; one micro-batch in two stages leaves half
+    "a bubble is the forward and backward phase without the computing of the stage": (
+        "select stage, micro_batches, round(bubble_ratio, 6), round(ideal_bubble_ratio, 6), "
+        "schedule_bubble_ratio from marts.pipeline_bubbles where run_key = 'c/1' order by stage",
+        [(0, 1, 0.6, 0.6, 0.5), (1, 1, 0.4, 0.6, 0.5)],
+    ),
+}  # fmt: skip
+test_replays = read_from_world(ROWS)

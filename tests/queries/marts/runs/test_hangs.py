@@ -1,10 +1,95 @@
 """Who held up a collective that never ended: by Flight Recorder dumps, by NCCL RAS, by both."""
 
-import pytest
-from tests.queries.conftest import built_together
-from tests.queries.marts.runs.hung_ranks import answers, comm, dumps, hangs, transfers
+from tests.queries.conftest import shown_by
 
 from goodput_queries.scope import Scope
+
+COMM = "6e279b23072b2176"
+
+
+def dumps(site, came, *, group="dp", ranks=(0, 1, 2, 3), sequence=45, since=100, last=115, **more):
+    """Load dumps: how far each rank had come in a group, and the operation that stood open.
+
+    came: (last enqueued, last completed) by rank; differing: what a rank recorded otherwise
+    """
+    differing, of_cluster = more.pop("differing", {}), more.pop("cluster", site.name)
+    named = {
+        "dump_set": more.pop("dump_set", f"{site.name}/rank_*"), "group_name": group,
+        "group_description": group, "cluster": of_cluster,
+    }  # fmt: skip
+    groups = [
+        {"rank": rank, "last_enqueued": enqueued, "last_completed": completed}
+        for rank, (enqueued, completed) in came.items()
+    ]
+    site.add(
+        "flight_groups", *groups, source="flight-recorder", ranks=list(ranks),
+        last_moment_at=last, **named,
+    )  # fmt: skip
+    record = {
+        "record_id": sequence, "sequence_number": sequence, "operation": "all_reduce",
+        "is_p2p": False, "state": "started", "created_at": since, "timeout_s": 14.0,
+        "input_dtype": "Float", "input_elements": 8, **named, **more,
+    }  # fmt: skip
+    for rank, (enqueued, _) in came.items():
+        if enqueued is not None and enqueued >= sequence:
+            own = {**record, "rank": rank, **differing.get(rank, {})}
+            site.add("flight_records", own, source="flight-recorder")
+
+
+def transfers(cluster, reported, *, ranks=(0, 1, 2, 3), since=100, last=140, state="started"):
+    """Load dumps of a pipeline: by rank the open operations, as PyTorch names them."""
+    named = {
+        "dump_set": f"{cluster.name}/rank_*", "group_name": "pp", "group_description": "pp",
+        "source": "flight-recorder",
+    }  # fmt: skip
+    cluster.add(
+        "flight_groups", *({"rank": rank} for rank in reported), ranks=list(ranks),
+        last_enqueued=None, last_completed=None, last_moment_at=last, **named,
+    )  # fmt: skip
+    for rank, operations in reported.items():
+        for number, operation in enumerate(operations):
+            cluster.add(
+                "flight_records", rank=rank, record_id=number, sequence_number=0,
+                p2p_sequence_number=7 + number, operation=operation, is_p2p=True, state=state,
+                created_at=since + number, timeout_s=30.0, **named,
+            )  # fmt: skip
+
+
+def comm(cluster):
+    """Return the hash of a communicator that no other cluster has."""
+    return f"0x{cluster.first_pid:04x}{COMM[4:]}"
+
+
+def answers(site, reported, *, size=4, **more):
+    """Load RAS answers: at each second, launched -> ranks (or how many)."""
+    rows = [
+        {
+            "ts": second, "launched": launched,
+            "rank_count": who if isinstance(who, int) else len(who),
+            "ranks": None if isinstance(who, int) else who,
+        }
+        for second, groups in reported.items()
+        for launched, who in groups.items()
+    ]  # fmt: skip
+    site.add(
+        "comm_counts", *rows, source="nccl-ras", comm_id=comm(site), comm_ranks=size,
+        operation="AllReduce", **more,
+    )  # fmt: skip
+
+
+def hangs(cluster, columns):
+    """Build and return columns of the hangs of a cluster."""
+    cluster.build()
+    return cluster.read(f"select {columns} from marts.hangs order by all").rows()
+
+
+def cases(table):
+    """Return a table whose columns of hangs are a select."""
+    return {
+        name: (*given, f"select {columns} from marts.hangs order by all", rows)
+        for name, (*given, columns, rows) in table.items()
+    }
+
 
 THREE_WAIT = {0: (45, 44), 1: (44, 44), 2: (45, 44), 3: (45, 44)}
 ALL_WAIT = dict.fromkeys(range(4), (45, 44))
@@ -15,82 +100,68 @@ DIFFERS = (
 IN_DP = ({0: (45, 44), 3: (44, 44)}, {"group": "dp", "ranks": (0, 3)})
 AT_THREE = (100, 120, 140)
 # what it shows: dumps (how far ranks came, what differs from the usual), columns, hangs
-DUMPED = [
-    pytest.param(
+DUMPED = {
+    "the rank that did not launch what the others wait in is named": (
         [(THREE_WAIT, {})],
         "what, culprit_ranks, culprit_rank, waiting_ranks, operation, sequence_number, "
         "communicator, confidence, evidence_sources, evidence",
         [("missing", [1], 1, [0, 2, 3], "all_reduce", 45, "dp", "Likely", "flight-recorder",
           MISSING)],
-        id="the rank that did not launch what the others wait in is named",
     ),
-    pytest.param(
+    "operations in flight in a dump of a healthy job are no hang": (
         [({0: (52, 45), 1: (50, 47), 2: (52, 45), 3: (52, 46)}, {"sequence": 46, "since": 110})],
         "hang_key", [],
-        id="operations in flight in a dump of a healthy job are no hang"
     ),
-    pytest.param(
+    "a dump asked for by hand shows a hang before its timeout": (
         [(THREE_WAIT, {"last": 140, "timeout_s": 600.0})], "culprit_rank", [(1,)],
-        id="a dump asked for by hand shows a hang before its timeout",
     ),
-    pytest.param(
+    "a rank that launched another operation differs": (
         [(ALL_WAIT, {"differing": {2: {"operation": "broadcast"}}})],
         "what, culprit_ranks, waiting_ranks, evidence", [("differs", [2], [0, 1, 3], DIFFERS)],
-        id="a rank that launched another operation differs",
     ),
-    pytest.param(
+    "sizes may differ between ranks of an all-to-all": (
         [(ALL_WAIT, {"operation": "all_to_all", "differing": {2: {"input_elements": 4}}})],
         "what, culprit_ranks", [("operation stands", None)],
-        id="sizes may differ between ranks of an all-to-all",
     ),
-    pytest.param(
+    "a rank without a dump is named but not confirmed": (
         [({rank: came for rank, came in THREE_WAIT.items() if rank != 1}, {})],
         "what, culprit_ranks, confidence", [("no_dump", [1], "Not confirmed")],
-        id="a rank without a dump is named but not confirmed",
     ),
-    pytest.param(
+    "a rank that never took part in the group is missing": (
         [({0: (1, None), 1: (None, None), 2: (1, None), 3: (1, None)}, {"sequence": 1})],
         "what, culprit_ranks", [("missing", [1])],
-        id="a rank that never took part in the group is missing",
     ),
-    pytest.param(
+    "a GPU that has not begun what the others run is named": (
         [(ALL_WAIT, {"differing": {3: {"state": "scheduled"}}})],
         "what, culprit_ranks", [("not_started", [3])],
-        id="a GPU that has not begun what the others run is named",
     ),
-    pytest.param(
+    "when all came the operation itself stands": (
         [(ALL_WAIT, {})], "what, culprit_ranks, confidence",
         [("operation stands", None, "Not confirmed")],
-        id="when all came the operation itself stands",
     ),
-    pytest.param(  # rank 0 misses tp because it waits in dp, and dp waits for rank 3
+    # rank 0 misses tp because it waits in dp, and dp waits for rank 3
+    "a group that waits for a rank that waits itself is not the root": (
         [IN_DP, ({0: (8, 8), 1: (9, 8)},
                  {"group": "tp", "ranks": (0, 1), "sequence": 9, "since": 101})],
         "is_root, communicator, culprit_ranks", [(False, "tp", [0]), (True, "dp", [3])],
-        id="a group that waits for a rank that waits itself is not the root",
     ),
-    pytest.param(  # ranks 0 and 3 miss tp; rank 0 only because it waits for rank 3 in dp
+    # ranks 0 and 3 miss tp; rank 0 only because it waits for rank 3 in dp
+    "of several behind those that wait for nobody are to blame": (
         [IN_DP, ({0: (8, 8), 1: (9, 8), 2: (9, 8), 3: (8, 8)},
                  {"group": "tp", "sequence": 9, "since": 101})],
         "communicator, culprit_ranks, is_root", [("dp", [3], True), ("tp", [3], True)],
-        id="of several behind those that wait for nobody are to blame",
     ),
-    pytest.param(
+    "dumps of a restarted job under the same names are two stops": (
         [(THREE_WAIT, {}), ({0: (30, 29), 1: (30, 29), 2: (29, 29), 3: (30, 29)},
                             {"sequence": 30, "since": 800, "last": 815})],
         "sequence_number, culprit_rank", [(30, 2), (45, 1)],
-        id="dumps of a restarted job under the same names are two stops",
     ),
-]  # fmt: skip
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("reported", "columns", "expected"), DUMPED)
-@built_together
-def test_hangs_of_dumps(cluster, reported, columns, expected):
-    for came, more in reported:
-        dumps(cluster, came, **more)
-    yield
-    assert hangs(cluster, columns) == expected
+test_hangs_of_dumps = shown_by(
+    cases(DUMPED), load=lambda c, dumped: [dumps(c, came, **more) for came, more in dumped]
+)
 
 
 BEHIND = {t: {39: [1], 40: [0, 2, 3]} for t in AT_THREE}
@@ -120,12 +191,9 @@ COUNTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("reported", "size", "columns", "expected"), COUNTED.values(), ids=COUNTED)
-@built_together
-def test_hangs_of_counts(cluster, reported, size, columns, expected):
-    answers(cluster, reported, size=size)
-    yield
-    assert hangs(cluster, columns) == expected
+test_hangs_of_counts = shown_by(
+    cases(COUNTED), load=lambda c, counts, size: answers(c, counts, size=size)
+)
 
 
 def gang(cluster, job="9", node="a"):
@@ -234,9 +302,6 @@ OPEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("reported", "more", "columns", "expected"), OPEN.values(), ids=OPEN)
-@built_together
-def test_hangs_of_transfers(cluster, reported, more, columns, expected):
-    transfers(cluster, reported, **more)
-    yield
-    assert hangs(cluster, columns) == expected
+test_hangs_of_transfers = shown_by(
+    cases(OPEN), load=lambda c, reported, more: transfers(c, reported, **more)
+)

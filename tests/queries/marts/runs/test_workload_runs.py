@@ -2,8 +2,7 @@
 
 import json
 
-import pytest
-from tests.queries.conftest import START, START_MS, built_together, steps
+from tests.queries.conftest import START, START_MS, built_together, shown_by, steps
 
 from goodput_queries.scope import Scope
 from goodput_scenarios.measured import measured
@@ -121,13 +120,9 @@ RUNS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("runs", "sql", "expected"), RUNS.values(), ids=RUNS)
-@built_together
-def test_workloads(cluster, runs, sql, expected):
-    for name, more in enumerate(runs, 1):
-        trained(cluster, f"{name}", **more)
-    yield
-    assert cluster.read(sql).rows() == expected
+test_workloads = shown_by(
+    RUNS, load=lambda c, runs: [trained(c, f"{n}", **more) for n, more in enumerate(runs, 1)]
+)
 
 
 @built_together

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from tests.queries.conftest import built_together, steps
+from tests.queries.conftest import built_together, shown_by, steps
 
 from goodput_queries.scope import Scope
 
@@ -103,27 +103,26 @@ def test_operations_without_rhythm_have_none(cluster, starts, reason):
     assert found["reason"].startswith(reason)
 
 
-@built_together
-def test_of_a_shared_node_nothing_is_inferred(cluster):
-    """The Inspector does not say which job a process belongs to."""
-    cluster.job("2", 100, LENGTH_S, ["a"], 1)
-    cluster.job("1", 0, LENGTH_S, ["a"], 1)
-    cluster.node("a", 2)
-    collectives(cluster, training(2.0))
-    yield
-    found = cluster.read("select period_ms from marts.inferred_steps")
-    assert found["period_ms"].to_list() == [None, None]
-
-
-@built_together
-def test_reported_steps_stay_the_only_ones_in_the_ledger(cluster):
-    """The inferred rhythm is 2 s; the job says 10 s."""
-    job(cluster, training(2.0), steps(1, 60, 0, 10.0))
-    yield
-    assert train_steps(cluster) == (60, pytest.approx(10))
-
-
 READ_S, EVERY_S = 1_200, 1.0
+
+
+# what it shows: what is loaded, what is read of it
+OTHERS = {
+    # the Inspector does not say which job a process belongs to
+    "of a shared node nothing is inferred": (
+        lambda c: [
+            c.node("a", 2), c.job("2", 100, LENGTH_S, ["a"], 1), c.job("1", 0, LENGTH_S, ["a"], 1),
+            collectives(c, training(2.0)),
+        ],
+        "select period_ms from marts.inferred_steps", [(None,), (None,)],
+    ),
+    # the inferred rhythm is 2 s; the job says 10 s
+    "reported steps stay the only ones in the ledger": (
+        lambda c: job(c, training(2.0), steps(1, 60, 0, 10.0)),
+        train_steps, (60, pytest.approx(10)),
+    ),
+}  # fmt: skip
+test_what_is_not_inferred = shown_by(OTHERS)
 
 
 def activity(step_s):
@@ -147,13 +146,9 @@ def test_only_steps_of_several_readings_have_a_rhythm(cluster):
     ):
         cluster.node(node, 1)
         cluster.job(job, 0, READ_S, [node], 1)
-        cluster.add(
-            "gpu_samples", *(
-                {"ts": at, "sm_active_ratio": ratio, "engine_active_ratio": ratio}
-                for at, ratio in readings
-            ),
-            gpu_uuid=cluster.gpu(f"{node}#0"), gpu_instance="",
-        )  # fmt: skip
+        active = dict(readings).get
+        uses = {"sm_active_ratio": active, "engine_active_ratio": active}
+        cluster.readings(cluster.gpu(f"{node}#0"), dict(readings), **uses)
     yield
     found = {}
     for run in ("slow", "fast", "none"):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from pypdfium2 import PdfDocument
 from tests.queries.conftest import built_together, durable, steps
 
 from goodput_billing.render import files, use_tables
@@ -34,22 +33,6 @@ def trained(
 
 def speed(evidence, mart="run_speed"):
     return evidence.read(f"select * from marts.{mart} order by run_key").row(0, named=True)
-
-
-@built_together
-def test_tokens_of_all_ranks_over_step_time(cluster):
-    """The first step is left out: 199 of 200 count."""
-    trained(cluster, tokens=1000.0, samples=4.0)
-    yield
-    found = speed(cluster)
-
-    assert found["steps"] == 199
-    assert found["median_step_s"] == pytest.approx(2)
-    assert found["tokens_per_s"] == pytest.approx(1000)
-    assert found["tokens_per_gpu_s"] == pytest.approx(500)
-    assert found["samples_per_s"] == pytest.approx(4)
-    assert found["mfu_ratio"] is None
-    assert found["mfu_reason"] == "the job reports neither FLOPs nor the number of its parameters"
 
 
 PEAK = 989.4e12  # of an H100 SXM in dense bf16
@@ -146,6 +129,12 @@ SPEEDS = {
         trained, "run_token_costs",
         {"tokens_per_cost": None, "cost_reason": NO_TOKENS, "energy_reason": NO_TOKENS},
     ),
+    "tokens of all ranks over step time, without the first step": (
+        lambda c: trained(c, tokens=1000.0, samples=4.0), "run_speed",
+        {"steps": 199, "median_step_s": 2, "tokens_per_s": 1000, "tokens_per_gpu_s": 500,
+         "samples_per_s": 4, "mfu_ratio": None,
+         "mfu_reason": "the job reports neither FLOPs nor the number of its parameters"},
+    ),
 }  # fmt: skip
 
 
@@ -166,10 +155,7 @@ def test_retained_tokens_are_held_against_all_allocated_time(cluster):
     events = steps(1, 100, 0, 10.0, tokens=600.0)
     cluster.events("1", [*events, durable(50, 505)])
     cluster.add("rates", price_per_gpu_h=3.6, currency="USD")
-    cluster.add(
-        "gpu_samples", *({"ts": t, "energy_j": 100.0 * t} for t in range(0, 1001, 10)),
-        gpu_uuid=f"{cluster.name}/a#0", gpu_instance="", is_flagged=False,
-    )  # fmt: skip
+    cluster.readings(cluster.gpu("a#0"), range(0, 1001, 10), energy_j=lambda t: 100.0 * t)
     yield
     found = speed(cluster, "run_token_costs")
 
@@ -202,39 +188,29 @@ def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(evidenc
     assert rows["account_tokens_per_j"].null_count() == 3, "no energy was read"
     assert made.rows.filter(pl.col("line") == "idle")["account_tokens"].count() == 0
     assert use_tables.tokens(made).rows == [["team", "16,000", "10,000", "unknown"]]
-    page, pdf, bill = files.write(made, tmp_path, ["html", "pdf", "focus"])
+    page, bill = files.write(made, tmp_path, ["html", "focus"])
     assert "Tokens per USD" in page.read_text()
-    assert "Tokens per USD" in "".join(p.get_textpage().get_text_range() for p in PdfDocument(pdf))
     assert "token" not in bill.read_text().lower()
 
 
-def test_peaks_have_a_source_and_names_match_one_model(evidence):
+@built_together
+def test_peaks_have_a_source_and_names_match_one_model(cluster):
     names = {
-        "NVIDIA A100-SXM4-40GB": "A100 SXM4 40GB",
-        "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB",
-        "a100": "A100",
-        "NVIDIA A10": "A10",
-        "NVIDIA H100 PCIe": "H100 PCIe",
-        "NVIDIA H100 NVL": "H100 NVL",
-        H100: "H100 SXM5",
-        "NVIDIA H200": "H200 SXM",
-        "NVIDIA H200 NVL": "H200 NVL",
-        "NVIDIA GH200 480GB": "GH200",
-        "NVIDIA B200": "B200",
-        "NVIDIA GB200": "GB200",
-        "NVIDIA L40S": "L40S",
-        "NVIDIA L4": "L4",
-        "NVIDIA RTX 6000 Ada Generation": "RTX 6000 Ada",
-        "AMD Instinct MI300X": "MI300X",
+        "NVIDIA A100-SXM4-40GB": "A100 SXM4 40GB", "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB",
+        "a100": "A100", "NVIDIA A10": "A10", "NVIDIA H100 PCIe": "H100 PCIe",
+        "NVIDIA H100 NVL": "H100 NVL", H100: "H100 SXM5", "NVIDIA H200": "H200 SXM",
+        "NVIDIA H200 NVL": "H200 NVL", "NVIDIA GH200 480GB": "GH200", "NVIDIA B200": "B200",
+        "NVIDIA GB200": "GB200", "NVIDIA L40S": "L40S", "NVIDIA L4": "L4",
+        "NVIDIA RTX 6000 Ada Generation": "RTX 6000 Ada", "AMD Instinct MI300X": "MI300X",
         "h100": None,
-    }
+    }  # fmt: skip
     for number, model in enumerate(names):
-        evidence.node(f"n{number}", 1, model=model)
-    evidence.store.build()
+        cluster.node(f"n{number}", 1, model=model)
+    yield
 
-    found = evidence.store.read("select gpu_model, peak_model from marts.gpu_model_peaks").rows()
+    found = cluster.read("select gpu_model, peak_model from marts.gpu_model_peaks").rows()
 
-    assert dict(found) == names
+    assert dict(found).items() >= names.items()
     with PEAKS.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert all(

@@ -1,7 +1,7 @@
-"""A GPU that is held back or faulty: what it costs its gang, and who is blamed for the waits."""
+"""Which rank the others wait for; a GPU that is held back: what it costs, and who is blamed."""
 
 import pytest
-from tests.queries.conftest import built_together, steps
+from tests.queries.conftest import built_together, shown_by, steps
 
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import Scope
@@ -12,14 +12,10 @@ HW_THERMAL = 0x40
 def readings(evidence, hot, gpus=2, until=249):
     """Load telemetry every 5 s: GPU `hot` carries a slowdown reason after 100 s."""
     for gpu in range(gpus):
-        evidence.add(
-            "gpu_samples", *(
-                {"ts": s + 0.5, "clocks_event_reasons": HW_THERMAL if gpu == hot and s > 100 else 0}
-                for s in evidence.every(0, until, 5)
-            ),
-            source=f"dcgm{gpu}", gpu_uuid=f"{evidence.name}/a#{gpu}", gpu_instance="",
-            engine_active_ratio=0.9,
-        )  # fmt: skip
+        seconds = [s + 0.5 for s in evidence.every(0, until, 5)]
+        reasons = lambda s, gpu=gpu: HW_THERMAL * (gpu == hot and s > 100.5)  # noqa: E731
+        more = {"clocks_event_reasons": reasons, "engine_active_ratio": 0.9}
+        evidence.readings(evidence.gpu(f"a#{gpu}"), seconds, f"dcgm{gpu}", **more)
 
 
 def slow_gang(evidence, gpus=2, ranks=None, fast=10, **of_rank):
@@ -47,19 +43,26 @@ def parts(evidence):
     }
 
 
-@built_together
-def test_where_one_rank_reports_for_all_any_throttled_gpu_is_distinguished(cluster):
+def one_rank_for_all(cluster):
     slow_gang(cluster, 4, ranks=1)
     readings(cluster, hot=2, gpus=4)
-    yield
-    assert parts(cluster) == {
-        ("throttled", None, "platform"): 50,
-        ("straggler_wait", "throttled_peer", "platform"): 150,
-    }
-    hot = cluster.read(
-        "select distinct gpu_uuid from marts.ledger_scoped where category = 'throttled'"
-    )
-    assert hot["gpu_uuid"].to_list() == [f"{cluster.name}/a#2"]
+
+
+def short_steps(cluster):
+    """Of 100 slow steps the first has a reading of its own, still without a reason."""
+    cluster.job_on_a_node("1", 0, 250, 2)
+    for rank in (0, 1):
+        gpu = cluster.gpu(f"a#{rank}")
+        ran = [*steps(1, 100, 0, 1), *steps(101, 200, 100, 1.5)]
+        cluster.events("1", ran, rank=rank, gpu_uuid=gpu)
+        reasons = lambda s, rank=rank: HW_THERMAL * (rank and s > 100)  # noqa: E731
+        seconds = cluster.every(-5, 265, 15)
+        cluster.readings(gpu, seconds, f"dcgm{rank}", clocks_event_reasons=reasons)
+
+
+def throttled_gpus(cluster):
+    sql = "select distinct gpu_uuid from marts.ledger_scoped where category = 'throttled'"
+    return parts(cluster), [gpu[-1] for (gpu,) in cluster.read(sql).rows()]
 
 
 @built_together
@@ -92,6 +95,18 @@ def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(cluster):
 LATE, WAITS = {"comm_s": 0.5}, {"comm_s": 6.0}
 PEER, OWN = ("straggler_wait", "throttled_peer", "platform"), ("straggler_wait", None, "own")
 OF_GPU = ("throttled", None, "platform")
+# what it shows: what is loaded; losses, and the number of the throttled GPU
+NAMED = {
+    "where one rank reports for all any throttled GPU is distinguished": (
+        one_rank_for_all, ({OF_GPU: 50, PEER: 150}, ["2"]),
+    ),
+    "steps shorter than the sampling interval have the reading that covers them": (
+        short_steps, ({OF_GPU: 49.5, PEER: 49.5}, ["1"]),
+    ),
+}  # fmt: skip
+test_the_throttled_gpu = shown_by(NAMED, read=throttled_gpus)
+
+
 # what it shows: unthrottled steps, what ranks 0 and 1 measure, which one is late by NCCL; losses,
 # where the GPU of rank 1 is held back
 BLAMED = {
@@ -119,45 +134,109 @@ def test_who_is_blamed_for_waits_beside_a_throttled_gpu(cluster, fast, r0, r1, l
     assert (OWN in found) == (OWN in expected)
 
 
-@built_together(builds=2)
-def test_a_straggler_with_a_hardware_error_passes_the_blame_on(cluster):
-    """The error comes in later than the steps, as a kernel log does."""
-    slow_gang(cluster, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
-    yield
-    assert parts(cluster) == {("straggler_wait", None, "own"): 55}
+LATE_RANK = {"r0": {"comm_s": 6.0}, "r1": {"comm_s": 0.5}}
+RADIUS = "select reason, peers_wait_gpu_s from marts.blast_radius"
+# the error comes in later than the steps, as a kernel log does
+ERRORS = {
+    "a straggler with a hardware error passes the blame on": (
+        [lambda c: slow_gang(c, 2, **LATE_RANK),
+         lambda c: c.xid("a", 63, 90, gpu_uuid=c.gpu("a#1"))],
+        [({("straggler_wait", None, "own"): 55}, [("late", 55)]),
+         ({("straggler_wait", "faulty_peer", "platform"): 55}, [("faulty", 55)])],
+    ),
+}  # fmt: skip
+test_errors = shown_by(ERRORS, read=lambda c: (parts(c), c.read(RADIUS).rows()), builds=2)
 
-    cluster.xid("a", 63, 90, gpu_uuid=cluster.gpu("a#1"))
+
+def gang(cluster, comm_s, count=20, length=2.0, **parts):
+    """Load a rank for each of `comm_s`: a number, or a function of the step.
+
+    parts: other fields of the steps, a list of them by rank; None: the rank does not report it
+    """
+    cluster.node("a", len(comm_s))
+    cluster.job("1", 0, count * length, ["a"], len(comm_s))
+    for rank, reported in enumerate(comm_s):
+        events = steps(1, count, 0, length)
+        for event in events:
+            value = reported(event["step"]) if callable(reported) else reported
+            if value is not None:
+                event["comm_s"] = value
+            event |= {name: of[rank] for name, of in parts.items() if of[rank] is not None}
+        cluster.events("1", events, rank=rank, gpu_uuid=cluster.gpu(f"a#{rank}"))
+
+
+def late_ones(step):
+    """Return how long the others wait in a step of which four are late."""
+    return 0.9 if 5 <= step <= 8 else 0.1
+
+
+# what it shows: comm_s by rank, steps and their length; rank, steps and imposed wait of stragglers,
+# the first step names nobody; GPU-seconds by category
+GANGS = {
+    "the one that waits least": (
+        [0.9, 0.9, 0.9, 0.1], 20, 2.0, [(3, 19, 19 * 3 * 0.8)],
+        {"straggler_wait": 48, "exposed_comm": 8, "productive": 160 - 48 - 8},
+    ),
+    "a rank that is late in some steps": (
+        [late_ones, late_ones, late_ones, 0.1], 20, 2.0, [(3, 4, 4 * 3 * 0.8)],
+        {"straggler_wait": 9.6, "exposed_comm": 8, "productive": 160 - 9.6 - 8},
+    ),
+    "equal communication names nobody": (
+        [0.9] * 4, 20, 2.0, [], {"exposed_comm": 72, "productive": 88},
+    ),
+    "comm_s of some ranks names nobody and splits no wait": (
+        [0.9, None, None, 0.1], 20, 2.0, [], {"exposed_comm": 20, "step_unsplit": 140},
+    ),
+    # as the ranks of a job that hangs after some short steps do
+    "waits below a GPU-second name nobody": (
+        [0.02, 0.02, 0.02, 0.0], 10, 0.1, [], {"straggler_wait": 0.6, "productive": 3.4},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("comm_s", "count", "length", "late", "ledger"), GANGS.values(), ids=GANGS)
+@built_together
+def test_stragglers_of_a_gang(cluster, comm_s, count, length, late, ledger):
+    gang(cluster, comm_s, count, length)
     yield
-    assert parts(cluster) == {("straggler_wait", "faulty_peer", "platform"): 55}
-    assert cluster.read("select reason, peers_wait_gpu_s from marts.blast_radius").row(0) == (
-        "faulty",
-        55,
-    )
+    found = cluster.read(
+        "select rank, steps, round(imposed_wait_gpu_s, 3), evidence from marts.stragglers "
+        "order by rank, first_step"
+    ).rows()
+    assert [row[:3] for row in found] == [pytest.approx(row) for row in late]
+    assert all("comm_s" in row[3] for row in found)
+    assert cluster.gpu_s() == pytest.approx(ledger)
+    if not late:
+        own = f"where starts_with(run_key, '{cluster.name}/')"
+        named = cluster.read(f"select straggler_rank from marts.train_steps {own}")
+        assert named["straggler_rank"].null_count() == count
 
 
 @built_together
-def test_steps_shorter_than_the_sampling_interval_are_judged_by_the_reading_that_covers_them(
-    cluster,
-):
-    """Of 100 slow steps the first has a reading of its own, still without a reason."""
-    cluster.job_on_a_node("1", 0, 250, 2)
-    for rank in (0, 1):
-        cluster.events(
-            "1",
-            [*steps(1, 100, 0, 1), *steps(101, 200, 100, 1.5)],
-            rank=rank,
-            gpu_uuid=f"{cluster.name}/a#{rank}",
-        )
-    for gpu in (0, 1):
-        cluster.add(
-            "gpu_samples", *(
-                {"ts": s, "clocks_event_reasons": HW_THERMAL if gpu and s > 100 else 0}
-                for s in cluster.every(-5, 265, 15)
-            ),
-            source=f"dcgm{gpu}", gpu_uuid=f"{cluster.name}/a#{gpu}", gpu_instance="",
-        )  # fmt: skip
+def test_evidence_of_a_straggler_names_the_source_there_is(cluster):
+    gang(cluster, [0.9, 0.9, 0.9, 0.1])
     yield
-    assert parts(cluster) == {
-        ("throttled", None, "platform"): 49.5,
-        ("straggler_wait", "throttled_peer", "platform"): 49.5,
-    }
+    loss = cluster.read(
+        "select evidence from marts.loss_causes where category = 'straggler_wait'"
+    ).item()
+    cost = "GPU 3 of a cost the gang 45.6 GPU-s"
+    assert loss == f"comm_s of all ranks: what each has over the least; {cost}"
+
+
+PARTS = {"fwd_s": [0.5] * 4, "bwd_s": [1.4, 1.4, 1.4, 0.6]}
+# what the ranks report beside it; the wait that is imposed, or none where nobody is named
+OF_PARTS = {
+    "a rank that is late in all steps": ([None] * 4, {}, [(3, 19, 19 * 3 * 0.8)]),
+    "a rank without parts": ([None] * 4, {"bwd_s": [1.4, 1.4, None, 0.6]}, []),
+    "an optimizer that one rank reports": ([None] * 4, {"opt_s": [0.1, None, None, None]}, []),
+    "what is measured comes first": ([0.9, 0.1, 0.9, 0.9], {}, [(1, 19, 19 * 3 * 0.8)]),
+}
+
+
+@pytest.mark.parametrize(("comm_s", "parts", "late"), OF_PARTS.values(), ids=OF_PARTS)
+@built_together
+def test_stragglers_by_the_parts_of_steps(cluster, comm_s, parts, late):
+    gang(cluster, comm_s, **PARTS | parts)
+    yield
+    found = cluster.read("select rank, steps, round(imposed_wait_gpu_s, 3) from marts.stragglers")
+    assert found.rows() == [pytest.approx(row) for row in late]

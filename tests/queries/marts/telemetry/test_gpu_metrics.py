@@ -1,11 +1,10 @@
 """Metrics of GPUs by ten minutes: what a bucket says, and which buckets a build replaces."""
 
 import pytest
-from tests.queries.conftest import START, built_together
+from tests.queries.conftest import START, START_MS, built_together, read_from_world
 
 from goodput_queries.scope import Scope
 
-START_MS = 1_800_000_000_000
 TEN_MINUTES_MS = 600_000
 MIG = "GPU-mig"
 
@@ -48,39 +47,17 @@ def world(shared_evidence):
     return made
 
 
-# what it shows: bucket, column, what it has
-BUCKETS = {
-    "mean, least, most, last and number of samples": (
-        0, "power_w", {"mean": 250.0, "min": 100.0, "max": 400.0, "last": 250.0, "n": 3},
-    ),
-    "a metric that no sample has is null and not zero": (
-        1, "sm_active_ratio", {"mean": None, "min": None, "max": None, "n": 0},
-    ),
-    "a counter that no sample has is null and not zero": (
-        1, "energy_j", {"first": None, "last": None, "gain": None, "n": 0},
-    ),
-    # 600 J before the driver was loaded again, 300 J since
-    "energy is the increase of its counter over a reset": (
-        0, "energy_j", {"first": 5000.0, "last": 300.0, "gain": 900.0, "n": 4},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("bucket", "column", "expected"), BUCKETS.values(), ids=BUCKETS)
-def test_column_of_a_bucket(world, bucket, column, expected):
-    assert buckets(world, "GPU-a")[bucket][column] == expected
-
-
 FIRST, LATE = START_MS, START_MS + 2 * TEN_MINUTES_MS
 METRICS = "from marts.gpu_metrics where gpu_uuid = '{}' order by gpu_instance, start_ms"
-# what it shows: what is read, its rows
+OF_A = METRICS.format("GPU-a")
+# what it shows: what is read, its rows, its scope
 ROWS = {
     "ten minutes without a sample have no row": (
-        f"select start_ms, samples {METRICS.format('GPU-a')}", [(FIRST, 4), (LATE, 1)],
+        f"select start_ms, samples {OF_A}", [(FIRST, 4), (LATE, 1)],
     ),
     "reasons are counted and not averaged": (
         "select clocks_event_reasons.power_cap, clocks_event_reasons.sw_thermal, "
-        f"clocks_event_reasons.n {METRICS.format('GPU-a')} limit 1", [(2, 1, 3)],
+        f"clocks_event_reasons.n {OF_A} limit 1", [(2, 1, 3)],
     ),
     "of two sources the one with more samples is shown": (
         f"select source, power_w.mean {METRICS.format('GPU-b')}", [("dcgm", 200.0)],
@@ -98,20 +75,27 @@ ROWS = {
         "select round(sm_active_ratio::double, 6) from marts.node_metrics "
         "order by start_ms limit 1", [(0.45,)],
     ),
+    "mean, least, most, last and number of samples": (
+        f"select power_w {OF_A} limit 1",
+        [({"mean": 250.0, "min": 100.0, "max": 400.0, "last": 250.0, "n": 3},)],
+    ),
+    "a metric and a counter that no sample has are null and not zero": (
+        f"select sm_active_ratio.mean, energy_j.gain, energy_j.n {OF_A} offset 1",
+        [(None, None, 0)],
+    ),
+    # 600 J before the driver was loaded again, 300 J since
+    "energy is the increase of its counter over a reset": (
+        f"select energy_j {OF_A} limit 1",
+        [({"first": 5000.0, "last": 300.0, "gain": 900.0, "n": 4},)],
+    ),
+    "a window has the buckets it touches": (
+        f"select start_ms {OF_A}", [(START_MS,)],
+        Scope(from_ms=START_MS + 5 * 60_000, to_ms=START_MS + 2 * TEN_MINUTES_MS),
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("sql", "expected"), ROWS.values(), ids=ROWS)
-def test_metrics_by_ten_minutes(world, sql, expected):
-    assert world.store.read(sql).rows() == expected
-
-
-def test_a_window_has_the_buckets_it_touches(world):
-    begin = START_MS + 5 * 60_000
-
-    found = buckets(world, "GPU-a", from_ms=begin, to_ms=START_MS + 2 * TEN_MINUTES_MS)
-
-    assert [row["start_ms"] for row in found] == [START_MS]
+test_metrics_by_ten_minutes = read_from_world(ROWS)
 
 
 @built_together(builds=2)

@@ -1,11 +1,13 @@
 """Hosts and links between readings: shares of time, errors, lost links, over restarts."""
 
 import pytest
-from tests.queries.conftest import at, built_together
+from tests.queries.conftest import at, built_together, shown_by
 
 from goodput_queries.scope import Scope
 
 INTERVALS = "select * from marts.host_intervals order by node, end_ms"
+
+
 LINKS = "from marts.link_errors order by node, kind, device, port"
 LOST = """select link_errors.link_downs, round(down_ratio, 6), trouble, after_at, start_at,
         is_seen_down, case when is_seen_down then end_at end
@@ -13,7 +15,7 @@ LOST = """select link_errors.link_downs, round(down_ratio, 6), trouble, after_at
 GB = 10**9
 
 
-def host(site, rows, node="a", source="node-exporter", step_s=60, **more):
+def host(site, rows, node="a", *, source="node-exporter", step_s=60, **more):
     """Load readings of node `a`, a minute apart: a row of columns each."""
     read = [{"ts": step_s * number, **row} for number, row in enumerate(rows)]
     site.add("node_samples", *read, source=source, node=node, **more)
@@ -78,18 +80,6 @@ def test_intervals_of_a_host(cluster, read, expected):
     assert set(found["end_ms"] - found["start_ms"]) == {60_000}
 
 
-@built_together
-def test_a_name_with_its_domain_is_the_node_that_the_scheduler_knows(cluster):
-    node = f"gpu-{cluster.name}"
-    cluster.node(node, 8)
-    cluster.job("7", 0, 600, [node], 8)
-    rows = [cpu(0.0, 0.0), cpu(30.0, 60.0)]
-    host(cluster, rows, node=f"{node}.cluster.example", cluster=None)
-    yield
-    found = cluster.read(INTERVALS, Scope(node=node))
-    assert found.select("node", "cpu_busy_ratio").rows() == [(node, 0.5)]
-
-
 ETHERNET = {"device": "eth0", "kind": "ethernet", "port": ""}
 HOSTILE = '<b>eth"1</b>'
 # what it shows: what ports and hosts report, what is read of it
@@ -138,16 +128,19 @@ CASES = {
         lambda c: port(c, lost((True, 4), (True, 6))), LOST,
         [(2, 0, "lost", at(0), at(60), False, None)],
     ),
+    "a name with its domain is the node that the scheduler knows": (
+        lambda c: [
+            c.node(f"gpu-{c.name}", 8), c.job("7", 0, 600, [f"gpu-{c.name}"], 8),
+            host(c, [cpu(0.0, 0.0), cpu(30.0, 60.0)], f"gpu-{c.name}.d.example", cluster=None),
+        ],
+        lambda c: c.read(f"select cpu_busy_ratio from ({INTERVALS})",
+                         Scope(node=f"gpu-{c.name}")).rows(),
+        [(0.5,)],
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("load", "sql", "expected"), CASES.values(), ids=CASES)
-@built_together
-def test_links_and_hosts(cluster, load, sql, expected):
-    cluster.node("a", 8)
-    load(cluster)
-    yield
-    assert cluster.read(sql).rows() == expected
+test_links_and_hosts = shown_by(CASES, before=lambda c: c.node("a", 8))
 
 
 @built_together(builds=2)

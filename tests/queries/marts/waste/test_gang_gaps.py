@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from tests.queries.conftest import built_together, durable, phase, steps
+from tests.queries.conftest import built_together, durable, phase, shown_by, steps
+from tests.queries.findings import given
 
 from goodput_queries.scope import Scope
 
@@ -36,9 +37,8 @@ ONE = [(1000, 1100)]
 
 def disk(evidence):
     """Load a disk of the node that is busy in the gap."""
-    busy = [(980, 0), (1010, 1), (1040, 30), (1070, 59), (1100, 88), (1130, 88)]
-    rows = [{"ts": s, "cpu_total_s": float(s), "disk_busy_s": float(b)} for s, b in busy]
-    evidence.add("node_samples", *rows, source="node-exporter", node="a")
+    busy = {980: 0.0, 1010: 1.0, 1040: 30.0, 1070: 59.0, 1100: 88.0, 1130: 88.0}
+    evidence.host("a", busy, cpu_total_s=float, disk_busy_s=busy.get)
 
 
 # what it shows: what is loaded of a job, what is read of its gaps
@@ -80,15 +80,15 @@ CASES = {
         lambda c: gang(c, [gap for n, gap in enumerate(every(300, 40)) if n % 5 != 2], gpus=1),
         f"select period_s, missed, right(gpu_uuid, 3) {PERIODIC}", [(300.0, 4, "a#0")],
     ),
+    "sums are of the GPUs in the scope and the gang stays whole": (
+        lambda c: gang(c, ONE),
+        lambda c: c.read(f"select gpus, gpu_ms {GAPS}", Scope(gpu_uuid=c.gpu("a#0"))).rows(),
+        [(4, 110_000)],
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("load", "sql", "expected"), CASES.values(), ids=CASES)
-@built_together
-def test_gaps(cluster, load, sql, expected):
-    load(cluster)
-    yield
-    assert cluster.read(sql).rows() == expected
+test_gaps = shown_by(CASES)
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,6 @@ def test_a_gap_coincides_with_what_the_job_declares(cluster, declared, coincides
     yield
     found = cluster.read(f"select coincides, confidence {GAPS}")
     assert found.rows() == [(coincides, confidence)]
-
-
-@built_together
-def test_sums_are_of_the_gpus_in_the_scope_and_the_gang_stays_whole(cluster):
-    gang(cluster, ONE)
-    yield
-    scope = Scope(gpu_uuid=f"{cluster.name}/a#0")
-    assert cluster.read(f"select gpus, gpu_ms {GAPS}", scope).rows() == [(4, 110_000)]
 
 
 @built_together
@@ -205,3 +197,75 @@ def test_short_gaps_of_nodes_that_are_read_every_half_minute_are_found(cluster):
     ((gap_s, *row),) = cluster.read(f"select gap_s, period_s, gaps, gpus, node {PERIODIC}").rows()
     assert row == [300.0, 23, 8, None]
     assert 41 <= gap_s <= 41 + 30
+
+
+HOUR = 3_600
+LOW = {
+    "sm_active_ratio": 0.06, "tensor_active_ratio": 0.01, "dram_active_ratio": 0.04,
+    "engine_active_ratio": 0.3, "power_w": 120.0, "memory_used_bytes": 9 * 10**9,
+}  # fmt: skip
+NO_PROFILING = dict.fromkeys(name for name in LOW if name.endswith("active_ratio"))
+
+
+def low_use(gpus, **more):
+    """Return what loads the readings of the GPUs of a job of an hour."""
+    node, readings = {"node": "a", "gpus": gpus}, {"readings": f"a/0-{gpus - 1}", **LOW, **more}
+    return lambda c: given.load(c, [node, {"job": "1", "end": HOUR}, readings])
+
+
+FOUND = "from marts.low_use"
+SLICES_MS = pytest.approx(HOUR * 1000 * 6 / 7, abs=2)
+# what it shows: what is loaded, what is read of it
+USES = {
+    "fewer GPUs have room for the load of many": (
+        low_use(4), f"select rule, needed_gpus, mig_profile, gpu_ms {FOUND}",
+        [("low_use", 1, None, 3 * HOUR * 1000)],
+    ),
+    "by utilisation without profiling counters": (
+        low_use(4, **NO_PROFILING, gpu_busy_ratio=0.1),
+        f"select use_metric, confidence, tensor_active_ratio {FOUND}",
+        [("GPU utilisation", "Likely", None)],
+    ),
+    "a profile of one slice gives the other slices back": (
+        low_use(1), f"select gpu_ms {FOUND}", [(SLICES_MS,)],
+    ),
+}  # fmt: skip
+test_what_low_use_is_found = shown_by(USES)
+
+
+LOADED, EMPTY = 8 << 30, 1 << 29  # bytes in use
+
+
+def readings(cluster, works, memory=LOADED, events=()):
+    """Add a job of 1200 s on a GPU that is read each second and works in these spans."""
+    cluster.telemetry("n", 1)
+    cluster.job("7", 0, 1200, ["n"], 1)
+    if events:
+        cluster.events("7", events)
+    busy = lambda s: 0.9 * any(a <= s < b for a, b in works)  # noqa: E731
+    use = {"gpu_busy_ratio": busy, "memory_used_bytes": memory}
+    cluster.readings(cluster.gpu("n-0"), range(1, 1201), "nvml", **use)
+
+
+RESTORED = [*steps(1, 40, 0), phase("restore", 410, 450), *steps(41, 114, 460)]
+# what it shows: when the GPU works in a hold of 1200 s, memory in use, job events; seconds of
+# executing idle
+WORK = {
+    "a pause of 20 s, from its first second": ([(1, 400), (420, 1201)], LOADED, [], 20),
+    "without a program there is nothing that could run": ([(1, 400), (420, 1201)], EMPTY, [], 0),
+    "before the first activity a program starts": ([(300, 1201)], LOADED, [], 0),
+    "one that never works is starting for ten minutes": ([], LOADED, [], 600),
+    "declared phases are left out": ([(1, 400), (460, 1201)], LOADED, RESTORED, 20),
+}
+
+
+@pytest.mark.parametrize(("works", "memory", "events", "idle_s"), WORK.values(), ids=WORK)
+@built_together
+def test_executing_idle_of_a_hold(cluster, works, memory, events, idle_s):
+    readings(cluster, works, memory, events)
+    yield
+    (run,) = cluster.read("select * from marts.executing_idle").rows(named=True)
+    (team,) = cluster.read("select * from marts.executing_idle_by_team").rows(named=True)
+    assert {name: run[name] for name in team} == team
+    assert (run["idle_ms"] / 1000, run["held_ms"] / 1000) == (idle_s, pytest.approx(1200, abs=1))
+    assert run["idle_ratio"] == pytest.approx(idle_s / 1200, abs=0.001)

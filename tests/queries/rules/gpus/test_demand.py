@@ -1,7 +1,7 @@
 """Free GPU time with demand: which waiting jobs could have used it, and which instances."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import Cluster, built_together, shown_by
 
 DEMAND, NONE = {"idle_with_demand": 100}, {"idle_no_demand": 100}
 # what it shows: what the accounting has of a job that waits 100 s, GPU-seconds of a free GPU
@@ -21,14 +21,11 @@ WAITING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("job", "expected"), WAITING.values(), ids=WAITING)
-@built_together
-def test_a_job_that_waits(cluster, job, expected):
-    cluster.node("a", 1, partitions=("p",))
-    cluster.watched(100)
-    waiting_job(cluster, **job)
-    yield
-    assert cluster.gpu_s() == expected
+test_a_job_that_waits = shown_by(
+    WAITING, read=Cluster.gpu_s, load=lambda c, job: [
+        c.node("a", 1, partitions=("p",)), c.watched(100), waiting_job(c, **job),
+    ],
+)  # fmt: skip
 
 
 @built_together(builds=2)

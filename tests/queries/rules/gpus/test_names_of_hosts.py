@@ -4,7 +4,7 @@ One GPU may be read by two sources, each by its own name for the node.
 """
 
 import pytest
-from tests.queries.conftest import built_together, steps
+from tests.queries.conftest import built_together, shown_by, steps
 
 DOMAINS = ["", ".cluster.example"]
 
@@ -76,28 +76,22 @@ def test_events_of_gpus_that_no_inventory_knows_are_matched_by_their_host(
     assert cluster.gpu_s() == {"startup": 20, "step_unsplit": 540, "teardown": 40}
 
 
-@built_together(builds=2)
-def test_they_stay_matched_when_an_inventory_names_the_gpu_later(cluster):
-    cluster.job("7", 0, 300, ["a"], 2)
-    cluster.events(RUN, RAN, gpu_uuid=cluster.gpu(UNKNOWN))
-    yield
+def named_later(cluster):
     named = [
         {"gpu_uuid": cluster.gpu(uuid), "slurm_index": i, "gpu_index": i}
         for i, uuid in enumerate((UNKNOWN, "GPU-0b"))
     ]
     cluster.add("gpus", *named, source="nvml", node="a")
-    yield
-    assert cluster.gpu_s()["step_unsplit"] == 540
 
 
-@built_together
-def test_of_two_jobs_on_their_host_they_belong_to_neither(cluster):
-    cluster.node("a", 2)
-    for job in ("7", "8"):
-        cluster.job(job, 0, 300, ["a"], 1)
-    cluster.events(RUN, RAN, gpu_uuid=cluster.gpu(UNKNOWN))
-    yield
-    assert not cluster.gpu_s().get("step_unsplit")
+STAY = {
+    "they stay matched when an inventory names the GPU later": (
+        [lambda c: [c.job("7", 0, 300, ["a"], 2), c.events(RUN, RAN, gpu_uuid=c.gpu(UNKNOWN))],
+         named_later],
+        [540, 540],
+    ),
+}  # fmt: skip
+test_events_stay_matched = shown_by(STAY, read=lambda c: c.gpu_s()["step_unsplit"], builds=2)
 
 
 def read_by(cluster, source, node, first, until):
@@ -122,15 +116,14 @@ def test_a_gpu_that_two_sources_read_is_there_once(cluster, of_dcgm, of_nvml, of
     assert cluster.violations() == 0
 
 
-@built_together
-def test_nodes_of_one_short_name_in_two_domains_are_two(cluster):
-    """The GPU was taken from one to the other, as its names say."""
-    node = f"a-{cluster.name}"
-    read_by(cluster, "dcgm", f"{node}.east", 0, 500)
-    read_by(cluster, "nvml", f"{node}.west", 600, 1000)
-    yield
-    nodes = cluster.read(
-        f"""select node from intermediate.int_gpu_units where gpu_uuid = '{cluster.gpu("gpu")}'
-        order by start_ms"""
-    )
-    assert nodes["node"].to_list() == [f"{node}.east", f"{node}.west"]
+NODES = "select node from intermediate.int_gpu_units where gpu_uuid = '{}' order by start_ms"
+DOMAINS_OF_ONE_NAME = {
+    # the GPU was taken from one to the other, as its names say
+    "nodes of one short name in two domains are two": (
+        lambda c: [read_by(c, "dcgm", f"a-{c.name}.east", 0, 500),
+                   read_by(c, "nvml", f"a-{c.name}.west", 600, 1000)],
+        lambda c: c.read(NODES.format(c.gpu("gpu"))).rows(),
+        lambda c: [(f"a-{c.name}.east",), (f"a-{c.name}.west",)],
+    ),
+}  # fmt: skip
+test_nodes_of_two_domains = shown_by(DOMAINS_OF_ONE_NAME)

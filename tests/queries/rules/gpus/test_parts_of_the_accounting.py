@@ -1,7 +1,7 @@
 """Shards, MPS and GPUs in use that Slurm or its queue lists: each part is on one GPU of a node."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, shown_by
 from tests.queries.rules.gpus.test_shares_of_one_device import HOUR, held, label, loaded
 
 UNPLACED = """select split_part(split_part(job_run_key, '/', -1), '@', 1) as job_id, reason, gpu_ms
@@ -76,34 +76,61 @@ def test_parts_of_the_accounting_share_one_device(cluster, given):
     assert cluster.violations() == 0
 
 
-@built_together
-def test_the_gpu_with_the_jobs_id_on_its_series_is_the_one_of_its_part(cluster):
-    gpu = loaded(cluster, [label("1", 0, HOUR, kind="hpc_job")])
-    node = f"{cluster.name}-a"
+def asked_for(gres, *tres):
+    """Return what loads a node with as many GPUs as `gres` lists, and jobs 1, 2 on it."""
+
+    def load(cluster):
+        node = f"{cluster.name}-g"
+        cluster.node(node, int(gres.split(":")[2][0]) if gres else 1, model="a40")
+        if gres:
+            cluster.add("nodes", node=node, gres=gres)
+        for job, amount in enumerate(tres, 1):
+            cluster.job(str(job), 0, HOUR, [node], 0, alloc_tres=amount)
+        cluster.watched(HOUR)
+
+    return load
+
+
+def queued(cluster):
+    """Load a shard and a part of MPS that the queue alone lists."""
+    asked_for("gpu:a40:4,shard:a40:16,mps:a40:400")(cluster)
+    for job, kind, amount in (("1", "shard", 2), ("2", "mps", 50)):
+        node = f"{cluster.name}-g"
+        cluster.job(job, 0, HOUR, [node], None)
+        part = {"job_id_raw": job, "submit_at": 0, "node": node, "kind": kind, "amount": amount}
+        cluster.add("gpu_parts", part, source="slurm")
+
+
+def labelled(cluster):
+    """Load a part of one of two GPUs whose series has the job's id."""
+    gpu, node = loaded(cluster, [label("1", 0, HOUR, kind="hpc_job")]), f"{cluster.name}-a"
     second = {"gpu_uuid": f"{gpu}-1", "gpu_index": 1, "valid_from_at": 0}
     cluster.add("gpus", second, source="dcgm", node=node)
     cluster.add("nodes", node=node, gres="gpu:2,shard:8")
     cluster.job("1", 0, HOUR, [node], 0, alloc_tres="gres/shard=2")
 
-    yield
 
-    assert held(cluster) == {"1": 1800}
-    assert cluster.own("distinct gpu_uuid", "intermediate.int_holds") == [(gpu,)]
-
-
-@built_together
-def test_parts_that_no_gpu_has_room_for_are_beside_the_ledger(cluster):
-    node = f"{cluster.name}-g"
-    cluster.node(node, 1, model="a40")
-    cluster.add("nodes", node=node, gres="gpu:a40:1,shard:a40:4")
-    for job, tres in {"1": "gres/shard=3", "2": "gres/shard=2"}.items():
-        cluster.job(job, 0, HOUR, [node], 0, alloc_tres=tres)
-    cluster.watched(HOUR)
-
-    yield
-
-    assert held(cluster) == {"1": 2700}
-    assert cluster.read(UNPLACED).rows() == [("2", "part_of_gpu", HOUR * 500)]
+NAMED = "select example from marts.data_quality where kind = 'jobs with shards of unknown size'"
+# what it shows: what is loaded, what is read of it
+OTHERS = {
+    "parts that no GPU has room for are beside the ledger": (
+        asked_for("gpu:a40:1,shard:a40:4", "gres/shard=3", "gres/shard=2"),
+        lambda c: (held(c), c.read(UNPLACED).rows()),
+        ({"1": 2700}, [("2", "part_of_gpu", HOUR * 500)]),
+    ),
+    "shards of unknown size are named and not guessed": (
+        asked_for("", "gres/shard=2"), lambda c: (c.read(UNPLACED).rows(), c.read(NAMED).rows()),
+        lambda c: ([], [(f"{c.name}/1",)]),
+    ),
+    "shards and MPS that the queue alone lists are the same parts": (
+        queued, held, {"1": 1800, "2": 1800},
+    ),
+    "the GPU with the job's id on its series is the one of its part": (
+        labelled, lambda c: (held(c), c.own("distinct gpu_uuid", "intermediate.int_holds")),
+        lambda c: ({"1": 1800}, [(f"GPU-{c.name}",)]),
+    ),
+}  # fmt: skip
+test_other_parts = shown_by(OTHERS)
 
 
 @built_together
@@ -122,35 +149,6 @@ def test_labels_share_a_gpu_until_the_accounting_does(cluster):
     assert held(cluster) == {"8": 900, "9": 900, "1": 900, "2": 900}
     assert cluster.gpu_s() == {"busy_unclassified": HOUR}
     assert cluster.violations() == 0
-
-
-@built_together
-def test_shards_of_unknown_size_are_named_and_not_guessed(cluster):
-    cluster.node(f"{cluster.name}-g", 1)
-    cluster.job("1", 0, HOUR, [f"{cluster.name}-g"], 0, alloc_tres="gres/shard=2")
-    cluster.watched(HOUR)
-
-    yield
-
-    assert cluster.read(UNPLACED).rows() == []
-    named = "select example from marts.data_quality where kind = 'jobs with shards of unknown size'"
-    assert cluster.read(named).item() == f"{cluster.name}/1"
-
-
-@built_together
-def test_shards_and_mps_that_the_queue_alone_lists_are_the_same_parts(cluster):
-    node = f"{cluster.name}-g"
-    cluster.node(node, 4)
-    cluster.add("nodes", node=node, gres="gpu:a40:4,shard:a40:16,mps:a40:400")
-    for job, kind, amount in (("1", "shard", 2), ("2", "mps", 50)):
-        cluster.job(job, 0, HOUR, [node], None)
-        part = {"job_id_raw": job, "submit_at": 0, "node": node, "kind": kind, "amount": amount}
-        cluster.add("gpu_parts", part, source="slurm")
-    cluster.watched(HOUR)
-
-    yield
-
-    assert held(cluster) == {"1": 1800, "2": 1800}
 
 
 @pytest.mark.parametrize(

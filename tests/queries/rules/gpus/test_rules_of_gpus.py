@@ -1,7 +1,6 @@
 """What scheduler and inventory say, rule by rule."""
 
-import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import Cluster, built_together, shown_by
 
 
 def pods(cluster, *starts):
@@ -140,12 +139,7 @@ LEDGERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("load", "expected"), LEDGERS.values(), ids=LEDGERS)
-@built_together
-def test_ledger(cluster, load, expected):
-    load(cluster)
-    yield
-    assert cluster.gpu_s() == expected
+test_ledger = shown_by(LEDGERS, read=Cluster.gpu_s)
 
 
 @built_together(builds=2)
@@ -176,17 +170,17 @@ COSTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("model", "gpus", "hours", "prices", "until", "expected"), COSTS.values(), ids=COSTS
-)
-@built_together
-def test_cost_of_allocated_time(cluster, model, gpus, hours, prices, until, expected):
+def job_at_prices(cluster, model, gpus, hours, prices, until):
     if model:
         cluster.node("a", gpus, model=model)
     cluster.job("1", 0, 3600 * hours, ["a"], gpus, gpu_type=None if model else "h100")
     for of_model, price in prices.items():
         cluster.add("rates", gpu_model=of_model, price_per_gpu_h=price, valid_to_at=until)
-    yield
-    spent = "select cost, unpriced_gpu_ms from marts.ledger_by_category where gpu_ms > 0"
-    costs = "select price_per_gpu_h, cost_per_allocated_gpu_h from marts.cost_per_gpu_hour"
-    assert (*cluster.read(spent).row(0), *cluster.read(costs).row(0)) == pytest.approx(expected)
+
+
+SPENT = """select ledger.cost::double, ledger.unpriced_gpu_ms, price_per_gpu_h::double,
+        cost_per_allocated_gpu_h::double
+    from marts.ledger_by_category as ledger, marts.cost_per_gpu_hour where gpu_ms > 0"""
+test_cost_of_allocated_time = shown_by(
+    COSTS, load=job_at_prices, read=lambda c: c.read(SPENT).row(0)
+)

@@ -27,10 +27,7 @@ def cut(cluster, source, gpu, parts, start=None, end=None):
 
 
 def gpu(cluster, source, uuid, index, start=0):
-    cluster.add(
-        "gpus", source=source, node="m", gpu_uuid=gpu_id(cluster, uuid), gpu_index=index,
-        gpu_model="h100", valid_from_at=start,
-    )  # fmt: skip
+    cluster.listed("m", gpu_id(cluster, uuid), source, gpu_index=index, valid_from_at=start)
 
 
 def slot(cluster, source, uuid, number, **more):
@@ -39,11 +36,8 @@ def slot(cluster, source, uuid, number, **more):
 
 
 def readings(cluster, uuid, instance, until, active):
-    rows = [{"ts": second} for second in cluster.every(0, until)]
-    cluster.add(
-        "gpu_samples", *rows, source="dcgm", gpu_uuid=gpu_id(cluster, uuid),
-        gpu_instance=instance, engine_active_ratio=0.9 * active, is_flagged=False,
-    )  # fmt: skip
+    use = {"gpu_instance": instance, "engine_active_ratio": 0.9 * active}
+    cluster.readings(gpu_id(cluster, uuid), cluster.every(0, until), **use)
 
 
 def by_instance(cluster):

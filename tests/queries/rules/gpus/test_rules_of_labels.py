@@ -1,7 +1,7 @@
 """Labels on series of GPUs: they name GPUs of known jobs, and holds without a scheduler."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, shown_by
 from tests.queries.rules.jobs.without_a_scheduler import holds
 
 
@@ -20,15 +20,39 @@ def labelled(cluster):
         working(cluster, f"n-{index}", 1000)
 
 
-@built_together
-def test_a_pod_on_the_series_of_gpus_has_held_them(cluster):
-    labelled(cluster)
-    for index in (0, 1):
-        cluster.label(cluster.gpu(f"n-{index}"), "nlp/train-0", 100, 900)
-    yield
-    assert cluster.gpu_s() == {"busy_unclassified": 1600, "free_unknown": 2400}
-    (run,) = job_runs(cluster, "job_id, job_name, team, state, gpus, is_inferred")
-    assert run == ("nlp/train-0", "train-0", "nlp", "UNKNOWN", 2, True)
+def pod(cluster, gpu, first, last, **more):
+    cluster.label(cluster.gpu(f"n-{gpu}"), "nlp/a", first, last, **more)
+
+
+def numbered(cluster):
+    """Load a job whose GPU the scheduler numbers, and series of another one have its id."""
+    cluster.job("4711", 100, 900, ["n"], 1)
+    cluster.label(cluster.gpu("n-1"), "4711", 130, 900, kind="hpc_job")
+    cluster.hold("4711", submit=100, node="n", slurm_index=0)
+
+
+# what it shows: what is loaded, what is read of it
+OTHERS = {
+    "a pod on the series of GPUs has held them": (
+        lambda c: [pod(c, 0, 100, 900), pod(c, 1, 100, 900)],
+        lambda c: (c.gpu_s(), job_runs(c, "job_id, job_name, team, state, gpus, is_inferred")),
+        ({"busy_unclassified": 1600, "free_unknown": 2400},
+         [("nlp/a", "a", "nlp", "UNKNOWN", 2, True)]),
+    ),
+    "two sources that see one label report one hold": (
+        lambda c: [pod(c, 0, 100, 600), pod(c, 0, 90, 900, source="prometheus")],
+        holds, [("n-0", "nlp/a", 90, 900, "label")],
+    ),
+    "ids on series go before what the scheduler numbers": (
+        numbered, holds, [("n-1", "4711", 100, 900, "hpc_job")],
+    ),
+    # exporters are scraped at moments of their own: that is no gang wait
+    "parts of an owner that are read apart do not wait for each other": (
+        lambda c: [pod(c, 0, 100, 900), pod(c, 1, 130, 900)],
+        lambda c: set(c.gpu_s()), {"busy_unclassified", "free_unknown"},
+    ),
+}  # fmt: skip
+test_what_labels_say = shown_by(OTHERS, before=labelled)
 
 
 @built_together(builds=2)
@@ -48,15 +72,6 @@ def test_a_label_on_the_latest_reading_goes_on_until_its_exporter_has_gone(clust
     yield
     assert holds(cluster) == [("n-0", "nlp/a", 100, 1000, "label"), ended]
     assert job_runs(cluster, "state, outcome") == [("UNKNOWN", "limit")] * 2
-
-
-@built_together
-def test_two_sources_that_see_one_label_report_one_hold(cluster):
-    labelled(cluster)
-    cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 600)
-    cluster.label(cluster.gpu("n-0"), "nlp/a", 90, 900, source="prometheus")
-    yield
-    assert holds(cluster) == [("n-0", "nlp/a", 90, 900, "label")]
 
 
 # what it shows: (id, begin, end, GPUs) of the scheduler's records; (GPU, owner, first, last) of
@@ -113,38 +128,6 @@ def test_what_labels_hold(cluster, jobs, labels, expected):
     assert len(job_runs(cluster, "job_run_key")) == len(starts)
 
 
-@built_together
-def test_ids_on_series_go_before_what_the_scheduler_numbers(cluster):
-    labelled(cluster)
-    cluster.job("4711", 100, 900, ["n"], 1)
-    cluster.label(cluster.gpu("n-1"), "4711", 130, 900, kind="hpc_job")
-    cluster.hold("4711", submit=100, node="n", slurm_index=0)
-    yield
-    assert [row[0] for row in holds(cluster)] == ["n-1"]
-
-
-@built_together
-def test_parts_of_an_owner_that_are_read_apart_do_not_wait_for_each_other(cluster):
-    """Exporters are scraped at moments of their own: that is no gang wait."""
-    labelled(cluster)
-    cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 900)
-    cluster.label(cluster.gpu("n-1"), "nlp/a", 130, 900)
-    yield
-    assert set(cluster.gpu_s()) == {"busy_unclassified", "free_unknown"}
-
-
-@built_together(builds=2)
-def test_a_scheduler_that_reports_earlier_times_takes_them_back(cluster):
-    labelled(cluster)
-    cluster.label(cluster.gpu("n-0"), "nlp/a", 100, 900)
-    yield
-    assert [row[1] for row in holds(cluster)] == ["nlp/a"]
-    cluster.job("77", 50, 60, ["n"], 1)
-    yield
-    assert [row[1] for row in holds(cluster)] == ["77"]
-    assert cluster.gpu_s() == {"busy_unclassified": 10, "free_unknown": 3990}
-
-
 @pytest.mark.parametrize("polls", [(800,), (200, 500, 800)])
 @built_together(builds=3)
 def test_polls_that_see_a_label_again_and_again_give_what_one_look_gives(cluster, polls):
@@ -157,13 +140,20 @@ def test_polls_that_see_a_label_again_and_again_give_what_one_look_gives(cluster
     assert cluster.gpu_s() == {"busy_unclassified": 700, "free_unknown": 300}
 
 
-@built_together(builds=3)
-def test_an_id_that_comes_after_a_build_moves_the_hold(cluster):
-    labelled(cluster)
-    cluster.job("4711", 100, 900, ["n"], 1)
-    yield
-    assert [row[0] for row in holds(cluster)] == ["n-0"]
-    for last in (300, 900):
-        cluster.label(cluster.gpu("n-2"), "4711", 130, last, kind="hpc_job")
-        yield
-        assert holds(cluster) == [("n-2", "4711", 100, 900, "hpc_job")]
+def lingering(last):
+    return lambda c: c.label(c.gpu("n-2"), "4711", 130, last, kind="hpc_job")
+
+
+BY_ID = [("n-2", "4711", 100, 900, "hpc_job")]
+# what it shows: what is loaded before each of three builds, what is held after each
+LATER = {
+    "a scheduler that reports earlier times takes them back": (
+        [lambda c: pod(c, 0, 100, 900), lambda c: c.job("77", 50, 60, ["n"], 1), lambda _: None],
+        [[("n-0", "nlp/a", 100, 900, "label")], *[[("n-0", "77", 50, 60, "assumed")]] * 2],
+    ),
+    "an id that comes after a build moves the hold": (
+        [lambda c: c.job("4711", 100, 900, ["n"], 1), lingering(300), lingering(900)],
+        [[("n-0", "4711", 100, 900, "assumed")], BY_ID, BY_ID],
+    ),
+}  # fmt: skip
+test_what_comes_later = shown_by(LATER, before=labelled, read=holds, builds=3)

@@ -1,7 +1,7 @@
 """GPUs with time-slicing: each share is an equal part of one GPU."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, shown_by
 from tests.queries.rules.jobs.without_a_scheduler import holds
 
 GPU = "GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50"
@@ -98,16 +98,11 @@ HELD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("cut", "pods", "end", "expected"), HELD.values(), ids=HELD)
-@built_together
-def test_held_shares(cluster, cut, pods, end, expected):
-    for gpu, count, since, first in cut:
-        shares(cluster, gpu, count, since, first)
-    cluster.watched(end)
-    for name, start, until in pods:
-        pod(cluster, name, start, until)
-    yield
-    assert held_gpu_s(cluster) == expected
+test_held_shares = shown_by(
+    HELD, read=held_gpu_s, load=lambda c, cut, pods, end: [
+        *(shares(c, *of) for of in cut), c.watched(end), *(pod(c, *of) for of in pods),
+    ],
+)  # fmt: skip
 
 
 PARTS = {"1": (0, 1800, 2), "2": (600, 3600, 3), "3": (900, 3000, 2), "4": (2000, None, 1)}

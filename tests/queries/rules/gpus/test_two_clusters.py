@@ -1,7 +1,7 @@
 """Two clusters in one database whose nodes, GPUs' addresses and process ids are equal."""
 
 import pytest
-from tests.queries.conftest import Evidence, steps
+from tests.queries.conftest import Evidence, read_from_world, steps
 
 EAST_COMM, WEST_COMM, NORTH_COMM = (f"0x{digit}000000000000000" for digit in "123")
 ADDRESS = "192.0.2.2"
@@ -60,8 +60,7 @@ def labelled(cluster, until):
 
 
 def meter(cluster, power_w):
-    read = [{"ts": second} for second in cluster.every(0, 100)]
-    cluster.add("node_samples", *read, source="ipmi", node="n", power_w=power_w)
+    cluster.host("n", cluster.every(0, 100), "ipmi", power_w=power_w)
 
 
 def host(cluster, node, name):
@@ -70,7 +69,7 @@ def host(cluster, node, name):
 
 
 @pytest.fixture(scope="module")
-def store(new_store):
+def world(new_store):
     """Give east, of which NCCL and the kernel log say something, and west, which is like it.
 
     Of north there are only NCCL's own records.
@@ -177,6 +176,4 @@ OF_THEIR_CLUSTER = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("sql", "expected"), OF_THEIR_CLUSTER.values(), ids=OF_THEIR_CLUSTER)
-def test_each_is_of_its_own_cluster(store, sql, expected):
-    assert store.read(sql).rows() == expected
+test_each_is_of_its_own_cluster = read_from_world(OF_THEIR_CLUSTER)

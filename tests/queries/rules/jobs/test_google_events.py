@@ -5,7 +5,7 @@ import random
 import pytest
 from tests.google_histories.history import make
 from tests.google_histories.ours import measured
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, shown_by
 
 SEEDS = (0, 4, 7)  # restarts inside a job run and by requeue, asynchronous saves, a hang
 
@@ -54,13 +54,10 @@ LENGTHS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("events", "expected"), LENGTHS.values(), ids=LENGTHS)
-@built_together
-def test_lengths_of_steps(cluster, events, expected):
-    job(cluster)
-    record(cluster, *events)
-    yield
-    assert [row[:2] for row in steps(cluster)] == expected
+test_lengths_of_steps = shown_by(
+    LENGTHS, before=job, load=lambda c, events: record(c, *events),
+    read=lambda c: [row[:2] for row in steps(c)],
+)  # fmt: skip
 
 
 # what it shows: state of the job run, events, fates of its steps from the first on
@@ -83,13 +80,10 @@ FATES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("state", "events", "expected"), FATES.values(), ids=FATES)
-@built_together
-def test_fates_of_steps(cluster, state, events, expected):
-    job(cluster, state)
-    record(cluster, *events)
-    yield
-    assert [fate for _, _, fate in steps(cluster)] == expected
+test_fates_of_steps = shown_by(
+    FATES, load=lambda c, state, events: [job(c, state), record(c, *events)],
+    read=lambda c: [fate for _, _, fate in steps(c)],
+)  # fmt: skip
 
 
 # what it shows: name and sides of phases, starts of steps and the end of the job, GPU-seconds

@@ -1,7 +1,7 @@
 """Which life of its gang an event belongs to, by what the job numbers and what it leaves out."""
 
 import pytest
-from tests.queries.conftest import START_MS, built_together, durable, steps
+from tests.queries.conftest import START_MS, at, built_together, durable, shown_by, steps
 
 
 def lives(evidence):
@@ -51,15 +51,6 @@ def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(cluster, 
     ]  # fmt: skip
 
 
-@built_together
-def test_a_life_of_a_job_that_was_resized_goes_on_in_the_next_record(cluster):
-    cluster.job_on_a_node("7", 0, 100, 2, "RESIZING")
-    cluster.job("7", 0, 200, ["a"], 1, submit=100)
-    cluster.events("7", steps(1, 20, 0), attempt=0)
-    yield
-    assert cluster.gpu_s()["step_unsplit"] == 2 * 100 + 100
-
-
 # what it shows: where the second life begins again, from which life on rank 0 reports its start
 WITHOUT_STARTS = {"the other rank reports each start": (9, 0), "steps begin again": (5, 1)}
 
@@ -76,19 +67,6 @@ def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(cluster, again, 
             cluster.events("1", rows, attempt=None, rank=rank)
     yield
     assert [row[2:] for row in lives(cluster)] == [(0, 105, "failed"), (105, 200, "ok")]
-
-
-@built_together
-def test_a_run_that_has_only_the_schedulers_number_is_named_after_its_job(cluster):
-    cluster.node("a", 4)
-    cluster.job("7", 0, 100, ["a"], 1, job_name="pretrain")
-    cluster.job("8", 0, 100, ["a"], 1, job_name="")
-    cluster.job("9", 0, 100, ["a"], 1, job_name="exp42")
-    cluster.events("exp42", steps(1, 9, 10))
-    yield
-    found = cluster.read("select run_id, run_name from marts.runs order by all").rows()
-
-    assert found == [("7", "pretrain (7)"), ("8", "8"), ("exp42", "exp42")]
 
 
 # what it shows: first step of the second attempt, lost steps of both, what data quality names
@@ -115,3 +93,107 @@ def test_steps_that_a_run_rolled_back(cluster, first, lost, named):
         where kind = 'steps that were not reached' and starts_with(example, '{cluster.name}/')"""
     )
     assert found.rows() == [(n, example.format(cluster.name)) for n, example in named]
+
+
+def outcome(cluster):
+    rows = cluster.read("select outcome, cause from marts.attempts order by attempt").rows()
+    return rows[0]
+
+
+def named(cluster):
+    cluster.node("a", 4)
+    for job, name in (("7", "pretrain"), ("8", ""), ("9", "exp42")):
+        cluster.job(job, 0, 100, ["a"], 1, job_name=name)
+    cluster.events("exp42", steps(1, 9, 10))
+
+
+OUTCOMES = "select outcome from marts.attempts"
+# what it shows: what is loaded, what is read of it
+OTHERS = {
+    "a life of a job that was resized goes on in the next record": (
+        lambda c: [
+            c.job_on_a_node("7", 0, 100, 2, "RESIZING"), c.job("7", 0, 200, ["a"], 1, submit=100),
+            c.events("7", steps(1, 20, 0), attempt=0),
+        ],
+        lambda c: c.gpu_s()["step_unsplit"], 2 * 100 + 100,
+    ),
+    "a run that has only the scheduler's number is named after its job": (
+        named, "select run_id, run_name from marts.runs order by all",
+        [("7", "pretrain (7)"), ("8", "8"), ("exp42", "exp42")],
+    ),
+    # its log has a last line and no ending: whether it saved nobody says
+    "steps of a run that just stops stay at risk": (
+        lambda c: [
+            c.job_on_a_node("1", 0, 200, 1, "UNKNOWN"), c.job("2", 200, 400, ["a"], 1),
+            c.events("1", steps(1, 10, 10)),
+        ],
+        lambda c: (c.read(f"{OUTCOMES} where run_id = '1'").rows(), c.gpu_s()["at_risk"]),
+        ([("unknown",)], 100),
+    ),
+}  # fmt: skip
+test_what_lives_are = shown_by(OTHERS)
+
+
+# what it shows: exit code, what the job says of its end; outcome and cause
+REQUEUED = {
+    "crashed, as `requeue-exit` of the recorded Slurm": ("14:0", None, ("failed", "FAILED")),
+    "reports a crash": ("0:0", "nan", ("failed", "nan")),
+    "requeued by the operator": ("0:0", "preempted", ("limit", "REQUEUED")),
+}
+
+
+@pytest.mark.parametrize(("exit_code", "said", "expected"), REQUEUED.values(), ids=REQUEUED)
+@built_together
+def test_an_attempt_that_was_requeued(cluster, exit_code, said, expected):
+    cluster.job_on_a_node("7", 0, 200, 1, "REQUEUED", exit_code=exit_code)
+    cluster.job("7", 300, 600, ["a"], 1, submit=200, eligible=300)
+    failure = [{"event": "failure", "kind": said, "t": 115}] if said else []
+    cluster.events("7", [*steps(1, 10, 10), durable(10, 111), *failure], attempt=0)
+    cluster.events("7", steps(11, 20, 310), attempt=1)
+    yield
+    assert outcome(cluster) == expected
+    if expected[0] == "failed":
+        assert cluster.gpu_s()["fault_stall"] == 90
+
+
+# what its log says at the end of 10 saved and 10 further steps; state, outcome, steps that are kept
+WITHOUT_A_SCHEDULER = {
+    "ends well": ([("job.end", None, 210)], ("COMPLETED", "ok", 20)),
+    "ends well after an error that it handled": (
+        [("failure", "exception", 210), ("job.end", None, 210)], ("COMPLETED", "ok", 20),
+    ),
+    "fails": ([("failure", "exception", 210)], ("FAILED", "failed", 10)),
+    "is cancelled by Slurm": (
+        [("failure", "cancelled", 210), ("job.end", None, 210)], ("CANCELLED", "limit", 10),
+    ),
+    "is preempted": (
+        [("failure", "preempted", 210), ("job.end", None, 210)], ("PREEMPTED", "limit", 10),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ending", "expected"), WITHOUT_A_SCHEDULER.values(), ids=WITHOUT_A_SCHEDULER
+)
+@built_together
+def test_a_run_whose_log_alone_says_how_it_ended(cluster, ending, expected):
+    said = [{"event": event, "kind": kind, "t": t} for event, kind, t in ending]
+    work = [{"t": 0, "event": "job.start"}, *steps(1, 20, 0), durable(10, 105)]
+    cluster.events("train", [*work, *said], attempt=None, host="a", local_rank=0)
+    yield
+    (attempt,) = cluster.read("select state, outcome, kept_steps from marts.attempts").rows()
+    assert attempt == expected
+
+
+@built_together(builds=2)
+def test_a_followed_log_that_falls_silent_ends_with_its_last_line(cluster):
+    """By the evidence of its cluster: 15 minutes later another log there goes on."""
+    for job, node, until in (("1", "a", 100), ("2", "b", 900)):
+        cluster.node(node, 1)
+        cluster.job(job, 0, None, [node], 1, "RUNNING", observed_at=at(until), source="mlperf")
+    ends = "job_id, (end_ms - start_ms) // 1000", "intermediate.int_attempts"
+    yield
+    assert cluster.own(*ends) == [("1", None), ("2", None)]
+    cluster.job("2", 0, None, ["b"], 1, "RUNNING", observed_at=at(1100), source="mlperf")
+    yield
+    assert cluster.own(*ends) == [("1", 100), ("2", None)]

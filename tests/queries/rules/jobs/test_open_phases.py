@@ -1,7 +1,7 @@
 """Phases without an end: how long each lasts, whatever the GPUs show meanwhile."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, steps
+from tests.queries.conftest import Cluster, built_together, durable, phase, shown_by, steps
 from tests.queries.rules.jobs.test_rules_of_jobs import event
 
 READ = range(-10, 701, 10)
@@ -39,14 +39,6 @@ OPEN_PHASES = {
     "a save that the next step of its rank ended, with an inactive GPU": (
         "RUNNING", [*STEPS, opened("ckpt_save"), *steps(11, 30, 500)], READ, lambda s: s <= 100,
         {"step_unsplit": 100, "checkpoint_save": 410, "at_risk": 190},
-    ),
-    "a save that the end of a failed job ended, with an active GPU": (
-        "FAILED", [*STEPS, opened("ckpt_save")], READ, lambda _: True,
-        {"step_unsplit": 100, "checkpoint_save": 600},
-    ),
-    "a save that the end of a failed job ended is a hang once its GPU is inactive": (
-        "FAILED", [*STEPS, opened("ckpt_save")], READ, lambda s: s <= 200,
-        {"step_unsplit": 100, "checkpoint_save": 100, "fault_stall": 500},
     ),
 }  # fmt: skip
 
@@ -109,3 +101,75 @@ def test_an_open_phase_of_a_run_known_from_events_alone(cluster, until, expected
     cluster.samples("a-0", cluster.every(-10, until), lambda _: True, source="nvml")
     yield
     assert cluster.gpu_s() == expected
+
+
+def readings(gpu, interval, active, first=None):
+    """Return what reads a GPU from before the job on; `active` says when it works in the gap."""
+    return gpu, interval, active, -interval if first is None else first
+
+
+# what it shows: GPUs, length of the gap from second 100 on, readings, category of the gap
+GAPS = {
+    "one active reading of one GPU does not make a gap active": (
+        4, 100, [readings(g, 10, lambda s, g=g: g == 0 and s == 150) for g in range(4)],
+        {"idle_held"},
+    ),
+    "a gap in which over a tenth of the readings show activity is not idle": (
+        4, 100, [readings(g, 10, lambda s, g=g: g == 0 and s > 140) for g in range(4)],
+        {"busy_unclassified"},
+    ),
+    "readings at the ends of a gap cover the steps next to it": (
+        1, 100, [readings(0, 10, lambda s: s <= 106 or s > 196, first=-5)], {"idle_held"},
+    ),
+    "a gap shorter than two sampling intervals is not called idle": (
+        1, 15, [readings(0, 10, lambda _: False)], {"busy_unclassified"},
+    ),
+    "a gap without a reading is unknown": (1, 100, [], {"unknown"}),
+    "GPUs read too seldom to describe a gap leave it to those read often": (
+        2, 60, [readings(0, 10, lambda _: False), readings(1, 60, lambda _: False, first=-60)],
+        {"idle_held"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("gpus", "length", "read", "expected"), GAPS.values(), ids=GAPS)
+@built_together
+def test_what_a_gap_between_two_steps_was(cluster, gpus, length, read, expected):
+    end = 100 + length
+    cluster.job_on_a_node("1", 0, end + 100, gpus)
+    cluster.events("1", [*steps(1, 10, 0), *steps(11, 20, end)])
+    for gpu, interval, active, first in read:
+        seconds = cluster.every(first, end + 100, interval)
+        cluster.samples(
+            f"a#{gpu}", seconds, lambda s, active=active: not 100 < s <= end or active(s)
+        )
+    yield
+    found = cluster.own("category", "marts.ledger_pieces", "phase = 'undeclared_gap'")
+    assert {category for (category,) in found} == expected
+
+
+SPLIT = {"straggler_s": 1.0, "comm_s": 1.0}
+WAITS_ALONE = {"straggler_s": 4.0, "comm_s": 7.0}
+# what it shows: end and state of the job run, its events, GPU-seconds
+SHORT = {
+    "a short gap after a phase belongs to the phase however short the phase is": (
+        1000, "COMPLETED",
+        [*steps(1, 50, 0), phase("ckpt_save", 500, 500.3), *steps(51, 90, 500.304),
+         phase("eval", 900.304, 900.5), *steps(91, 99, 900.53)],
+        {"step_unsplit": 990, "checkpoint_save": 0.304, "other_declared": 0.226, "teardown": 9.47},
+    ),
+    "a short gap after a step of waits alone is productive": (
+        100, "COMPLETED", [*steps(1, 5, 0, **WAITS_ALONE), *steps(6, 9, 50.06, **WAITS_ALONE)],
+        {"straggler_wait": 36, "exposed_comm": 54, "productive": 0.06, "teardown": 9.94},
+    ),
+    "a short gap after a measured step is productive whatever follows it": (
+        100, "FAILED", [*steps(1, 5, 0, **SPLIT), *steps(6, 9, 50.06, **SPLIT), durable(5, 50)],
+        {"straggler_wait": 5, "exposed_comm": 5, "productive": 40.06, "lost_work": 40,
+         "fault_stall": 9.94},
+    ),
+}  # fmt: skip
+test_ledger_of_short_gaps = shown_by(
+    SHORT, read=Cluster.gpu_s, load=lambda c, end, state, events: [
+        c.job_on_a_node("1", 0, end, 1, state), c.events("1", events),
+    ],
+)  # fmt: skip

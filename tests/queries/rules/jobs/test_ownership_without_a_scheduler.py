@@ -1,7 +1,7 @@
 """Ownership without a scheduler: by job events, lists of processes, then activity."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, shown_by
 from tests.queries.rules.jobs.without_a_scheduler import (
     holds,
     job,
@@ -144,14 +144,20 @@ def test_job_events_alone_hold_the_gpus_that_they_name(cluster, ranks, held, met
     assert cluster.gpu_s() == {"step_unsplit": 800 * len(held)}
 
 
-@built_together
-def test_runs_without_a_name_are_distinguished_by_their_host(cluster):
-    job(cluster, "", [{"local_rank": 0}], host="n")
-    job(cluster, "", [{"local_rank": 0}], host="m")
-    yield
-    assert cluster.gpu_s() == {"step_unsplit": 1600}
-    runs = cluster.read("select run_id from marts.runs order by run_id")["run_id"]
-    assert runs.to_list() == ["unnamed on m", "unnamed on n"]
+# what it shows: what is loaded, what is read of it
+HOSTS = {
+    "runs without a name are distinguished by their host": (
+        lambda c: [job(c, "", [{"local_rank": 0}], host=host) for host in "nm"],
+        "select run_id, held_ms from marts.runs order by run_id",
+        [("unnamed on m", 800_000), ("unnamed on n", 800_000)],
+    ),
+    # containers report host names of their own; they bring no capacity
+    "beside a scheduler a host that nobody knows is no machine": (
+        lambda c: [c.job_on_a_node("1", 0, 100, 1), c.events("other", steps(0, 90), host="pod-7")],
+        lambda c: sum(c.gpu_s().values()), 100,
+    ),
+}  # fmt: skip
+test_hosts_of_events = shown_by(HOSTS)
 
 
 def two_processes(c):
@@ -243,15 +249,6 @@ def test_a_process_on_the_latest_list_goes_on(evidence):
         processes(evidence, gpu, [5], 100, until)
 
     assert [row[3] for row in holds(evidence)] == [None, 1990]
-
-
-@built_together
-def test_beside_a_scheduler_a_host_that_nobody_knows_is_no_machine(cluster):
-    """Containers report host names of their own; they bring no capacity."""
-    cluster.job_on_a_node("1", 0, 100, 1)
-    cluster.events("other", steps(0, 90), host="pod-7f9c")
-    yield
-    assert sum(cluster.gpu_s().values()) == 100
 
 
 @pytest.mark.parametrize("named", ["at once", "later", "never"])

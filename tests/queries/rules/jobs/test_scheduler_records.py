@@ -1,7 +1,7 @@
 """Scheduler records in several listings, and records missing from later listings."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, shown_by
 
 INDEX = 2798573628995141632  # of a record in the accounting's database
 
@@ -30,18 +30,6 @@ def test_a_record_with_and_without_the_index_of_the_database_is_one_job_run(
     assert cluster.own("db_index", "raw.job_runs") == [(INDEX,)]
 
 
-@built_together
-def test_records_of_a_job_that_was_resubmitted_stay_apart(cluster):
-    """A requeue and a resize give a new moment of submission."""
-    cluster.job_on_a_node("1", 0, 40, 4, "RESIZING", db_index=73)
-    cluster.job("1", 0, 100, ["a"], 2, submit=40, db_index=76)
-    yield
-    assert held(cluster) == [
-        (f"{cluster.name}/1@1800000000", 160),
-        (f"{cluster.name}/1@1800000040", 120),
-    ]
-
-
 def tell_of_a_running_job(evidence):
     evidence.node("a", 2)
     evidence.watched(20_000)
@@ -52,19 +40,45 @@ def runs(evidence):
     return evidence.own("job_id, end_ms - start_ms, outcome", "intermediate.int_job_runs")
 
 
-@pytest.mark.parametrize("is_built_between", [True, False])
-@built_together(builds=2)
-def test_a_running_record_that_later_listings_leave_out_holds_up_to_when_it_was_last_reported(
-    cluster, is_built_between
-):
-    tell_of_a_running_job(cluster)
-    if is_built_between:
-        yield
+def keyed(*held_s):
+    """Return what is held: job, second of its submission and GPU-seconds."""
+    return lambda c: [(f"{c.name}/{job}@{1_800_000_000 + at}", s) for job, at, s in held_s]
+
+
+def second_job(cluster):
     cluster.job("2", 9_000, 9_100, ["a"], 1, source="slurm")
-    yield
-    assert runs(cluster) == [("1", 600_000, "running"), ("2", 100_000, "ok")]
-    first, second = f"{cluster.name}/1@1800000000", f"{cluster.name}/2@1800009000"
-    assert held(cluster) == [(first, 600), (second, 100)]
+
+
+def left_out(cluster):
+    tell_of_a_running_job(cluster)
+    second_job(cluster)
+
+
+HELD_APART = {
+    # a requeue and a resize give a new moment of submission
+    "records of a job that was resubmitted stay apart": (
+        lambda c: [c.job_on_a_node("1", 0, 40, 4, "RESIZING", db_index=73),
+                   c.job("1", 0, 100, ["a"], 2, submit=40, db_index=76)],
+        held, keyed(("1", 0, 160), ("1", 40, 120)),
+    ),
+    "a running record that later listings leave out holds up to when it was last reported": (
+        left_out, lambda c: (runs(c), held(c)),
+        lambda c: ([("1", 600_000, "running"), ("2", 100_000, "ok")],
+                   keyed(("1", 0, 600), ("2", 9_000, 100))(c)),
+    ),
+}  # fmt: skip
+test_what_records_hold = shown_by(HELD_APART)
+# what is loaded before each of two builds
+LATER = {
+    "a record that listings leave out after a build": (
+        [tell_of_a_running_job, second_job], [("1", None, "running"), ("1", 600_000, "running")],
+    ),
+    "a running record ends when a late listing says so": (
+        [left_out, lambda c: c.job("1", 0, 5_000, ["a"], 1, elapsed_s=5_000, source="slurm")],
+        [("1", 600_000, "running"), ("1", 5_000_000, "ok")],
+    ),
+}  # fmt: skip
+test_what_later_records_say = shown_by(LATER, read=lambda c: runs(c)[0], builds=2)
 
 
 @pytest.mark.parametrize(
@@ -85,17 +99,6 @@ def test_a_running_record_runs_on(cluster, later):
     later(cluster)
     yield
     assert runs(cluster)[0] == ("1", None, "running")
-
-
-@built_together(builds=2)
-def test_a_running_record_ends_when_a_late_listing_says_so(cluster):
-    tell_of_a_running_job(cluster)
-    cluster.job("2", 9_000, 9_100, ["a"], 1, source="slurm")
-    yield
-    cluster.job("1", 0, 5_000, ["a"], 1, elapsed_s=5_000, source="slurm")
-    yield
-    assert runs(cluster)[0] == ("1", 5_000_000, "ok")
-    assert held(cluster)[0] == (f"{cluster.name}/1@1800000000", 5_000)
 
 
 # what it shows: (start, end, nodes, GPUs) of job runs, whether `a` is listed, what is held

@@ -1,7 +1,7 @@
 """Runs that only job events report, and whose events stop without an end."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import built_together, shown_by
 from tests.queries.rules.jobs.without_a_scheduler import (
     holds,
     job,
@@ -88,15 +88,40 @@ def test_a_run_with_events_again_was_not_stalled(cluster):
     assert "fault_stall" not in ledger
 
 
-@built_together
-def test_a_recorded_run_ends_with_its_last_event(cluster):
-    """No reading of its GPUs comes after it: nobody watched it go on."""
-    cluster.telemetry("n", 2)
-    readings(cluster, "n-0", [(90, 500)], until=500)
-    readings(cluster, "n-1", [], until=700)
-    silent(cluster)
-    yield
-    assert of_run(cluster)[0] == {(100, 500)}
+def two_gpus(*read):
+    """Return what reads two GPUs (when each works, until when), of a silent run on the first."""
+
+    def load(cluster):
+        cluster.telemetry("n", 2)
+        for number, (active, until) in enumerate(read):
+            readings(cluster, f"n-{number}", active, until=until)
+        silent(cluster)
+
+    return load
+
+
+def gang(cluster):
+    two_gpus(([(90, 500)], 3000), ([(90, 3000)], 3000))(cluster)
+    begun = [{"t": 100, "event": "job.start"}]
+    cluster.events("train", begun, attempt=None, host="n", rank=1, local_rank=1)
+
+
+# what it shows: what is loaded, what is read of it
+OTHERS = {
+    # no reading of its GPUs comes after it: nobody watched it go on
+    "a recorded run ends with its last event": (
+        two_gpus(([(90, 500)], 500), ([], 700)), lambda c: of_run(c)[0], {(100, 500)},
+    ),
+    "the next run on its GPU ends a silent one": (
+        lambda c: [two_gpus(([(90, 4000)], 4000))(c),
+                   job(c, "next", [{"local_rank": 0}], start=1000, end=2000)],
+        lambda c: (of_run(c)[0], of_run(c, "next")[0]), ({(100, 1000)}, {(1000, 2000)}),
+    ),
+    "one GPU that works keeps the gang": (
+        gang, lambda c: (of_run(c)[0], of_run(c)[1]["fault_stall"]), ({(100, None)}, 2 * 2500),
+    ),
+}  # fmt: skip
+test_when_silent_runs_end = shown_by(OTHERS)
 
 
 def test_processes_of_others_keep_no_run_alive(evidence):
@@ -110,31 +135,6 @@ def test_processes_of_others_keep_no_run_alive(evidence):
         ("pid 8 on n", 520, None, "process"),
         ("train", 100, 500, "job_event"),
     ]
-
-
-@built_together
-def test_the_next_run_on_its_gpu_ends_a_silent_one(cluster):
-    cluster.telemetry("n", 2)
-    readings(cluster, "n-0", [(90, 4000)], until=4000)
-    silent(cluster)
-    job(cluster, "next", [{"local_rank": 0}], start=1000, end=2000)
-    yield
-    assert of_run(cluster)[0] == {(100, 1000)}
-    assert of_run(cluster, "next")[0] == {(1000, 2000)}
-
-
-@built_together
-def test_one_gpu_that_works_keeps_the_gang(cluster):
-    cluster.telemetry("n", 2)
-    readings(cluster, "n-0", [(90, 500)], until=3000)
-    readings(cluster, "n-1", [(90, 3000)], until=3000)
-    silent(cluster)
-    begun = [{"t": 100, "event": "job.start"}]
-    cluster.events("train", begun, attempt=None, host="n", rank=1, local_rank=1)
-    yield
-    times, ledger = of_run(cluster)
-    assert times == {(100, None)}
-    assert ledger["fault_stall"] == 2 * 2500
 
 
 def test_a_scheduler_record_ends_a_silent_run(evidence):

@@ -1,43 +1,44 @@
 """What readings of telemetry say of held and free GPUs, rule by rule."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, steps
+from tests.queries.conftest import Cluster, built_together, durable, shown_by, steps
+from tests.queries.rules.jobs.without_a_scheduler import phases
 
 
-@built_together
-def test_busy_then_idle_is_one_gap_not_an_average(cluster):
-    """Five minutes of work, then ten hours of nothing."""
-    cluster.job_on_a_node("1", 0, 36_300, 1)
-    cluster.samples("a#0", cluster.every(-10, 36_300), lambda s: s <= 300)
-    yield
-    assert cluster.gpu_s() == {"busy_unclassified": 300, "idle_held": 36_000}
-    gap = cluster.read("select gap_s, category from marts.idle_gaps where is_held").rows()
-    assert gap == [(36_000.0, "idle_held")]
-
-
-@built_together
-def test_a_gpu_that_does_nothing_while_its_job_steps_is_found(cluster):
-    """The ledger counts its time with the steps: job events cover all GPUs of the job."""
+def stepping(cluster):
+    """Load a job that steps, on a GPU that works and one that does not for two times."""
     cluster.job_on_a_node("1", 0, 1000, 2)
     cluster.events("1", [*steps(1, 100, 0), durable(100, 1000)])
     cluster.samples("a#0", cluster.every(-10, 1000), lambda _: True)
     cluster.samples("a#1", cluster.every(-10, 1000), lambda s: not (50 < s <= 150 or s > 400))
-    yield
-    assert cluster.gpu_s() == {"step_unsplit": 2000}
-    found = cluster.read(
-        "select gap_s, is_beside_work, cause, evidence from marts.idle_gaps where is_held "
-        "order by start_at"
-    )
 
-    proof = (
-        "no activity in {} % of the gap, the part that readings cover; 100 % of it is "
-        "Training step (communication not measured) in the ledger"
-    )
-    # less than 300 s may be a pause
-    assert found.rows() == [
-        (110.0, False, None, proof.format(91)),
-        (600.0, True, "Unused by its job", proof.format(100)),
-    ]
+
+def gaps(columns):
+    """Return what reads the ledger and the gaps of held GPUs."""
+    sql = f"select {columns} from marts.idle_gaps where is_held order by start_at"
+    return lambda cluster: (cluster.gpu_s(), cluster.read(sql).rows())
+
+
+PROOF = ("no activity in {} % of the gap, the part that readings cover; 100 % of it is "
+         "Training step (communication not measured) in the ledger")  # fmt: skip
+# what it shows: what is loaded, what is read of it
+GAPS = {
+    # five minutes of work, then ten hours of nothing
+    "busy, then idle is one gap, not an average": (
+        lambda c: [c.job_on_a_node("1", 0, 36_300, 1),
+                   c.samples("a#0", c.every(-10, 36_300), lambda s: s <= 300)],
+        gaps("gap_s, category"),
+        ({"busy_unclassified": 300, "idle_held": 36_000}, [(36_000.0, "idle_held")]),
+    ),
+    # the ledger counts its time with the steps; less than 300 s may be a pause
+    "a GPU that does nothing while its job steps is found": (
+        stepping, gaps("gap_s, is_beside_work, cause, evidence"),
+        ({"step_unsplit": 2000},
+         [(110.0, False, None, PROOF.format(91)),
+          (600.0, True, "Unused by its job", PROOF.format(100))]),
+    ),
+}  # fmt: skip
+test_gaps_of_readings = shown_by(GAPS)
 
 
 # what it shows: end of the job run, seconds of the readings, whether the GPU works, GPU-seconds
@@ -67,10 +68,122 @@ READINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("end", "seconds", "active", "expected"), READINGS.values(), ids=READINGS)
+test_what_readings_cover = shown_by(
+    READINGS, read=Cluster.gpu_s, load=lambda c, end, seconds, active: [
+        c.job_on_a_node("1", 0, end, 1), c.samples("a#0", seconds, active),
+    ],
+)  # fmt: skip
+
+
+ACTIVE = ("busy_unclassified", None)
+SHORT = ("busy_unclassified", "short_idle")
+PAUSE = ("idle_held", "pause")
+IDLE = ("idle_held", "idle")
+
+
+def inactive(start, end):
+    return lambda second: not start < second <= end
+
+
+# what it shows: distance of the readings, when the GPU is active, GPU-seconds of a job of 1200 s
+HELD = {
+    "20 s of readings every second are a pause": (
+        1, inactive(400, 420), {ACTIVE: 1180, PAUSE: 20},
+    ),
+    "291 s are a pause": (1, inactive(400, 691), {ACTIVE: 909, PAUSE: 291}),
+    "400 s are a pause of 300 s and idle for 100 s": (
+        10, inactive(400, 800), {ACTIVE: 800, PAUSE: 300, IDLE: 100},
+    ),
+    "one reading between active ones is no pause": (
+        10, inactive(400, 410), {ACTIVE: 1190, SHORT: 10},
+    ),
+    "two readings are a pause": (60, inactive(360, 480), {ACTIVE: 1080, PAUSE: 120}),
+    "readings over a minute apart show no pause": (
+        100, inactive(400, 600), {ACTIVE: 1000, SHORT: 200},
+    ),
+    "readings over a minute apart show idle time of 300 s from its first second": (
+        100, inactive(400, 800), {ACTIVE: 800, IDLE: 400},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("start", [1781, 3581])
 @built_together
-def test_what_readings_cover(cluster, end, seconds, active, expected):
-    cluster.job_on_a_node("1", 0, end, 1)
-    cluster.samples("a#0", seconds, active)
+def test_a_job_within_one_reading_of_a_long_pause_is_idle_also_at_the_end_of_an_hour(
+    cluster, start
+):
+    cluster.job_on_a_node("1", start, start + 15, 1)
+    cluster.samples("a#0", cluster.every(-20, 7200, 60), inactive(0, 7200))
     yield
-    assert cluster.gpu_s() == expected
+    found = phases(cluster)
+    assert (found.get(PAUSE), found.get(SHORT)) == (15, None)
+
+
+# what it shows: shares of a reading and whether they show activity
+SHARES = {
+    "a share of a thousandth": ({"engine_active_ratio": 0.001}, True),
+    "each share under a thousandth": (
+        {"engine_active_ratio": 0.0009, "sm_active_ratio": 0.0009, "gpu_busy_ratio": 1.0}, False,
+    ),
+    "memory is copied while no kernel runs": (
+        {"engine_active_ratio": 0.0, "dram_active_ratio": 0.2}, True,
+    ),
+    "no share, and 1 % of utilisation": ({"gpu_busy_ratio": 0.01}, True),
+    "no share, and no utilisation": ({"gpu_busy_ratio": 0.0}, False),
+    "the SM share alone": ({"sm_active_ratio": 0.0}, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("shares", "is_active"), SHARES.values(), ids=SHARES)
+@built_together
+def test_activity_of_a_reading(cluster, shares, is_active):
+    cluster.job_on_a_node("1", 0, 100, 1)
+    cluster.readings(cluster.gpu("a#0"), cluster.every(-10, 100), "test", **shares)
+    yield
+    assert phases(cluster) == {ACTIVE if is_active else PAUSE: 100}
+
+
+FREE = ("idle_no_demand", "demand_unknown")
+OWNER = ("busy_unclassified", "owner_unknown")
+# what it shows: distance of the readings, when the GPU is active, GPU-seconds of 1200 s
+UNOWNED = {
+    "pauses under 300 s are inside an island": (
+        10, lambda s: 100 < s <= 200 or 400 < s <= 1200, {FREE: 100, OWNER: 900, PAUSE: 200},
+    ),
+    "an island ends at a pause of 300 s": (
+        10, lambda s: 100 < s <= 200 or 500 < s <= 1000, {FREE: 600, OWNER: 600},
+    ),
+    "one reading inside an island is no pause": (
+        10, lambda s: not 400 < s <= 410, {OWNER: 1190, SHORT: 10},
+    ),
+    "of no owner readings over a minute apart show no pause": (
+        100, lambda s: s <= 400 or 600 < s <= 800, {OWNER: 600, SHORT: 200, FREE: 400},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [*HELD.values(), *UNOWNED.values()], ids=[*HELD, *UNOWNED])
+@built_together
+def test_inactivity_that_no_job_event_explains(cluster, case):
+    interval, active, expected = case
+    if case in HELD.values():
+        cluster.job_on_a_node("1", 0, 1200, 1)
+        cluster.samples("a#0", cluster.every(-interval, 1200, interval), active)
+    else:
+        cluster.telemetry("a", 1)
+        cluster.samples("a-0", cluster.every(0, 1200, interval), active, source="nvml")
+    yield
+    assert phases(cluster) == expected
+    assert cluster.violations() == 0
+
+
+# what is loaded before each of two builds
+AGREE = {
+    "builds before and after 300 s agree on the past": (
+        [lambda c: [c.job_on_a_node("1", 0, None, 1, "RUNNING"),
+                    c.samples("a#0", c.every(-1, 691, 1), lambda s: s <= 400)],
+         lambda c: c.samples("a#0", c.every(692, 720, 1), lambda _: False)],
+        [{ACTIVE: 400, PAUSE: 291}, {ACTIVE: 400, PAUSE: 300, IDLE: 20}],
+    ),
+}  # fmt: skip
+test_builds = shown_by(AGREE, read=phases, builds=2)

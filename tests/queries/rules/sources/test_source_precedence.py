@@ -1,7 +1,7 @@
 """Several sources report one attempt: one is used for its steps, others add what it lacks."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, phase, printed, steps
+from tests.queries.conftest import built_together, durable, phase, printed, shown_by, steps
 
 from goodput_queries.scope import Scope
 
@@ -103,39 +103,101 @@ def test_a_log_that_cannot_report_saves_makes_no_doubt_of_what_the_job_says(clus
     assert cluster.gpu_s() == alone
 
 
-@built_together
-def test_tokens_that_only_the_log_counts_are_counted(cluster):
-    cluster.job_on_a_node("1", 0, 100, 1)
-    ran = steps(1, 8, 10)
-    cluster.events("1", ran)
-    cluster.log("1", [{**row, "tokens": 50.0} for row in printed(ran)])
-    yield
-    of_run = Scope(run=f"{cluster.name}/1")
-    assert cluster.read("select sum(tokens) from marts.train_steps", of_run).item() == 400
+def waits(*ranks):
+    """Return what loads 15 steps of four ranks, with the waits that each reports."""
+    begun = {"event": "job.start", "t": 1}
+
+    def load(cluster):
+        cluster.job_on_a_node("1", 0, 200, 4)
+        for rank, of_steps in enumerate(ranks):
+            ran = [] if of_steps is None else steps(1, 15, 10, **of_steps)
+            cluster.events("1", [begun, *ran], rank=rank)
+
+    return load
 
 
-@pytest.mark.parametrize("others", ["silent", "job.start", "steps"])
-@built_together
-def test_rank_0_reports_the_waits_of_its_gang(cluster, others):
-    cluster.job_on_a_node("1", 0, 200, 4)
-    waits = {"data_s": 2.0, "comm_s": 1.0, "straggler_s": 1.0}
-    cluster.events("1", [{"event": "job.start", "t": 1}, *steps(1, 15, 10, **waits)])
-    for rank in (1, 2, 3):
-        begun = [{"event": "job.start", "t": 1}]
-        rows = {"silent": [], "job.start": begun, "steps": [*begun, *steps(1, 15, 10)]}
-        if rows[others]:
-            cluster.events("1", rows[others], rank=rank)
-    yield
+def spent(cluster):
     found = cluster.gpu_s()
+    return [found.get(name) for name in ("data_stall", "exposed_comm", "straggler_wait")]
 
-    assert (found["data_stall"], found["exposed_comm"], found["straggler_wait"]) == (120, 60, 60)
+
+OF_RANK_0 = {"data_s": 2.0, "comm_s": 1.0, "straggler_s": 1.0}
+TOKENS = "select sum(tokens) from marts.train_steps"
+PRINTED = [{**row, "tokens": 50.0} for row in printed(steps(1, 8, 10))]
+# what it shows: what is loaded, what is read of it
+RANKS = {
+    "rank 0 reports the waits of silent ranks": (waits(OF_RANK_0), spent, [120, 60, 60]),
+    "rank 0 reports those of ranks that only start": (
+        waits(OF_RANK_0, None, None, None), spent, [120, 60, 60],
+    ),
+    "rank 0 reports those of ranks that step": (
+        waits(OF_RANK_0, {}, {}, {}), spent, [120, 60, 60],
+    ),
+    "where several ranks report waits each counts for itself": (
+        waits({"data_s": 2.0}, {"data_s": 2.0}, {}, {}), spent, [2 * 30, None, None],
+    ),
+    "tokens that only the log counts are counted": (
+        lambda c: [c.job_on_a_node("1", 0, 100, 1), c.events("1", steps(1, 8, 10)),
+                   c.log("1", PRINTED)],
+        lambda c: c.read(TOKENS, Scope(run=f"{c.name}/1")).item(), 400,
+    ),
+}  # fmt: skip
+test_what_ranks_and_logs_report = shown_by(RANKS)
+
+
+HOUR_S = 3600
+
+
+def disagreements(cluster):
+    return cluster.read("select fact, said from marts.disagreeing_instruments").rows()
+
+
+def gpu(cluster, watts, counted_w):
+    """Add a GPU whose power readings and counter are of these powers, for two hours."""
+    node = f"{cluster.name}-n"
+    cluster.telemetry(node, 1)
+    counted = {"power_w": watts, "energy_j": lambda s: counted_w * s, "gpu_busy_ratio": 1.0}
+    cluster.readings(cluster.gpu(f"{node}-0"), READ_S, "nvml", **counted)
+
+
+READ_S = range(0, 2 * HOUR_S + 1, 30)
+
+
+# what it shows: power by its readings, by the counter, at the node's meter: what disagrees
+POWERS = {
+    "a counter of half the power": (400.0, 200.0, None, ["energy of a GPU"]),
+    "within a tenth": (400.0, 380.0, None, []),
+    "a meter that has less than the GPU": (400.0, 400.0, 300.0, ["energy of a node"]),
+    "a server draws more than its GPU": (400.0, 400.0, 700.0, []),
+}
+
+
+test_energy = shown_by(
+    POWERS, read=lambda c: [fact for fact, _ in disagreements(c)],
+    load=lambda c, watts, counted_w, meter_w: [
+        gpu(c, watts, counted_w),
+        meter_w and c.host(f"{c.name}-n", READ_S, "ipmi", power_w=meter_w),
+    ],
+)  # fmt: skip
 
 
 @built_together
-def test_where_several_ranks_report_waits_each_counts_for_itself(cluster):
-    cluster.job_on_a_node("1", 0, 200, 4)
-    for rank in range(4):
-        waits = {"data_s": 2.0} if rank < 2 else {}
-        cluster.events("1", steps(1, 15, 10, **waits), rank=rank)
+def test_both_figures_are_said(cluster):
+    gpu(cluster, 400.0, 200.0)
     yield
-    assert cluster.gpu_s()["data_stall"] == 2 * 30
+    ((_, said),) = disagreements(cluster)
+    assert said.endswith("kWh")
+    assert "its counter has 0.38" in said
+    assert "its power readings 0.76" in said
+
+
+@built_together
+def test_a_job_that_failed_and_a_scheduler_that_completed_it(cluster):
+    cluster.job_on_a_node("7", 0, 900, 1)
+    failure = {"event": "failure", "kind": "cuda_error", "t": 810}
+    cluster.events("7", [*steps(1, 80, 0), failure])
+    cluster.job("8", 900, 1800, ["a"], 1, state="FAILED")
+    cluster.events("8", [*steps(1, 80, 900), {**failure, "t": 1710}])
+    yield
+    said = "the scheduler has COMPLETED, the job reports cuda_error at 2027-01-15 08:13:30"
+    assert disagreements(cluster) == [("outcome", said)]

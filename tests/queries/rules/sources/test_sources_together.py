@@ -97,6 +97,7 @@ def ledgers(new_store, reported):
     return found
 
 
+@pytest.mark.machine  # the ledgers of 31 clusters
 def test_no_source_takes_from_what_others_tell(ledgers):
     """Ends that are derived are as coarse as the lines they are derived from: these may move."""
     lost = {}

@@ -1,0 +1,249 @@
+"""How far a run came and when, what its hosts read for it, its goodput by wall clock, its lane."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.queries.conftest import (
+    START_MS,
+    built_together,
+    durable,
+    phase,
+    read_from_world,
+    shown_by,
+    steps,
+)
+
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_logs.source import JobLog
+from goodput_queries.ledger import ledger
+from goodput_queries.scope import Scope
+
+
+@built_together
+def test_a_run_that_crashed_and_went_on(cluster):
+    """40 of 100 steps before the crash are lost; the second life ends well."""
+    cluster.job_on_a_node("1", 0, 1000, 1, state="FAILED", job_name="llm")
+    cluster.job("2", 1100, 1700, ["a"], 1, job_name="llm")
+    cluster.events("llm", [*steps(1, 100, 0), durable(60, 605)])
+    cluster.events("llm", [*steps(61, 120, 1100), durable(120, 1700)], attempt=1)
+    yield
+    (run,) = cluster.read("select * from marts.runs").rows(named=True)
+    assert run["interruptions"] == 1
+    assert run["last_retained_step"] == 120
+    assert run["rolled_back_s"] == pytest.approx(400)
+    assert run["goodput_since_restart_ratio"] == pytest.approx(1)
+    assert run["goodput_1d_ratio"] == pytest.approx(1200 / 1600)
+
+
+CASES = sorted(Path(__file__).with_name("wall_clock_cases").iterdir())
+PARTS = ("wall", "lost", "rescheduling", "resuming", "saving")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@built_together
+def test_a_log_gives_the_parts_and_the_ratio(cluster, case):
+    given = json.loads((case / "case.json").read_text())
+    cluster.node("a", 1)
+    for run, start, end, state in given["jobs"]:
+        cluster.job(run, start, end, ["a"], 1, state=state)
+    options = ReadOptions(cluster=cluster.name, run_id="7", zone=ZoneInfo("UTC"))
+    for log in sorted(case.glob("*.log")):
+        for batch in JobLog(log, options).extract():
+            cluster.store.load(batch)
+    yield
+    (run,) = cluster.read("select * from marts.run_wall_clock").rows(named=True)
+    found = {f"{part}_s": run[f"{part}_ms"] / 1000 for part in PARTS}
+    assert {**found, "goodput": round(run["nvcre_goodput_ratio"], 6)} == given["expected"]
+
+
+# wall, lost, rescheduling, resuming, saving: the ratio
+RATIOS = {
+    "all parts": (7200, 600, 120, 80, 40, 6360 / 7080),
+    "nothing but work": (3600, 0, 0, 0, 0, 1),
+    "saves alone": (3600, 0, 0, 0, 90, 0.975),
+    "more lost than there was": (3600, 4000, 0, 0, 0, 0),
+    "nothing but rescheduling": (300, 0, 300, 0, 0, 0),
+}
+
+
+@pytest.mark.parametrize("row", RATIOS.values(), ids=RATIOS)
+@built_together
+def test_the_ratio_of_its_parts(cluster, row):
+    *parts, expected = row
+    yield
+    found = cluster.read("select nvcre_goodput_ratio({}, {}, {}, {}, {})".format(*parts)).item()
+    assert found == pytest.approx(expected)
+
+
+def waits_of_all(rank):
+    """Return steps in which each rank reports its own waits."""
+    return steps(1, 300, 20, comm_s=1 + rank / 4, straggler_s=2 - rank / 2, data_s=0.5)
+
+
+def waits_of_one(rank):
+    """Return steps of which rank 0 alone reports waits."""
+    return steps(1, 300, 20, **({"comm_s": 1.0, "straggler_s": 0.5} if rank == 0 else {}))
+
+
+def communication_alone(rank):
+    """Return steps whose waits are not known: they are no split of a step."""
+    return steps(1, 300, 20, data_s=1.0 + rank)
+
+
+def a_save_between(rank):
+    """Return steps around a save of 5 s."""
+    first, second = steps(1, 100, 20, comm_s=1.0, straggler_s=1.0), steps(101, 299, 1025)
+    return [*first, phase("ckpt_save", 1020, 1025), *second] if rank == 0 else [*first, *second]
+
+
+@pytest.mark.parametrize(
+    "evidence", [waits_of_all, waits_of_one, communication_alone, a_save_between]
+)
+@pytest.mark.parametrize("window", [(0, 3600), (615, 1234), (1019, 1027), (3000, 3100)])
+@built_together
+def test_a_lane_adds_up_to_the_ledger(cluster, evidence, window):
+    cluster.watched(3600)
+    cluster.job_on_a_node("7", 0, 3600, 2)
+    for rank in range(2):
+        of_gpu = {"rank": rank, "gpu_uuid": f"a#{rank}"}
+        cluster.events("7", [*evidence(rank), durable(300, 3030)], **of_gpu)
+
+    yield
+
+    first, last = (START_MS + 1000 * second for second in window)
+    scope = Scope(first, last, cluster=cluster.name, run=f"{cluster.name}/7")
+    drawn = Counter()
+    for category, start, end, share in cluster.read(
+        """select category, epoch_ms(start_at), epoch_ms(end_at), share_ratio
+        from marts.run_timeline""",
+        scope,
+    ).rows():
+        drawn[category] += 2 * share * (min(end, last) - max(start, first))
+    found = ledger(cluster.store, by=["category"], scope=scope)
+    expected = dict(found.select("category", "gpu_ms").rows())
+    assert {name: round(ms) for name, ms in drawn.items()} == expected
+
+
+NEED = {"event": "metric", "t": 10, "extra": '{"input_bytes_per_gpu_s": 2e8}'}
+
+
+def host(made, node, read_bytes_per_s, reads_per_s=0):
+    made.host(
+        node, range(0, 3601, 60), disk_read_bytes=lambda s: read_bytes_per_s * s,
+        dirty_bytes=lambda s: s, disk_reads=lambda s: reads_per_s * s, memory_total_bytes=10**12,
+        memory_available_bytes=6 * 10**11, page_cache_bytes=10**11,
+    )  # fmt: skip
+
+
+def shared_host(cluster):
+    for job, gpu in (("1", 0), ("2", 1)):
+        cluster.samples(f"a#{gpu}", cluster.every(-10, 3600), lambda _: True)
+        cluster.job(job, 0, 3600, ["a"], 1, "COMPLETED")
+    host(cluster, "a", 400_000_000)
+
+
+def gang(made, job, nodes, gpus=2):
+    for node in nodes:
+        for gpu in range(gpus):
+            made.samples(f"{node}#{gpu}", made.every(-10, 3600), lambda _: True)
+    made.job(job, 0, 3600, nodes, gpus * len(nodes), "COMPLETED")
+
+
+@built_together
+def test_reads_of_its_hosts_count_for_each_gpu_of_a_run(cluster):
+    gang(cluster, "1", ["a", "b"])
+    cluster.events("1", [*steps(1, 300, 0, 10), NEED])
+    host(cluster, "a", 400_000_000, 100)
+    host(cluster, "b", 200_000_000, 50)
+    yield
+    found = cluster.read("from marts.run_input").to_dicts()[0]
+
+    assert (found["gpus"], found["nodes"]) == (4, 2)
+    assert found["read_bytes_per_gpu_s"] == found["most_read_bytes_per_gpu_s"] == 150_000_000
+    assert found["mean_read_bytes"] == 4_000_000
+    assert (found["need_bytes_per_gpu_s"], found["memory_available_bytes"]) == (2e8, 6 * 10**11)
+
+
+EPOCHS = [
+    {**step, "data_s": wait, "extra": f'{{"epoch": {epoch + n / 10}}}'}
+    for epoch, wait in ((0, 4.0), (1, 1.0))
+    for n, step in enumerate(steps(10 * epoch + 1, 10 * epoch + 10, 100 * epoch, 10))
+]
+UNMEASURED = ", ".join(f"goodput_{part}_ratio" for part in ("of_held", "since_restart", "1d", "5d"))
+# what it shows: what is loaded, what is read of it
+RUNS = {
+    "an interruption that ends the run counts": (
+        lambda c: [c.job_on_a_node("1", 0, 1000, 1, "FAILED"), c.events("1", steps(1, 100, 0))],
+        "select interruptions from marts.runs", [(1,)],
+    ),
+    # accounting alone: allocated time, and no word of what the GPUs did in it
+    "a run of which nothing is measured has no goodput": (
+        lambda c: c.job_on_a_node("1", 0, 1000, 1),
+        f"select {UNMEASURED}, goodput_of_held_hi_ratio from marts.runs", [(*[None] * 4, 1)],
+    ),
+    "reads of a host that two jobs share are of neither": (
+        shared_host, "from marts.run_input", [],
+    ),
+    "a first epoch waits longer than the next": (
+        lambda c: [gang(c, "1", ["a"]), c.events("1", EPOCHS)],
+        "select epoch, steps, data_wait_ratio, median_step_s from marts.run_epochs order by epoch",
+        [(0, 10, 0.4, 10.0), (1, 10, 0.1, 10.0)],
+    ),
+}  # fmt: skip
+test_what_is_read_of_runs = shown_by(RUNS)
+
+
+SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + 3_600_000)
+
+
+@pytest.fixture(scope="module")
+def world(shared_evidence):
+    """Give two job runs that waited, one that waits, one whose dependency is not met, no GPUs."""
+    made = shared_evidence
+    made.node("a", 8)
+    made.watched(3600)
+    made.job("1", 600, 700, ["a"], 1, submit=0, account="nlp", gpus_requested=1)
+    made.job("2", 800, 900, ["a"], 8, submit=0, eligible=600, account="nlp", gpus_requested=8)
+    pending = {"state": "PENDING", "observed_at": made.at(3600)}
+    made.job("3", None, None, [], None, submit=3000, account="cv", gpus_requested=16,
+             reason="QOSMaxGRESPerUser", **pending)  # fmt: skip
+    made.job("4", None, None, [], None, submit=3000, eligible=None, account="cv",
+             gpus_requested=16, reason="Dependency", **pending)  # fmt: skip
+    made.job("5", 100, 200, ["a"], 0, submit=0, account="web", gpus_requested=0)
+    made.job("6", None, 900, [], None, submit=0, account="nlp", gpus_requested=4, state="CANCELLED")
+    made.build()
+    return made.store
+
+
+EARLY = Scope(from_ms=START_MS, to_ms=START_MS + 300_000)
+
+
+WAITS = "from marts.queue_waits where group_by = '{}' order by name"
+OF_TEAM = (f"select started, waiting, wait_p50_s, wait_max_s, round(wait_p90_s), longest_waiting_s "
+           f"{WAITS.format('team')}")  # fmt: skip
+NLP, CV = (replace(SCOPE, team=team) for team in ("nlp", "cv"))
+# what it shows: what is read, its rows, its scope
+QUEUED = {
+    "a wait goes from eligible to start": (OF_TEAM, [(2, 0, 400, 600, 560, None)], NLP),
+    "what waits is counted until the end of the window": (
+        f"select name, started, waiting, waiting_gpus, wait_p50_s, longest_waiting_s "
+        f"{WAITS.format('team')}", [("cv", 0, 1, 16, None, 600)], CV,
+    ),
+    "job runs that wait at the end of an earlier window": (
+        f"select started, waiting, longest_waiting_s {WAITS.format('team')}", [(0, 2, 300)],
+        replace(EARLY, team="nlp"),
+    ),
+    "reasons are those of the scheduler, where it gives one": (
+        f"select name, started, waiting {WAITS.format('reason')}",
+        [("QOSMaxGRESPerUser", 0, 1), ("not given", 2, 0)], SCOPE,
+    ),
+    "sizes are by the GPUs asked for": (
+        f"select name, started {WAITS.format('size')}",
+        [("1 GPU", 1), ("2 to 8 GPUs", 1), ("9 to 64 GPUs", 0)], SCOPE,
+    ),
+}  # fmt: skip
+test_queue_waits = read_from_world(QUEUED)
