@@ -30,7 +30,9 @@ TEST_FILES = {file.name for file in (ROOT / "tests").rglob("test_*.py")}
 TESTS = {
     test
     for file in (ROOT / "tests").rglob("test_*.py")
-    for test in re.findall(r"^\s*def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    for test in re.findall(
+        r"^\s*(?:def )?(test_\w+)(?:\(| = )", file.read_text("utf-8"), re.MULTILINE
+    )
 }
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

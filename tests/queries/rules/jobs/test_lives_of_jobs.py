@@ -107,7 +107,7 @@ def named(cluster):
     cluster.events("exp42", steps(1, 9, 10))
 
 
-OUTCOMES = "select outcome from marts.attempts"
+OUTCOMES = "select outcome from marts.attempts where job_id = '1'"
 # what it shows: what is loaded, what is read of it
 OTHERS = {
     "a life of a job that was resized goes on in the next record": (
@@ -127,7 +127,7 @@ OTHERS = {
             c.job_on_a_node("1", 0, 200, 1, "UNKNOWN"), c.job("2", 200, 400, ["a"], 1),
             c.events("1", steps(1, 10, 10)),
         ],
-        lambda c: (c.read(f"{OUTCOMES} where run_id = '1'").rows(), c.gpu_s()["at_risk"]),
+        lambda c: (c.read(OUTCOMES).rows(), c.gpu_s()["at_risk"]),
         ([("unknown",)], 100),
     ),
 }  # fmt: skip
