@@ -29,7 +29,7 @@ def test_the_end_by_a_node_failure_is_the_verdict_on_its_run(cluster):
     )
     assert (verdict["finding_key"], verdict["gpu_ms"]) == (key, lost)
     assert verdict["confidence"] == "Confirmed"
-    assert verdict["cause"].startswith("NODE_FAIL")
+    assert verdict["cause"].startswith("scheduler state NODE_FAIL")
     assert verdict["evidence"].endswith("of the allocated time, 1 attempt")
     assert verdict["verdict"] == f"{verdict['title']} ({verdict['cause']})"
     of_run = cluster.read("select verdict, verdict_confidence, verdict_evidence from marts.runs")
