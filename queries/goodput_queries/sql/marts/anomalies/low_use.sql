@@ -13,7 +13,7 @@
 -- gpus: number of GPUs read; unused_gpus: of them never active
 -- use_ratio: mean of use_metric (SM active, else engine active, else GPU utilisation)
 -- gpu_busy_ratio, tensor_active_ratio, dram_active_ratio, power_w: mean; null: not measured
--- memory_peak_bytes: of one GPU; memory_bytes: of a GPU of this model
+-- memory_bytes: of a GPU of this model
 -- needed_gpus: GPUs that its load would fill to threshold right_size_ratio, by the busiest ten minutes and memory; null where the
 --  memory is not known
 -- mig_profile: smallest MIG profile with room for the load of a single GPU; null: none, or it has several

@@ -8,14 +8,11 @@
 -- skip_if_empty: intermediate.int_train_steps
 -- rule: no_step
 -- start_at: end of the last step; end_at: null, it lasts: to the end of what is known of the cluster
--- usual_ms: median distance of the ends of steps; longest_ms: the longest one before
--- quiet_ms: time without a step and without a declared phase, to where job events are followed: to the last event of any job from
---  a source of the same kind, or the last answer of the live sources of the kind, where all of them answer
--- gpus: number of GPUs; active_gpus: of them active by their last reading in this time; null: not read
--- work_ratio: mean power of its GPUs in the second half of quiet_ms, ten minutes at most, over that in the ten minutes before its
---  last step; null: not read
--- gpu_ms: their time; cost: of it, null without a price
--- score: quiet_ms over the shortest time that is a finding
+-- gpus: number of GPUs
+-- gpu_ms: their time without a step and without a declared phase, to where job events are followed: to the last event of any job
+--  from a source of the same kind, or the last answer of the live sources of the kind, where all of them answer; cost: of it, null
+--  without a price
+-- score: that time over the shortest time that is a finding
 -- effect: gang: it has threshold gang_page_gpus GPUs, has no step for threshold gang_page_ms, and is not known to work
 -- confidence: Likely where its GPUs stopped working; Not confirmed where they work, or where their power is not read. It says
 --  that nothing comes, not why

@@ -11,7 +11,7 @@
 -- covered_ratio: of the days of the objective, that there is evidence for
 -- base_ms: allocated time or capacity; useful_ms: of it useful; unsettled_ms: not classified; milliseconds of a whole GPU
 -- attained_ratio: useful / base; attained_hi_ratio: if all unclassified time was useful
--- budget_ms: (1 - target) x base; spent_ms: of no use and classified
+-- spent_ms: of no use and classified
 -- budget_spent_ratio: spent / budget, over 1: exhausted
 -- burn_rate_1h, burn_rate_6h, burn_rate_24h, burn_rate_30d: share of time spent over (1 - target); null: no such
 --  time, or the evidence begins later
