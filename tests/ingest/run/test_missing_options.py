@@ -1,4 +1,4 @@
-"""Files that lack something, and files of other formats: what is said of them."""
+"""Files that lack something, and files of other formats: which error names what is missing."""
 
 import re
 from zoneinfo import ZoneInfo

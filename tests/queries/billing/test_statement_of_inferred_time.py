@@ -27,7 +27,7 @@ def workstation(shared_evidence):
     gpus = [{"gpu_uuid": f"n-{i}", "gpu_index": i} for i in (0, 1)]
     evidence.add("gpus", *gpus, source="nvml", node="n", gpu_model="h100", valid_from_at=0)
     for gpu, last in (("n-0", HOUR_S), ("n-1", 600)):
-        works = lambda second, last=last: 0.9 * (second <= last)  # noqa: E731
+        works = lambda second, last=last: 0.9 * (second <= last)  # noqa: E731 -- of one job
         evidence.readings(gpu, range(0, 2 * HOUR_S + 1, 60), "nvml", engine_active_ratio=works)
     reported = [{"t": 0, "event": "job.start"}, *steps(1, 60, 0, 60.0)]
     evidence.events("train", reported, attempt=None, host="n", gpu_uuid="n-0")

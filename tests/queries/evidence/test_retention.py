@@ -180,7 +180,7 @@ AHEAD = 20 * DAY_S
 AHEADS = {
     # the first day of the evidence
     "age counts from the clock where evidence lies ahead of it": (
-        lambda _: None, datetime(2027, 1, 15, 20), None,  # noqa: DTZ001
+        lambda _: None, datetime(2027, 1, 15, 20), None,  # noqa: DTZ001 -- naive UTC
     ),
     "a lone reading makes nothing old": (
         lambda c: c.samples("a#0", [AHEAD], lambda _: True), NOW + timedelta(days=60), 0,

@@ -85,7 +85,7 @@ def contradictory_evidence(draw):
         quiet_from = draw(seconds())
         readings = [begin + k * every for k in range(int((end - begin) // every))]
         if readings:
-            works = lambda second, until=quiet_from: second < until  # noqa: E731
+            works = lambda second, until=quiet_from: second < until  # noqa: E731 -- of one job
             calls.append(("samples", (gpu, readings, works), {}))
     for node in draw(st.sampled_from(["", "a", "ab"])):
         calls.extend(serving(draw, node))

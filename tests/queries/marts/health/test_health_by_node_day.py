@@ -42,7 +42,7 @@ def world(shared_evidence):
     made.counted("GPU-a", "ecc_uncorrected_volatile_total", [(0, 3), (60, 3)])
     made.counted("GPU-old", "ecc_uncorrected_volatile_total", [(0, 10), (60, 10)])
     made.counted("GPU-old", "throttle_thermal_s", [(0, 0), (100, 40)])
-    hot = lambda s: HW_THERMAL if s < 200 else 0  # noqa: E731
+    hot = lambda s: HW_THERMAL if s < 200 else 0  # noqa: E731 -- of one GPU
     made.readings("GPU-a", range(0, 600, 100), "test", clocks_event_reasons=hot)
     for code, second in ((48, 90), (79, 100), (45, 110)):
         made.xid("a", code, second, pci_bus_id=BUS_A, cluster=None)

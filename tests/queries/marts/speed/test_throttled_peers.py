@@ -224,7 +224,7 @@ def test_evidence_of_a_straggler_names_the_source_there_is(cluster):
 
 
 PARTS = {"fwd_s": [0.5] * 4, "bwd_s": [1.4, 1.4, 1.4, 0.6]}
-# what the ranks report beside it; the wait that is imposed, or none where nobody is named
+# what the ranks also report; the wait that it gives, or none where no GPU is named
 OF_PARTS = {
     "a rank that is late in all steps": ([None] * 4, {}, [(3, 19, 19 * 3 * 0.8)]),
     "a rank without parts": ([None] * 4, {"bwd_s": [1.4, 1.4, None, 0.6]}, []),
