@@ -45,8 +45,8 @@ class Claim(NamedTuple):
 class Slot:
     """A GPU or MIG instance of a node that the scheduler can allocate, with the claims on it.
 
-    `claims` is sorted by start; `_latest_ends_ms` holds the running maximum of their ends, so that
-    the claims within an interval are found without a scan of all.
+    `claims` is sorted by start; `_starts_ms` holds their starts and `_latest_ends_ms` the running
+    maximum of their ends, so that the claims within an interval are found without a scan of all.
     """
 
     gpu_uuid: str
@@ -56,6 +56,7 @@ class Slot:
     from_ms: int = 0
     to_ms: int = FOREVER_MS
     claims: list[Claim] = field(default_factory=list)
+    _starts_ms: list[int] = field(default_factory=list)
     _latest_ends_ms: list[int] = field(default_factory=list)
 
     @property
@@ -65,13 +66,15 @@ class Slot:
 
     def add(self, claim: Claim) -> None:
         """Add a claim."""
-        place = bisect.bisect_right(self.claims, claim.start_ms, key=lambda c: c.start_ms)
+        latest = self._latest_ends_ms
+        place = bisect.bisect_right(self._starts_ms, claim.start_ms)
         self.claims.insert(place, claim)
-        del self._latest_ends_ms[place:]
-        latest = self._latest_ends_ms[-1] if place else -FOREVER_MS
-        for later in self.claims[place:]:
-            latest = max(latest, later.end_ms)
-            self._latest_ends_ms.append(latest)
+        self._starts_ms.insert(place, claim.start_ms)
+        latest.insert(place, max(claim.end_ms, latest[place - 1] if place else claim.end_ms))
+        for later in range(place + 1, len(latest)):
+            if latest[later] >= claim.end_ms:
+                break  # the maximum of all that follow is no less
+            latest[later] = claim.end_ms
 
     def is_there(self, start_ms: int, end_ms: int) -> bool:
         """Say whether the slot is in the inventory for all of `[start_ms, end_ms)`."""
@@ -84,7 +87,7 @@ class Slot:
     def claims_within(self, start_ms: int, end_ms: int) -> list[Claim]:
         """Return the claims that overlap `[start_ms, end_ms)`, the latest start first."""
         found: list[Claim] = []
-        place = bisect.bisect_left(self.claims, end_ms, key=lambda c: c.start_ms)
+        place = bisect.bisect_left(self._starts_ms, end_ms)
         while place and self._latest_ends_ms[place - 1] > start_ms:
             place -= 1
             if self.claims[place].end_ms > start_ms:
@@ -95,8 +98,8 @@ class Slot:
         """Return up to when the slot is free from a moment on; the moment where it is taken."""
         if self.claims_within(moment_ms, moment_ms + 1):
             return moment_ms
-        place = bisect.bisect_right(self.claims, moment_ms, key=lambda c: c.start_ms)
-        return self.claims[place].start_ms if place < len(self.claims) else FOREVER_MS
+        place = bisect.bisect_right(self._starts_ms, moment_ms)
+        return self._starts_ms[place] if place < len(self.claims) else FOREVER_MS
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,24 @@
 -- Covers all GPUs that the attempt holds, since in many jobs one rank reports for all.
 -- grain: attempt_key, step, gpu_uuid
 -- skip_if_empty: temp.int_train_steps where exists (from intermediate.int_slowed_readings)
-with gpus as (
-    select attempt_key, gpu_uuid from temp.int_rank_gpus where gpu_uuid is not null
-    union
-    select attempts.attempt_key, holds.gpu_uuid
-    from temp.int_attempts as attempts
-    inner join intermediate.int_holds as holds using (job_run_key)
+with lives as (
+    select attempt_key, min(start_ms) as from_ms, max(end_ms) as to_ms
+    from temp.int_train_steps
+    group by attempt_key
+),
+
+-- only while the attempt reports steps: a GPU has many attempts one after another
+gpus as (
+    select attempt_key, gpu_uuid, from_ms, to_ms
+    from (
+        select attempt_key, gpu_uuid from temp.int_rank_gpus
+        union
+        select attempts.attempt_key, holds.gpu_uuid
+        from temp.int_attempts as attempts
+        inner join intermediate.int_holds as holds using (job_run_key)
+    )
+    inner join lives using (attempt_key)
+    semi join intermediate.int_slowed_readings using (gpu_uuid)
 ),
 
 -- two sources may read a GPU at one moment
@@ -41,7 +53,8 @@ seen as (
         count_if(readings.is_slowed) as slowed,
         count(*) as samples
     from readings
-    inner join gpus using (gpu_uuid)
+    inner join gpus
+        on readings.gpu_uuid = gpus.gpu_uuid and readings.ts_ms >= gpus.from_ms and readings.ts_ms < gpus.to_ms
     asof join temp.int_train_steps as steps
         on gpus.attempt_key = steps.attempt_key and readings.ts_ms >= steps.start_ms
     where readings.ts_ms < steps.end_ms
@@ -52,7 +65,9 @@ seen as (
 unseen as (
     select gpus.attempt_key, steps.step, gpus.gpu_uuid, steps.start_ms, steps.end_ms
     from (select distinct gpu_uuid, hour_ms from readings) as hours
-    inner join gpus using (gpu_uuid)
+    inner join gpus
+        on hours.gpu_uuid = gpus.gpu_uuid
+        and hours.hour_ms between gpus.from_ms // one_hour_ms() * one_hour_ms() and gpus.to_ms
     inner join temp.int_train_steps as steps
         on gpus.attempt_key = steps.attempt_key and hours.hour_ms = steps.end_ms // one_hour_ms() * one_hour_ms()
     anti join seen
