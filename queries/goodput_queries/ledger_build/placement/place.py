@@ -152,8 +152,9 @@ def _claim_named(
             continue
         there = [slot for slot in held if slot.is_there(run.start_ms, run.end_ms)]
         if claimed == 0 and count == len(there):
+            exact = run.claim(run.start_ms, run.end_ms, "exact", Phase.NAMED)
             for slot in there:
-                slot.add(run.claim(run.start_ms, run.end_ms, "exact", Phase.NAMED))
+                slot.add(exact)
         elif claimed < count:
             kind = next((row.gpu_type for row in rows if row.gpu_type), run.gpu_type)
             left.append((run, node, count - claimed, kind))
@@ -247,15 +248,16 @@ def _claim_assumed(
     held = slots[run.cluster, node]
     free = [s for s in held if s.is_free(run.start_ms, run.end_ms)]
     free.sort(key=lambda s: (not _is_type(s, kind), s.index))
+    whole = run.claim(run.start_ms, run.end_ms, "assumed", phase)
     for slot in free[:count]:
-        slot.add(run.claim(run.start_ms, run.end_ms, "assumed", phase))
+        slot.add(whole)
     for _ in range(count - len(free[:count])):
         if is_known:
             _claim_fragments(held, run, phase)
         else:
             index = max((s.index for s in held), default=-1) + 1
             slot = Slot(f"{run.cluster}/{node}#{index}", "", index, kind)
-            slot.add(run.claim(run.start_ms, run.end_ms, "assumed", phase))
+            slot.add(whole)
             held.append(slot)
 
 
@@ -359,7 +361,7 @@ def _disjoint(claims: list[Claim], downs: list[int]) -> list[tuple[int, int, Cla
         if end_ms == FOREVER_MS:
             stops = [*downs, *(c.start_ms for c in in_order)]
             end_ms = min((s for s in stops if s > claim.start_ms), default=FOREVER_MS)
-        claims.append(claim._replace(end_ms=end_ms))
+        claims.append(claim if end_ms == claim.end_ms else claim._replace(end_ms=end_ms))
     if all(a.end_ms <= b.start_ms for a, b in pairwise(claims)):
         return [(c.start_ms, c.end_ms, c, []) for c in claims if c.end_ms > c.start_ms]
     bounds = sorted({c.start_ms for c in claims} | {c.end_ms for c in claims})
