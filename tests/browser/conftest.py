@@ -67,7 +67,7 @@ def launch(browser_type, *flags):
     return browser_type.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags], env=environment)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # later tests of its process have loops of their own
 def browser():
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine")
