@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from goodput_ingest.sources.job_logs.lines import Line
 from goodput_ingest.sources.job_logs.moments import Moments
 
+PLACED = "the next save"  # `at` in extra: so far a step of lines without a time is laid out
+
 
 @dataclass(frozen=True)
 class Event:

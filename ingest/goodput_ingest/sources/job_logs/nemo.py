@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S
 from goodput_ingest.formats.json_text.json_lines import FieldError
-from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.events import PLACED, Event
 from goodput_ingest.sources.job_logs.lines import Line
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_ingest.sources.job_logs.moments import Moments
@@ -132,7 +132,7 @@ class Nemo:
         """Return the steps that lines without a time gave, one after the other up to a save."""
         events: list[Event] = []
         for step in reversed(self.undated):
-            events.append(replace(step, at=end))
+            events.append(replace(step, at=end, extra={**step.extra, "at": PLACED}))
             end -= timedelta(seconds=step.dur_s or 0)
         self.undated = []
         return events[::-1]

@@ -1,7 +1,9 @@
 """Reads the lines of a job's log by all formats, into rows of job events and rejects."""
 
 import contextlib
+import itertools
 import json
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,7 +18,7 @@ from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import ReadOptions, Reject
 from goodput_ingest.sources.job_logs import half_matched
 from goodput_ingest.sources.job_logs.error_text import ErrorText
-from goodput_ingest.sources.job_logs.events import Event, LogFormat
+from goodput_ingest.sources.job_logs.events import PLACED, Event, LogFormat
 from goodput_ingest.sources.job_logs.formats import Format, formats, looks_like_step
 from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
 from goodput_ingest.sources.job_logs.lines import Line, cleaned
@@ -75,6 +77,8 @@ class LogReader:
             self._drop_fallbacks()
         rows: list[dict[str, Any]] = []
         rejects: list[Reject] = []
+        # what has no time, by step: a later save may say when its steps were
+        undated: dict[int | None, list[tuple[int, Line, str]]] = {}
         for number, raw in enumerate(part.lines, part.first_line):
             if "\x1b" not in raw and not self.any_hint.search(raw):
                 self._note(number, raw)
@@ -89,9 +93,10 @@ class LogReader:
                     if event.at is None:
                         lack = self._lack_of_time(line)
                         self.first_lack = self.first_lack or f"line {line.number}: {lack}"
-                        self.without_moment += 1
-                        self._reject(line, lack, rejects)
+                        undated.setdefault(event.step, []).append((number, line, lack))
                     else:
+                        if event.extra.get("at") == PLACED:
+                            undated.pop(event.step, None)  # of an earlier part it is rejected
                         self.first_line = self.first_line or number
                         rows.append(_row(log_format, event, self.versions))
                         self.versions = {}
@@ -99,6 +104,10 @@ class LogReader:
                 self.placed += len(rows)
                 yield rows, rejects
                 rows, rejects = [], []
+        lacking = sorted(itertools.chain(*undated.values()), key=operator.itemgetter(0))
+        for _, line, lack in lacking:
+            self.without_moment += 1
+            self._reject(line, lack, rejects)
         if part.damage:
             rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
         self.placed += len(rows)
