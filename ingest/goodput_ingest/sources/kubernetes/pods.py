@@ -15,7 +15,9 @@ LABEL_PREFIX = "label_"
 GPU_RESOURCE = re.compile(
     r"(?:nvidia|amd)_com_gpu(?P<shared>_shared)?|volcano_sh_(?P<virtual>vgpu)_number"
 )
-MIG_RESOURCE = re.compile(r"nvidia_com_mig_(?P<slices>\d)g_(?P<memory>\d+gb)(?:_(?P<more>\w+))?")
+MIG_RESOURCE = re.compile(
+    r"nvidia_com_mig_(?P<slices>\d)g_(?P<memory>\d+gb)(?:_(?P<more>\w+?))??(?:_shared)?"
+)
 GPU_CORES = re.compile(r"nvidia_com_gpucores|volcano_sh_vgpu_cores")  # of each GPU, percent
 ENDED = ("Succeeded", "Failed")
 

@@ -201,7 +201,9 @@ def _named_by_job(held: list[Slot], run: JobRun, row: ReportedHold) -> Slot | No
 def _is_meant(slot: Slot, row: ReportedHold) -> bool:
     if row.gpu_uuid is None:
         return slot.index == row.slurm_index
-    return slot.gpu_uuid == row.gpu_uuid and row.gpu_instance in (None, "", slot.gpu_instance)
+    instance, *_ = slot.gpu_instance.split("/share.")
+    meant = (None, "", slot.gpu_instance, instance)
+    return slot.gpu_uuid == row.gpu_uuid and row.gpu_instance in meant
 
 
 def _spread(slots: Slots, run: JobRun, inventory: Mapping[Node, int]) -> dict[str, int]:

@@ -28,7 +28,7 @@ create or replace macro is_dated_by(from_ms, until_ms, reported_ms) as (
     and coalesce(reported_ms, forever_ms() - 1) < coalesce(until_ms, forever_ms())
 );
 
--- The instance whose readings are those of a unit: readings of a GPU in shares are of the whole GPU.
+-- The instance whose readings are those of a unit: readings of a GPU or MIG instance in shares are of all of it.
 create or replace macro read_instance(gpu_instance) as (
-    case when starts_with(gpu_instance, 'share.') then '' else gpu_instance end
+    case when contains(gpu_instance, 'share.') then regexp_replace(gpu_instance, '(^|/)share[.].*$', '') else gpu_instance end
 );

@@ -255,8 +255,8 @@ select
     max(last_ms) as observed_ms,
     list(distinct node order by node) as nodes,
     -- however its part of a shared GPU changes, it is one
-    count(distinct (gpu_uuid, regexp_replace(gpu_instance, '^share[.].*', '')))::integer as gpus,
-    count(distinct (gpu_uuid, regexp_replace(gpu_instance, '^share[.].*', '')))::integer as gpus_requested,
+    count(distinct (gpu_uuid, read_instance(gpu_instance)))::integer as gpus,
+    count(distinct (gpu_uuid, read_instance(gpu_instance)))::integer as gpus_requested,
     0 as suspended_s,
     true as is_inferred,
     'label' as ownership,

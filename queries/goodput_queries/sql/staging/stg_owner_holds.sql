@@ -1,7 +1,8 @@
 -- Holds by labels of telemetry, for times without a scheduler: from its first record on a scheduler alone determines
 -- ownership in its cluster, since labels stay after the end of their job.
 -- grain: job_run_key, gpu_uuid, gpu_instance, start_ms
--- Owners of one whole GPU at one time have equal parts of it: 'share.<n>/<of>', unless a source reports its parts.
+-- Owners of one GPU or MIG instance at one time have equal parts, 'share.<n>/<of>' or '<instance>/share.<n>/<of>', unless a source
+-- reports the parts.
 -- job_run_key: an owner from one absence of its labels to the next
 -- last_ms: where the label was read last
 -- end_ms: the same; null: on the latest reading of the GPU, which is no older in its cluster than a label may be away
@@ -106,50 +107,59 @@ cut as (
         )
 ),
 
+sliced as (select gpu_uuid from staging.stg_gpus semi join staging.stg_sliced_instances using (cluster, node)),
+
 shared as (
-    select distinct gpu_uuid
+    select distinct gpu_uuid, gpu_instance
     from (
         select
             gpu_uuid,
+            gpu_instance,
             start_ms < max(coalesce(end_ms, forever_ms())) over (
-                partition by gpu_uuid order by start_ms, job_run_key rows between unbounded preceding and 1 preceding
+                partition by gpu_uuid, gpu_instance order by start_ms, job_run_key
+                rows between unbounded preceding and 1 preceding
             ) as is_shared
         from holds
-        where gpu_instance = ''
     )
-    where is_shared and gpu_uuid not in (from cut)
+    where is_shared and not case when gpu_instance = '' then gpu_uuid in (from cut) else gpu_uuid in (from sliced) end
 ),
 
-whole as (select holds.* from holds semi join shared using (gpu_uuid) where gpu_instance = ''),
+whole as (select holds.* from holds semi join shared using (gpu_uuid, gpu_instance)),
 
 edges as (
-    select gpu_uuid, start_ms as at_ms from whole
+    select gpu_uuid, gpu_instance, start_ms as at_ms from whole
     union
-    select gpu_uuid, coalesce(end_ms, forever_ms()) from whole
+    select gpu_uuid, gpu_instance, coalesce(end_ms, forever_ms()) from whole
 ),
 
 cells as (
-    select gpu_uuid, at_ms as from_ms, lead(at_ms) over (partition by gpu_uuid order by at_ms) as to_ms
+    select
+        gpu_uuid, gpu_instance, at_ms as from_ms, lead(at_ms) over (partition by gpu_uuid, gpu_instance order by at_ms) as to_ms
     from edges
 ),
 
 ranked as (
     select
-        whole.* exclude (gpu_instance),
+        whole.*,
         cells.from_ms,
         cells.to_ms,
         row_number() over of_cell - 1 as place,
-        count(*) over (partition by cells.gpu_uuid, cells.from_ms) as sharers
+        count(*) over (partition by cells.gpu_uuid, cells.gpu_instance, cells.from_ms) as sharers
     from whole
     inner join cells
         on whole.gpu_uuid = cells.gpu_uuid
+        and whole.gpu_instance = cells.gpu_instance
         and whole.start_ms <= cells.from_ms
         and coalesce(whole.end_ms, forever_ms()) >= cells.to_ms
-    window of_cell as (partition by cells.gpu_uuid, cells.from_ms order by whole.job_run_key)
+    window of_cell as (partition by cells.gpu_uuid, cells.gpu_instance, cells.from_ms order by whole.job_run_key)
 ),
 
 parts as (
-    select * exclude (place, sharers), case when sharers > 1 then 'share.' || place || '/' || sharers else '' end as gpu_instance
+    select
+        * exclude (place, sharers),
+        case
+            when sharers > 1 then concat_ws('/', nullif(gpu_instance, ''), 'share.' || place || '/' || sharers) else gpu_instance
+        end as part
     from ranked
 ),
 
@@ -157,42 +167,34 @@ parts as (
 turns as (
     select
         *,
-        (gpu_instance, from_ms) is distinct from (
-            lag(gpu_instance) over of_hold, lag(to_ms) over of_hold
+        (part, from_ms) is distinct from (
+            lag(part) over of_hold, lag(to_ms) over of_hold
         ) as is_new
     from parts
-    window of_hold as (partition by job_run_key, gpu_uuid, start_ms order by from_ms)
+    window of_hold as (partition by job_run_key, gpu_uuid, gpu_instance, start_ms order by from_ms)
 ),
 
 stretches as (
     select
         *,
         count_if(is_new) over (
-            partition by job_run_key, gpu_uuid, start_ms order by from_ms rows unbounded preceding
+            partition by job_run_key, gpu_uuid, gpu_instance, start_ms order by from_ms rows unbounded preceding
         ) as stretch
     from turns
 )
 
-select
-    * replace (
-        -- on an instance, which is not cut further, the owner that came later counts: as far as the other was seen too, that
-        -- is a conflict
-        case
-            when end_ms is null and last_ms > lead(start_ms) over (partition by gpu_uuid, gpu_instance order by start_ms, job_run_key)
-                then last_ms
-            else end_ms
-        end as end_ms
-    )
+select holds.*
 from holds
-where not (gpu_instance = '' and gpu_uuid in (from shared))
+anti join shared using (gpu_uuid, gpu_instance)
 union all by name
 select
     job_run_key,
-    any_value(columns(['cluster', 'kind', 'owner', 'submit_ms', 'node', 'gpu_instance'])),
+    any_value(columns(['cluster', 'kind', 'owner', 'submit_ms', 'node'])),
+    any_value(part) as gpu_instance,
     gpu_uuid,
     min(from_ms) as start_ms,
     least(max(last_ms), max(to_ms)) as last_ms,
     nullif(max(to_ms), forever_ms()) as end_ms,
     max(load_sequence) as load_sequence
 from stretches
-group by job_run_key, gpu_uuid, start_ms, stretch
+group by job_run_key, gpu_uuid, stretches.gpu_instance, start_ms, stretch

@@ -77,6 +77,27 @@ def sliced(cluster, *, by_labels, by_accounting):
     cluster.job("b", 0, 1800, [f"{cluster.name}-a"], 2)
 
 
+def sliced_instance(cluster, *, by_labels, by_accounting):
+    """Load a MIG GPU of two 3g instances, each offered twice; a and b share the first."""
+    pods = [label("a", 0, HOUR, instance="1"), label("b", 0, 1800, instance="1")]
+    node, gpu = f"{cluster.name}-a", loaded(cluster, pods if by_labels else [])
+    parts = [{"gpu_instance": str(n + 1), "slurm_index": n} for n in range(2)]
+    cluster.add(
+        "gpu_instances", *parts, source="dcgm", gpu_uuid=gpu, profile="3g.40gb", compute_slices=3,
+        valid_from_at=0,
+    )  # fmt: skip
+    if not by_accounting:
+        return
+    cluster.add("nodes", source="kubernetes", node=node, gres="nvidia_com_mig_3g_40gb=4")
+    for job, end in (("a", HOUR), ("b", 1800)):
+        cluster.job(job, 0, end, [node], 1, gpu_type="3g.40gb")
+        if by_labels:
+            cluster.add(
+                "holds", source="kubernetes", job_id_raw=job, submit_at=0, node=node,
+                gpu_uuid=gpu, gpu_instance="1", method="pod",
+            )  # fmt: skip
+
+
 def virtual(cluster, *, by_labels, by_accounting):
     """Load a GPU that a middleware offers ten times, and that telemetry lists once."""
     pods = [label("a", 0, HOUR), label("b", 0, 1800)]
@@ -114,6 +135,9 @@ SEVENTHS = ({"a": 3600 * 3 / 7, "b": 1800 * 3 / 7},) * 3
 WAYS = {
     mig: SEVENTHS,
     sliced: ({"a": 2700, "b": 900}, {"a": 900, "b": 900}, {"a": 900, "b": 900}),
+    sliced_instance: (
+        {"a": 2700 * 3 / 7, "b": 900 * 3 / 7}, *({"a": 3600 * 1.5 / 7, "b": 1800 * 1.5 / 7},) * 2,
+    ),
     virtual: ({"a": 2700, "b": 900}, {"a": 1800, "b": 360}, {"a": 1800, "b": 360}),
     containers: ({"a": 3600},) * 3,
     hami: ({"a": 2700, "b": 900}, {"a": 1800, "b": 450}, {"a": 1800, "b": 450}),
@@ -175,24 +199,6 @@ def test_a_node_that_lost_a_gpu_of_its_telemetry_keeps_its_gpus(cluster):
     assert sum(cluster.gpu_s().values()) == 8 * HOUR
     named = cluster.read(OFFERED)["example"].to_list()
     assert f"{cluster.name}/{node} offers 8, 7 listed" in named
-
-
-@built_together
-def test_of_two_pods_on_one_mig_instance_the_later_counts_and_the_overlap_is_named(cluster):
-    labels = [label("b", 0, HOUR, instance="1"), label("c", 1800, HOUR, instance="1")]
-    gpu = loaded(cluster, labels)
-    cluster.add(
-        "gpu_instances", {"gpu_instance": "1", "slurm_index": 0}, source="dcgm", gpu_uuid=gpu,
-        profile="3g.40gb", compute_slices=3, valid_from_at=0,
-    )  # fmt: skip
-
-    yield
-
-    part = pytest.approx(1800 * 3 / 7, abs=0.001)
-    assert held(cluster) == {"b": part, "c": part}
-    lost = "split_part(split_part(job_run_key, '/', -1), '@', 1), (end_ms - start_ms) // 1000"
-    assert cluster.own(lost, "intermediate.int_hold_conflicts") == [("b", 1800)]
-    assert cluster.violations() == 0
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 -- instances share a GPU.
 -- grain: gpu_uuid, gpu_instance, valid_from_ms
 -- gpu_instance: the GPU instance id; '<profile>.<n>' where only an inventory or a scheduler reports it
+-- parts, nth: of how many equal parts of an instance that owners have at one time it is one, and which; 1, 0: undivided
+-- compute_slices, slices_of: of the undivided instance
 -- is_beyond: it does not fit on its GPU with those before it: not in the ledger, listed in marts.data_quality
 -- valid_from_ms: null: as far back as there is evidence; so is how a GPU was cut when telemetry saw it first
 -- materialised: full, since slots and units join it
@@ -224,11 +226,73 @@ fitting as (
     from filled
     group by gpu_uuid, gpu_instance, valid_from_ms
     having max(share) < 1 + 1e-9
+),
+
+instances as (
+    select named.*, 1 as parts, 0 as nth, fitting.gpu_uuid is null as is_beyond
+    from named
+    left join fitting
+        on named.gpu_uuid = fitting.gpu_uuid
+        and named.gpu_instance = fitting.gpu_instance
+        and named.valid_from_ms is not distinct from fitting.valid_from_ms
+),
+
+-- equal parts of a MIG instance: of owners that labels report at one time, and those that a node offers to Kubernetes
+divisions as (
+    select distinct
+        gpu_uuid,
+        read_instance(gpu_instance) as gpu_instance,
+        split_part(gpu_instance, '/', -1)::integer as parts,
+        regexp_extract(gpu_instance, '([0-9]+)/[0-9]+$', 1)::integer as nth,
+        start_ms,
+        coalesce(end_ms, forever_ms()) as end_ms
+    from staging.stg_owner_holds
+    where contains(gpu_instance, '/share.')
+    union all
+    select distinct
+        instances.gpu_uuid, instances.gpu_instance, sliced.parts, unnest(range(sliced.parts))::integer, 0, forever_ms()
+    from instances
+    inner join intermediate.int_gpu_inventory using (gpu_uuid)
+    inner join staging.stg_sliced_instances as sliced using (cluster, node, profile)
+),
+
+-- the instance is whole before, between and after them
+undivided as (
+    select cells.*
+    from (
+        select
+            gpu_uuid,
+            gpu_instance,
+            at_ms as start_ms,
+            lead(at_ms) over (partition by gpu_uuid, gpu_instance order by at_ms) as end_ms
+        from (select distinct gpu_uuid, gpu_instance, unnest([0, start_ms, end_ms, forever_ms()]) as at_ms from divisions)
+    ) as cells
+    anti join divisions
+        on cells.gpu_uuid = divisions.gpu_uuid
+        and cells.gpu_instance = divisions.gpu_instance
+        and divisions.start_ms <= cells.start_ms
+        and divisions.end_ms > cells.start_ms
+    where cells.start_ms < forever_ms()
 )
 
-select named.*, fitting.gpu_uuid is null as is_beyond
-from named
-left join fitting
-    on named.gpu_uuid = fitting.gpu_uuid
-    and named.gpu_instance = fitting.gpu_instance
-    and named.valid_from_ms is not distinct from fitting.valid_from_ms
+from instances
+anti join divisions using (gpu_uuid, gpu_instance)
+union all by name
+select
+    instances.* replace (
+        concat_ws('/', instances.gpu_instance, 'share.' || cells.nth || '/' || nullif(cells.parts, 1)) as gpu_instance,
+        cells.parts as parts,
+        cells.nth as nth,
+        greatest(instances.valid_from_ms, cells.start_ms) as valid_from_ms,
+        nullif(least(instances.valid_to_ms, cells.end_ms), forever_ms()) as valid_to_ms
+    )
+from instances
+inner join (
+    from divisions
+    union all by name
+    select *, 1 as parts, 0 as nth from undivided
+) as cells
+    on instances.gpu_uuid = cells.gpu_uuid
+    and instances.gpu_instance = cells.gpu_instance
+    and coalesce(instances.valid_from_ms, 0) < cells.end_ms
+    and coalesce(instances.valid_to_ms, forever_ms()) > cells.start_ms

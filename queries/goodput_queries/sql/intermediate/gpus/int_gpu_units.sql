@@ -59,35 +59,42 @@ cells as (
         and bounds.at_ms <= coalesce(gpus.end_ms, forever_ms())
 ),
 
--- in each cell the instances lie end to end
+-- in each cell the instances lie end to end; equal parts of one have its place
 laid as (
     select
         cells.*,
         parts.gpu_instance,
         parts.profile,
         parts.slices_of,
-        coalesce(sum(parts.compute_slices) over before_it, 0)::bigint as share_lo,
-        coalesce(sum(parts.compute_slices) over before_it, 0)::bigint + parts.compute_slices as share_hi
+        parts.compute_slices,
+        parts.parts,
+        parts.nth,
+        (sum(parts.compute_slices) filter (where parts.nth = 0) over up_to_it)::bigint as slices_hi
     from cells
     inner join parts
         on cells.gpu_uuid = parts.gpu_uuid
         and coalesce(parts.valid_from_ms, cells.start_ms) <= cells.start_ms
         and coalesce(parts.valid_to_ms, cells.end_ms) >= cells.end_ms
     where cells.end_ms is not null
-    window before_it as (
-        partition by cells.gpu_uuid, cells.start_ms order by parts.slurm_index, parts.gpu_instance
-        rows between unbounded preceding and 1 preceding
+    window up_to_it as (
+        partition by cells.gpu_uuid, cells.start_ms
+        order by parts.slurm_index, read_instance(parts.gpu_instance), parts.nth, parts.gpu_instance
+        rows unbounded preceding
     )
 ),
 
 units as (
-    select gpu_uuid, stay_ms, start_ms, end_ms, gpu_instance, profile, share_lo, share_hi, slices_of::bigint as share_of
+    select
+        gpu_uuid, stay_ms, start_ms, end_ms, gpu_instance, profile,
+        (slices_hi - compute_slices) * parts + compute_slices * nth as share_lo,
+        (slices_hi - compute_slices) * parts + compute_slices * (nth + 1) as share_hi,
+        slices_of::bigint * parts as share_of
     from laid
     union all
-    select gpu_uuid, stay_ms, start_ms, end_ms, 'rest', null, max(share_hi), max(slices_of), max(slices_of)
+    select gpu_uuid, stay_ms, start_ms, end_ms, 'rest', null, max(slices_hi), max(slices_of), max(slices_of)
     from laid
     group by gpu_uuid, stay_ms, start_ms, end_ms
-    having max(share_hi) < max(slices_of)
+    having max(slices_hi) < max(slices_of)
     union all
     select cells.gpu_uuid, cells.stay_ms, cells.start_ms, cells.end_ms, '', null, 0, 1, 1
     from cells

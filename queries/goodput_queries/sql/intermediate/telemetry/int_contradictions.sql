@@ -198,7 +198,7 @@ select
     'GPUs shared by owners',
     'labels name several owners of one GPU at one time: each has an equal part of it',
     count(distinct gpu_uuid), sum(end_ms - start_ms), min(job_run_key || ' on ' || gpu_uuid), null
-from intermediate.int_holds where starts_with(gpu_instance, 'share.') and method = 'label'
+from intermediate.int_holds where contains(gpu_instance, 'share.') and method = 'label'
 union all
 select
     'job runs inferred without a scheduler',

@@ -67,6 +67,10 @@ CASES = {
         [{"gpus": 1, "resource": "nvidia_com_mig_1g_10gb"}],
         [{"gpus": 1, "gpu_type": "1g.10gb", "alloc_tres": "nvidia_com_mig_1g_10gb=1"}],
     ),
+    "a part of a MIG instance is asked for by the profile": (
+        [{"gpus": 1, "resource": "nvidia_com_mig_1g_10gb_me_shared"}],
+        [{"gpus": 1, "gpu_type": "1g.10gb+me"}],
+    ),
     **{
         f"a pod that failed with {reason} is {state}": (
             [{**FAILED, "reason": reason}], [{"state": state, "exit_code": "137"}],
