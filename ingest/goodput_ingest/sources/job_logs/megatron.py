@@ -6,7 +6,8 @@ The last rank prints iterations, rank 0 the rest. Releases before 2023 print no 
 iteration: they follow each other from the printed start of training, or from the last line with a
 moment, which they cannot be before. "successfully saved" comes when a save is final, which for an
 asynchronous one is long after training went on: it blocked until "scheduled an async checkpoint
-save", without that line for no known time.
+save", without that line for no known time. After a save during which training went on all are
+asynchronous.
 Some forks print the mean of all iterations behind the time of this one, `15995.5/16030.1`.
 """  # noqa: E501 -- the line as it is printed
 
@@ -163,7 +164,9 @@ class Megatron:
         start, self.save_from = self.save_from, None
         if start is None or at is None or self.is_async:
             return (durable,)
-        if not self.has_trained_since_save:
+        if self.has_trained_since_save:
+            self.is_async = True  # and so are the saves after it
+        else:
             self.progress.block(start, at)
         return (Event("phase.end", at, phase="ckpt_save"), durable)
 

@@ -30,6 +30,8 @@ def megatron(*saves):
         "from": (100, "saving checkpoint at iteration      10 to /ckpt in torch_dist format"),
         "until": (105, "scheduled an async checkpoint save at iteration      10 to /ckpt"),
         "saved": (160, "successfully saved checkpoint from iteration      10 to /ckpt"),
+        "last from": (195, "saving checkpoint at iteration      19 to /ckpt in torch_dist format"),
+        "last saved": (200, "successfully saved checkpoint from iteration      19 to /ckpt"),
     }
     return text_of(
         lambda at, line: f"  {line}\n" if "..." in line else f" [{at:%Y-%m-%d %H:%M:%S}] {line}\n",
@@ -71,6 +73,9 @@ LOGS = {
     "Megatron-LM": (megatron("set", "from", "until", "saved"), BLOCKED),
     "Megatron-LM without its setting": (megatron("from", "until", "saved"), BLOCKED),
     "Megatron-LM without the scheduled line": (megatron("from", "saved"), UNBLOCKED),
+    "Megatron-LM whose last save, as those before, has no scheduled line": (
+        megatron("from", "saved", "last from", "last saved"), UNBLOCKED,
+    ),
     "Composer with the end alone has neither lengths nor the save": (
         composer((105, "Checkpoint locally saved to"), (105, "Uploading checkpoint to")),
         {"startup": 10, "step_unsplit": 185, "teardown": 5},
