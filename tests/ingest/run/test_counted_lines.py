@@ -5,8 +5,10 @@ something else) is altered as another release, a fork or a cut would. As long as
 tells it from any other text, it gives something, too, or is rejected.
 """
 
+import contextlib
 import re
 from collections import Counter
+from itertools import zip_longest
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -113,6 +115,10 @@ SILENT = {
     "job-log": r"^steps: |worker_start_started Node: node002|failure_detected Node: node001",
 }
 LINES_MAX, FORMS_MAX = 25, 5  # of a case
+SEVERAL_FACTS = {  # of a line, or of several lines, of which one may be rejected
+    *("gpu-table", "nccl-ras", "otel-spans", "slurm"),
+}
+TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?")
 STEP_0 = re.compile(r"(?:step[:=]|'epoch': ')\s*0*\.?0*\b(?![.\d])")  # nothing is finished yet
 NEW = ("", "", " ", "x", "7", "12.5/13.0", "123456789012345678")
 
@@ -248,3 +254,46 @@ def test_lines_in_are_rows_rejects_and_lines_known_to_say_nothing(case, tmp_path
     ]
 
     assert lost == []
+
+
+def facts_of(source, path, lines, options):
+    """Return rows of a file with these lines, of a job's log without amounts; its rejects."""
+    path.write_text("\n".join(lines), "utf-8", "surrogateescape")
+    rows, rejects = Counter(), []
+    with contextlib.suppress(IngestError):  # the file is refused as a whole
+        for batch in SOURCES[source](path, options).extract():
+            told = batch.rows.select("event", "step", "kind") if source == "job-log" else batch.rows
+            rows.update((batch.table, repr(row)) for row in told.rows())
+            rejects += [reject for reject in batch.rejects if reject.line is not None]
+    return rows, rejects
+
+
+def lines_in(case):
+    return input_of(case).read_text("utf-8", "surrogateescape").splitlines()[:LINES_MAX]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in TEXTS if name_of(case) not in SEVERAL_FACTS],
+    ids=lambda case: f"{name_of(case)} {case.name}",
+)
+def test_a_rejected_line_is_rejected_once_and_gives_no_rows(case, tmp_path):
+    """However lines of two files come in one, lack their times or come again."""
+    source, path, options = name_of(case), tmp_path / input_of(case).name, options_of(case)
+    lines, alike = lines_in(case), [one for one in TEXTS if name_of(one) == source]
+    others = lines_in(alike[(alike.index(case) + 1) % len(alike)])
+    forms = (
+        lines,
+        [TIME.sub("", line) for line in lines],
+        [TIME.sub("", line) if n % 2 else line for n, line in enumerate(lines)],
+        [line for line in lines for _ in "12"],
+        lines[::-1],
+        [line for pair in zip_longest(lines, others) for line in pair if line is not None],
+    )
+    for form in forms:
+        rows, rejects = facts_of(source, path, form, options)
+        rejected = {reject.line for reject in rejects}
+        read = ["" if n in rejected else line for n, line in enumerate(form, start=1)]
+
+        assert len(rejects) == len(rejected), form
+        assert facts_of(source, path, read, options)[0] >= rows, form

@@ -122,7 +122,8 @@ class Nemo:
             if self.progress.at is None and self.undated and step == self.progress.step:
                 events += self._until(start)
             elif step != self.progress.step:
-                events += with_amounts(self.progress.point(step, start), **self.amounts)
+                there = with_amounts(self.progress.point(step, start), **self.amounts)
+                events += [replace(one, extra={**one.extra, "at": PLACED}) for one in there]
             self.progress.begin(step, end)
         else:
             self.progress.block(start, end)

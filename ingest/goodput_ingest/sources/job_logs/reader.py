@@ -1,14 +1,13 @@
 """Reads the lines of a job's log by all formats, into rows of job events and rejects."""
 
 import contextlib
-import itertools
 import json
-import operator
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from goodput_ingest.formats.files import Part
@@ -25,6 +24,8 @@ from goodput_ingest.sources.job_logs.lines import Line, cleaned
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.torchrun import Torchrun
+
+Fact = tuple[str, int | None, str | None]  # event, step, message
 
 BEGINNING_BYTES = 4 * 1024 * 1024  # in which a trainer's marks stand
 ROWS_PER_BATCH = 100_000
@@ -65,6 +66,8 @@ class LogReader:
         self.is_life_begun = False
         self.placed = 0
         self.first_line: int | None = None  # with an event that has a moment
+        # lines of a part without a time, by what they say: a later line may say when that was
+        self.lacking: dict[Fact, list[tuple[Line, str]]] = defaultdict(list)
         self.without_moment, self.first_lack = 0, ""
         self.listed: Counter[str] = Counter()  # rejects by reason
         self.first_problem = ""
@@ -77,8 +80,7 @@ class LogReader:
             self._drop_fallbacks()
         rows: list[dict[str, Any]] = []
         rejects: list[Reject] = []
-        # what has no time, by step: a later save may say when its steps were
-        undated: dict[int | None, list[tuple[int, Line, str]]] = {}
+        self.lacking.clear()
         for number, raw in enumerate(part.lines, part.first_line):
             if "\x1b" not in raw and not self.any_hint.search(raw):
                 self._note(number, raw)
@@ -93,10 +95,10 @@ class LogReader:
                     if event.at is None:
                         lack = self._lack_of_time(line)
                         self.first_lack = self.first_lack or f"line {line.number}: {lack}"
-                        undated.setdefault(event.step, []).append((number, line, lack))
+                        self.lacking[_fact(event)].append((line, lack))
                     else:
                         if event.extra.get("at") == PLACED:
-                            undated.pop(event.step, None)  # of an earlier part it is rejected
+                            self.lacking.pop(_fact(event), None)  # of an earlier part: rejected
                         self.first_line = self.first_line or number
                         rows.append(_row(log_format, event, self.versions))
                         self.versions = {}
@@ -104,8 +106,8 @@ class LogReader:
                 self.placed += len(rows)
                 yield rows, rejects
                 rows, rejects = [], []
-        lacking = sorted(itertools.chain(*undated.values()), key=operator.itemgetter(0))
-        for _, line, lack in lacking:
+        lacking = {line.number: (line, lack) for line, lack in chain(*self.lacking.values())}
+        for _, (line, lack) in sorted(lacking.items()):
             self.without_moment += 1
             self._reject(line, lack, rejects)
         if part.damage:
@@ -224,6 +226,7 @@ class LogReader:
         elif log_format.name == Torchrun.name and self.undated_error is not None:
             error, self.undated_error = self.undated_error, None
             if event.kind == "exception":
+                self.lacking.pop(_fact(error), None)
                 return replace(event, kind=error.kind, msg=f"{error.msg} ({event.msg})")
         return event
 
@@ -261,6 +264,10 @@ def _with_loss(events: Iterable[Event], text: str) -> Iterable[Event]:
                 found[position] = replace(found[position], loss=loss)
             break
     return found
+
+
+def _fact(event: Event) -> Fact:
+    return event.event, event.step, event.msg
 
 
 def _row(log_format: LogFormat, event: Event, versions: dict[str, str]) -> dict[str, Any]:

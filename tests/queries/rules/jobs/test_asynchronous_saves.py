@@ -74,7 +74,8 @@ LOGS = {
     "Megatron-LM without its setting": (megatron("from", "until", "saved"), BLOCKED),
     "Megatron-LM without the scheduled line": (megatron("from", "saved"), UNBLOCKED),
     "Megatron-LM whose last save, as those before, has no scheduled line": (
-        megatron("from", "saved", "last from", "last saved"), UNBLOCKED,
+        megatron("from", "saved", "last from", "last saved"),
+        UNBLOCKED,
     ),
     "Composer with the end alone has neither lengths nor the save": (
         composer((105, "Checkpoint locally saved to"), (105, "Uploading checkpoint to")),
