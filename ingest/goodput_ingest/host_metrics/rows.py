@@ -27,8 +27,8 @@ OF_LINKS: Final = tuple(
 )
 LINK: Final = ("kind", "device", "port")
 NOWHERE: Final = (
-    "the series of node_exporter do not say which node they are of; say it with --node, or write "
-    "the URL behind `# scraped_at`"
+    "the series of node_exporter do not say which node they are of: pass it, as in --node gpu-a01, "
+    "or write `# scraped_at 2026-11-20T12:00:00Z http://gpu-a01:9100/metrics` before each scrape"
 )
 NO_LABEL: Final = (
     "a series of node_exporter has no device, or no known mode of its CPU; it was left out"

@@ -22,8 +22,9 @@ COUNT_MAX: Final = 2.0**63
 KEY: Final = ("endpoint", "engine", "model", "metric")
 PLACE: Final = ("node", "pod", "namespace", "pid", "gpu_labels", "role", "product")
 NOWHERE: Final = (
-    "the series of a serving engine do not say which endpoint they are of; say its host with "
-    "--node, or write the URL behind `# scraped_at`"
+    "the series of a serving engine do not say which endpoint they are of: pass its host, as in "
+    "--node gpu-a01, or write `# scraped_at 2026-11-20T12:00:00Z http://gpu-a01:8000/metrics` "
+    "before each scrape"
 )
 NO_BUCKETS: Final = "a sum of a histogram has no buckets beside it; it was left out"
 NO_BOUND: Final = "a bucket of a histogram has no number as its label le; it was left out"

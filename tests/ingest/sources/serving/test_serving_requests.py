@@ -1,5 +1,7 @@
 """Logs of requests as CSV and JSON lines; series of engines one by one."""
 
+import re
+
 import polars as pl
 import pytest
 
@@ -75,6 +77,9 @@ def test_a_request_without_an_id_is_the_same_when_it_is_read_again(tmp_path):
     assert read(path)["request_id"].null_count() == 0
 
 
+REQUESTS = "vllm:num_requests_running 1\n"
+
+
 def parsed(text, target="http://gpu-a01:8000/metrics", **given):
     lines = f"# scraped_at 2026-11-24T12:00:00Z {target}\n{text}"
     found = exposition.parse(lines.encode(), KnownSeries(ALL_LABELS))
@@ -97,8 +102,13 @@ def test_what_a_person_says_of_an_engine_holds_where_no_label_does():
     assert found.select("node", "gpu_labels", "role").rows() == [("gpu-a03", ["0", "1"], "decode")]
 
 
-def test_series_of_no_endpoint_are_rejected():
-    [found] = parsed("vllm:num_requests_running 1\n", target="")
+def test_series_of_no_endpoint_are_rejected_with_the_line_that_would_name_it(tmp_path):
+    [found] = parsed(REQUESTS, target="")
+    advised = re.search("`(# scraped_at .*)`", found.rejects[0].reason)[1]
+    path = tmp_path / "metrics.prom"
+    path.write_text(f"{advised}\n{REQUESTS}")
+
+    (batch,) = recognise(path)(path, ReadOptions()).extract()
 
     assert found.rows.is_empty()
-    assert "which endpoint" in found.rejects[0].reason
+    assert batch.rows["endpoint"].to_list() == ["gpu-a01:8000"]
