@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from goodput_ingest.sources.job_logs.lines import Line
 from goodput_ingest.sources.job_logs.moments import Moments
 
-PLACED = "the next save"  # `at` in extra: so far a step of lines without a time is laid out
+PLACED = "the next save"  # `at` in extra: steps of lines without a time end there
 
 
 @dataclass(frozen=True)
