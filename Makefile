@@ -22,7 +22,7 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(PYTEST) -n 4
 
 machine: $(VENV)/.stamp-dev ## tests that need a browser or a server program, kill processes or try random worlds
-	$(PYTEST) -n 4 -m "machine and not slow"
+	$(PYTEST) -n 3 -m "machine and not slow"
 
 fresh: ## what a newcomer does, in plain environments: clone, make demo, wheel, extras, documents
 	$(PYTHON) -m tests.fresh

@@ -21,7 +21,6 @@ from goodput_queries.storage import opening
 
 TESTS = Path(__file__).parent
 SAMPLE_DATA = TESTS.parent / "sample_data"
-SWEEP, JOURNEYS = (TESTS / "browser" / f"test_{name}.py" for name in ("sweep", "journeys"))
 
 gc.disable()  # while the tests are collected: all of it stays
 
@@ -35,12 +34,10 @@ class TogetherWithTheirDatabase(LoadFileScheduling):
     """Give the tests of a module to one process, and all modules whose tests share a database.
 
     One of many small clusters takes half a minute to load and build: no second process does it.
-    Sweeps of pages share nothing, and are long.
     """
 
     def _split_scope(self, nodeid):
-        path = TESTS.parent / super()._split_scope(nodeid)
-        return nodeid if path == SWEEP else shared_by(path)
+        return shared_by(TESTS.parent / super()._split_scope(nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -50,9 +47,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with tests that share a database, and with long ones in a browser."""
-    long = {SWEEP, JOURNEYS}
-    items.sort(key=lambda i: i.path not in long and shared_by(i.path) == str(i.path))
+    """Begin with tests that share a database: no other work of one process takes as long."""
+    items.sort(key=lambda item: shared_by(item.path) == str(item.path))
 
 
 def pytest_collection_finish():

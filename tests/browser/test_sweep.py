@@ -52,9 +52,7 @@ WITHOUT_NETWORK = "telemetry"
 WITHOUT = "demo without "
 RECIPE = recipe(SAMPLE.parent)
 LESS = [f"{WITHOUT}{name}" for name in dict.fromkeys(step.path.name for step in RECIPE)]
-THINGS = "things of the demo"  # its pages outside the menu: half as long as all of them
-KINDS = ("demo", THINGS, "telemetry", "hostile names", "empty")
-OF_THE_DEMO = {"demo", THINGS}
+KINDS = ("demo", "telemetry", "hostile names", "empty")
 FIRST_RUN = "Where did the GPU-hours go?"
 LINKS = {  # to one thing: its id, and a text that its page has
     "run?run": "select run_key, run_id from marts.runs order by length(run_key) desc",
@@ -111,7 +109,7 @@ def window(browser):
 @pytest.fixture
 def database(kind, empty_database, tmp_path, request):
     """Give a database of a kind, built."""
-    if kind in OF_THE_DEMO:
+    if kind == "demo":
         return request.getfixturevalue("served")
     path = tmp_path / "fleet.duckdb"
     path.write_bytes(empty_database.read_bytes())
@@ -148,7 +146,7 @@ def url(
     request,
 ):
     """Give the server of a database; the demo has one already."""
-    if kind in OF_THE_DEMO:
+    if kind == "demo":
         yield request.getfixturevalue("base_url")
         return
     is_alone = kind == WITHOUT_NETWORK and why_not() is None
@@ -163,18 +161,17 @@ def test_every_page_is_drawn_without_an_error_and_is_light(kind, links, url, win
     page, seen = window
     seen.errors.clear()  # of the window whose server went away
     seen.asked.clear()
-    if kind != THINGS:
-        page.goto(url)
-        _drawn(page, seen, "Overview", kind)
-    for title in OF_THE_MENU if kind != THINGS else ():
+    page.goto(url)
+    _drawn(page, seen, "Overview", kind)
+    for title in OF_THE_MENU:
         page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
         _drawn(page, seen, title, kind)
-    for path, text in links if kind != "demo" else ():
+    for path, text in links:
         page.goto(f"{url}/{path}")
         _drawn(page, seen, None, kind)
-        if kind == THINGS:  # else the names are hostile, or what they name has no evidence
+        if kind == "demo":  # else the names are hostile, or what they name has no evidence
             expect(page.get_by_text(text).locator("visible=true").first).to_be_visible()
-    for path in OUTSIDE_THE_MENU if kind == THINGS else ():
+    for path in OUTSIDE_THE_MENU if kind == "demo" else ():
         page.goto(f"{url}/{path}")
         _drawn(page, seen, None, kind)
     charts_drawn(page)
@@ -208,7 +205,7 @@ def _drawn(page, seen, title, kind):
         page.wait_for_function(NONE_CUT)  # columns get their widths after the table is drawn
     assert seen.bytes_ < PAYLOAD_MAX_BYTES, (page.url, seen.bytes_)
     assert seen.errors == [], page.url
-    if kind in OF_THE_DEMO:
+    if kind == "demo":
         seen.violations |= {(page.url, *rule): what for rule, what in violations(page).items()}
     seen.bytes_ = 0
 
