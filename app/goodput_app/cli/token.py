@@ -41,6 +41,6 @@ def token(*, name: str, role: str, teams: tuple[str, ...], days: int | None) -> 
         lines.append(f"teams = {json.dumps(list(settings.teams))}")
     if settings.expires_on is not None:
         lines.append(f"expires_on = {settings.expires_on.isoformat()}")
-    for line in ("Add this to goodput.toml and restart `goodput serve`:", "", *lines, ""):
+    for line in ("# Add this to goodput.toml and restart `goodput serve`:", "", *lines, ""):
         say(line)
     click.echo(made)

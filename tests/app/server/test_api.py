@@ -12,7 +12,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from tests.app.served import ask
-from tests.queries.conftest import START_MS
+from tests.queries.conftest import START_MS, Evidence, at
 
 from goodput_app.access import tokens
 from goodput_app.access.settings import AccessSettings, Member, ProxySettings, Token
@@ -99,6 +99,23 @@ def test_a_token_sees_the_rows_of_its_teams_and_that_others_are_withheld(client)
     assert own["rows_withheld"] is True
     described = openapi()["components"]["schemas"]["Rows"]["properties"]
     assert own.keys() == described.keys()
+
+
+def test_a_program_of_a_team_reads_the_same_for_every_second_of_a_day(new_store, people_sign_in):  # noqa: ARG001
+    made = Evidence(new_store())
+    made.job_on_a_node("1", 0, 7_200, 1, account="nlp")
+    made.job("2", 1_800, 4_643, ["b"], 1, account="vision")
+    made.watched(2 * 86_400)
+    made.store.build()
+    client = Client(made.store)
+
+    def answer(second):
+        begin, end = (f"{at(one):%Y-%m-%dT%H:%M:%SZ}" for one in (second, second + 1))
+        sql = "select runs, withheld from marts.runs_withheld"
+        return client.sql(sql, NLP, **{"from": begin, "to": end}).json()
+
+    seconds = (0, 1_799, 1_800, 4_642, 4_643, 7_200)
+    assert [answer(second)["rows"] for second in seconds] == [[{"runs": 2, "withheld": 1}]] * 6
 
 
 @pytest.mark.parametrize(
