@@ -175,10 +175,28 @@ def _balance(store: Store, scope: Scope, ledger_ms: int) -> str:
         return (
             f"{total}: no GPU of a node is known; `goodput show data_quality` says what is missing."
         )
-    if not any((scope.team, scope.user, scope.run, scope.partition)):
+    if not _is_filtered(scope):
         inventory_ms = ledgers.capacity_ms(store, scope)
         total += f", capacity {output.cell('gpu_s', inventory_ms / 1000)} GPU-s: "
         total += "it balances" if inventory_ms == ledger_ms else "IT DOES NOT BALANCE"
     window = Scope(scope.from_ms, scope.to_ms, scope.cluster)  # finer filters change no rung
     (ladder,) = store.read("select * from marts.evidence_ladder", scope=window).to_dicts()
-    return f"{total}. {headline.headline(row, ladder, scope).sentence}"
+    return f"{total}. {headline.headline(row, ladder, scope).sentence}{_precision(store, scope)}"
+
+
+def _precision(store: Store, scope: Scope) -> str:
+    """Return how exact active and idle time are, where readings show a change between them."""
+    if _is_filtered(scope):
+        return ""
+    found = store.read(
+        "select sum(changes)::bigint as changes, sum(gpu_ms)::bigint as gpu_ms, "
+        "max(interval_s) as interval_s, max(unseen_s) as unseen_s "
+        "from marts.reading_precision having count(*) > 0",
+        scope=scope,
+    )
+    return "".join(f" {headline.precision(row)}" for row in found.iter_rows(named=True))
+
+
+def _is_filtered(scope: Scope) -> bool:
+    """Say whether a scope leaves out GPU time that the inventory has."""
+    return any((scope.team, scope.user, scope.run, scope.partition))

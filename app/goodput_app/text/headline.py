@@ -80,6 +80,16 @@ def headline(row: Mapping[str, Any], ladder: Mapping[str, Any], scope: Scope) ->
     return Headline(rung, label, ratio, text, None, notes)
 
 
+def precision(row: Mapping[str, Any]) -> str:
+    """Return how exact active and idle time are by their readings. row: marts.reading_precision."""
+    return (
+        f"Readings at least every {units.duration(row['interval_s'])} place "
+        f"{units.count(row['changes'], 'change')} between active and idle to ± "
+        f"{units.gpu_time(row['gpu_ms'])}; idle time under {units.duration(row['unseen_s'])} may "
+        "count as active."
+    )
+
+
 def _not_in_steps(row: Mapping[str, Any]) -> list[str]:
     """Return of which part of the step time waits are not measured, where there is such a part."""
     unsplit_ms, of_ms = row["step_unsplit_ms"], row["kept_step_ms"]

@@ -73,6 +73,25 @@ def test_a_ledger_of_an_inventory_alone_names_the_listed_gpus(here):
     assert "no GPU of a node is known" not in result.stderr
 
 
+def test_a_ledger_of_readings_states_how_exact_it_is(here):
+    values = [0.9] * 10 + [0] * 20 + [0.9] * 10
+    labels = '{gpu="0",UUID="GPU-a",Hostname="n1",pod="p",namespace="n"}'
+    lines = [
+        f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{labels} {value} {1795183200000 + 60_000 * minute}\n"
+        for minute, value in enumerate(values)
+    ]
+    (here / "scrape.prom").write_text("".join(lines))
+
+    run("ingest", "dcgm", "scrape.prom", "--cluster", "lab")
+
+    stated = (
+        "Readings at least every 1m place 2 changes between active and idle to ± 2.0 GPU-min; "
+        "idle time under 3m may count as active."
+    )
+    assert stated in run("ledger").stderr
+    assert "Readings at least" not in run("ledger", "--team", "n").stderr
+
+
 def test_a_build_says_what_it_built_and_does_it_once_and_the_ledger_balances(here, readings):
     shutil.copyfile(readings, here / "goodput.duckdb")
     first, again, whole = (
