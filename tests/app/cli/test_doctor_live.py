@@ -69,6 +69,8 @@ def test_counters_that_are_off_are_one_line_with_the_file_of_lines_to_add(here, 
     ((found, then),) = [(found, then) for status, found, then in rows if status == "missing"]
     assert re.match(r"\d+ optional counters are off: ", found)
     assert "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" in found
+    assert re.search(r", \d+ more$", found)
+    assert len(found) < 300
     assert "DCGM_FI_PROF_SM_ACTIVE" not in found
     assert str(COUNTERS_FILE) in then
 
@@ -86,6 +88,32 @@ def test_a_source_that_does_not_answer_is_a_problem_and_stops_no_other(here, exp
     assert (status, then) == ("problem", "fix it there, or in goodput.toml")
     assert found.startswith("http://127.0.0.1:9: no connection")
     assert rows["live dcgm"][0][0] == "ok"
+
+
+def test_metrics_of_an_engine_are_no_problem_and_what_it_lacks_is_missing(here):
+    with pages(lambda *_: (b'vllm_num_requests_running{model_name="m"} 3\n', "text/plain")) as url:
+        configure(here, f'[[collect]]\nsource = "serving-metrics"\nurls = ["{url}"]\n')
+
+        seen, *lacking = findings()["live serving-metrics"]
+
+    assert seen == ("ok", f"{url}/metrics: 1 metrics of vllm", "")
+    assert {status for status, *_ in lacking} == {"missing"}
+
+
+def test_a_slurmdbd_that_is_down_is_named_with_what_to_start(here):
+    said = "sacctmgr: error: Problem talking to the database: Connection refused"
+    for name, does in {
+        "scontrol": "echo ClusterName = lab",
+        "sacctmgr": f"echo {said} >&2; false",
+    }.items():
+        (here / name).write_text(f"#!/bin/sh\n{does}\n")
+        (here / name).chmod(0o755)
+    configure(here, f'[[collect]]\nsource = "slurm"\ncluster = "lab"\nfolder = "{here}"\n')
+
+    ((status, found, then),) = findings()["live slurm"]
+
+    assert (status, found) == ("problem", f"slurm: sacctmgr does not reach slurmdbd: {said}")
+    assert then.startswith("start it: systemctl status slurmdbd")
 
 
 def test_a_source_that_hangs_is_named(here, monkeypatch):

@@ -65,7 +65,10 @@ KINDS = {  # of evidence: which sources give it, and the lines of goodput.toml t
     ),
 }
 COUNTER_OFF = re.compile(r"counter off that could be used; add to .*: (?P<counter>[^,:\s]+)")
-METRICS_SEEN = re.compile(r"\d+ GPUs, \d+ metrics$|\d+ metrics of the host$")
+METRICS_SEEN = re.compile(r"\d+ GPUs, \d+ metrics$|\d+ metrics of [\w, -]+$")
+STAYS_UNKNOWN = re.compile(r"^no \w+: .* stays unknown$")
+NAMED_MAX = 8  # counters; the file of lines to add has all
+START_SLURMDBD = "start it: systemctl status slurmdbd on its host says why it is down"
 COLLECTOR_OFF = re.compile(r"the collector (?P<collector>\w+) is off")
 NO_FILES = re.compile(r": 0 of \d+ files are ")
 STATES_FACTS = (Tail, NvmlLive, KernelLogLive)  # whose probes say what is there, not what is wrong
@@ -146,7 +149,9 @@ def _answer(one: Collector) -> list[Finding]:
         if isinstance(one.source, Prometheus):
             answers += _counters_off(one.source)
     except GoodputError as error:
-        return [(what, "problem", str(error), f"fix it there, or in {_file()}")]
+        is_of_slurmdbd = "does not reach slurmdbd" in str(error)
+        then = START_SLURMDBD if is_of_slurmdbd else f"fix it there, or in {_file()}"
+        return [(what, "problem", str(error), then)]
     except MemoryError:
         raise
     except CAUGHT as error:
@@ -156,8 +161,10 @@ def _answer(one: Collector) -> list[Finding]:
     if not any(status != "problem" for _, status, _, _ in rows):
         rows.insert(0, (what, "ok", f"{one.origin} answers", ""))
     if off:
-        names = ", ".join(dict.fromkeys(off))
-        text = f"{len(set(off))} optional counters are off: {names}"
+        names = list(dict.fromkeys(off))
+        others = [f"{len(names) - NAMED_MAX} more"] if len(names) > NAMED_MAX else []
+        named = ", ".join([*names[:NAMED_MAX], *others])
+        text = f"{len(names)} optional counters are off: {named}"
         add = f"add the lines that you want of {COUNTERS_FILE} to the exporter's counters file"
         rows.append((what, "missing", text, add))
     return rows
@@ -169,6 +176,8 @@ def _finding(one: Collector, what: str, text: str) -> Finding:
         return what, "missing", text, f"folder and pattern in {_file()}, or let jobs write there"
     if off := COLLECTOR_OFF.search(text):
         return what, "missing", text, f"--collector.{off['collector']} of node_exporter"
+    if STAYS_UNKNOWN.search(text):
+        return what, "missing", text, "an option or a newer release of the engine"
     if isinstance(one.source, STATES_FACTS) or METRICS_SEEN.search(text):
         return what, "ok", text, ""
     return what, "problem", text, f"fix it there, or in {_file()}"

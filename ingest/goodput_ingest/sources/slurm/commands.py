@@ -1,6 +1,7 @@
 """Running Slurm's commands: fixed arguments, UTC, a time limit, the answer in a file."""
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,8 @@ ENVIRONMENT = {
 OF_TEXT = {"SLURM_TIME_FORMAT": "%s"}
 SECONDS_OF_STOPPING = 5
 REASON_MAX_CHARS = 300
+# what sacct and sacctmgr print where their connection to the accounting's server fails
+OF_SLURMDBD = re.compile(r"talking to the database|_persist_conn|PersistInit|slurmdbd")
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,9 @@ class Commands:
                 said = errors.read(10_000).decode("utf-8", errors="replace").split("\n")
             if status != 0:
                 reason = next((line for line in said if line.strip()), "it does not say why")
-                raise IngestError(
-                    f"slurm: {arguments[0]} failed with {status}: {reason[:REASON_MAX_CHARS]}"
-                )
+                is_lost = any(OF_SLURMDBD.search(line) for line in said)
+                how = "does not reach slurmdbd" if is_lost else f"failed with {status}"
+                raise IngestError(f"slurm: {arguments[0]} {how}: {reason[:REASON_MAX_CHARS]}")
             yield file
 
     def text(self, *arguments: str) -> str:

@@ -47,7 +47,7 @@ def calls(folder, name):
         ("exec sleep 100", r"sacct took longer than 0\.2 s and was stopped"),
         (
             "echo 'sacct: error: slurmdbd is down' >&2; exit 1",
-            r"sacct failed with 1: sacct: error: slurmdbd is down",
+            r"sacct does not reach slurmdbd: sacct: error: slurmdbd is down",
         ),
         (None, r"sacct cannot be run \(No such file or directory\)"),
     ],
