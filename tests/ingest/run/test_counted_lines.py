@@ -46,6 +46,12 @@ OF_FORMATS = {  # the same by format of a job's log
     "mmengine": r" - INFO - Epoch.*\btime: ",
     "detectron2": r"d2\.utils\.events.*\biter: ",
     "olmo": r"\bINFO\s+\[step=",
+    "torchtune": r"\d\|\d+\|Loss: |\bStep \d+ \| loss:",
+    "nemo-rl": r"• Loss: ",
+    "litgpt": r"\| loss train: .*\(step\)",
+    "ultralytics": r"\b\d+/\d+ +\S+G .*: 100%",
+    "fairseq2": r"\bTrain Metrics \(step ",
+    "timm": r"\bTrain: \d+ \[.*%\)\]  Loss: ",
     "fairseq": r"\| epoch \d+:.*\bnum_updates=",
     "verl": r"\bstep:\d+ - .*\btiming_s/step:",
     "paddlenlp": r"\bglobal_step: .*\binterval_steps_per_second: ",
@@ -112,7 +118,7 @@ SILENT = {
     "torchtitan-structured": r'"fwd_bwd_end"',
     "kernel-log": r"watcher: ",
     # the engine's own line has the step; one node speaks for a cycle
-    "job-log": r"^steps: |worker_start_started Node: node002|failure_detected Node: node001",
+    "job-log": r"^steps: |TFLOPs: |worker_start_started Node: node002|failure_detected Node: node001",
 }
 LINES_MAX, FORMS_MAX = 25, 5  # of a case
 SEVERAL_FACTS = {  # of a line, or of several lines, of which one may be rejected

@@ -102,7 +102,8 @@ class Megatron:
         if found := SCHEDULED.search(text):
             return self._scheduled(self._moment(found["at"], line, moments))
         if found := SAVED.search(text):
-            return self._saved(int(found["step"]), self._moment(found["at"], line, moments))
+            at = self._moment(found["at"], line, moments)
+            return self._saved(int(found["step"]), at, moments.last)
         if found := DATETIME.search(text + " "):
             return self._datetime(found["what"], moments.of(line, found["at"]))
         return self._state(text)
@@ -157,10 +158,17 @@ class Megatron:
         length_s = (end - start).total_seconds()
         return (Event("phase", end, phase="ckpt_save", dur_s=length_s),) if length_s > 0 else ()
 
-    def _saved(self, step: int, at: datetime | None) -> Iterable[Event]:
-        """Return that a step is durable; where no line trained in between, the save ends too."""
-        extra = {} if at is not None else {"at": "the end of the last step"}
-        durable = Event("ckpt.durable", at or self.progress.at, step=step, extra=extra)
+    def _saved(self, step: int, at: datetime | None, last: datetime | None) -> Iterable[Event]:
+        """Return that a step is durable; where no line trained in between, the save ends too.
+
+        last: the last moment that the log has printed.
+        """
+        done, extra = at, {}
+        if at is None:
+            done = max(filter(None, (self.progress.at, last)), default=None)
+            is_step = done == self.progress.at
+            extra["at"] = "the end of the last step" if is_step else "the last time before it"
+        durable = Event("ckpt.durable", done, step=step, extra=extra)
         start, self.save_from = self.save_from, None
         if start is None or at is None or self.is_async:
             return (durable,)

@@ -11,11 +11,13 @@ from goodput_ingest.sources.job_logs.lines import Line
 CLOCKS = timedelta(days=1)  # processes of one job, and who reads it out, differ by less
 MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 # what a program's logger writes at the beginning of a line: an ISO date, also behind its level; the
-# month first, as the examples of Hugging Face are configured; glog and `ts`, which have no year
+# month first, as the examples of Hugging Face are configured, or as Rich does; glog and `ts`, which
+# have no year
 LOGGED = re.compile(
     r"\[?(?:[A-Z]{4,8}\||NeMo [A-Z] )?"
     r"(?P<iso>20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]"
     r"|(?P<us>\d\d/\d\d/20\d\d) (?P<us_clock>\d\d:\d\d:\d\d) - [A-Z]+ - "
+    r"|\[(?P<rich>\d\d/\d\d/\d\d) (?P<rich_clock>\d\d:\d\d:\d\d)\] "
     r"|[IWEF](?P<glog>\d{4}) (?P<glog_clock>\d\d:\d\d:\d\d(?:\.\d{1,6})?) "
     r"|(?P<name>[A-Z][a-z]{2}) (?P<day>[ \d]\d) (?P<clock>\d\d:\d\d:\d\d) "
 )
@@ -61,6 +63,8 @@ class Moments:
             return None
         if us := found["us"]:
             return self.local(f"{us[6:]}-{us[:2]}-{us[3:5]} {found['us_clock']}")
+        if rich := found["rich"]:
+            return self.local(f"20{rich[6:]}-{rich[:2]}-{rich[3:5]} {found['rich_clock']}")
         if glog := found["glog"]:
             return self.without_year(int(glog[:2]), int(glog[2:]), found["glog_clock"])
         if found["name"]:

@@ -39,6 +39,7 @@ Meaning = Literal[
     "training",
     "epoch",
     "step",
+    "loss",
     "save_begin",
     "save_end",
     "save",
@@ -57,7 +58,7 @@ Meaning = Literal[
 ]
 TIMES = {"time", "time_utc", "epoch_s", "clock"}
 GROUPS = {  # a number, but for texts
-    "step": "number of the step",
+    "step": "number of the step; without it the one that a line `training` named",
     "epoch": "number of the epoch",
     "steps_of_epoch": "steps of an epoch; with `epoch`, `step` is the step in it",
     "step_s": "seconds of each step",
@@ -70,7 +71,7 @@ GROUPS = {  # a number, but for texts
     "gpu_tflops_per_s": "TFLOP in a second, one GPU",
     "loss": "training loss; without it what stands behind a word such as loss or train_loss",
     "mfu_percent": "model FLOPs utilisation, %",
-    "seconds": "length of a save, restore, evaluation or initialisation",
+    "seconds": "length of a save, restore, evaluation or initialisation; also as 1:02:03",
     "milliseconds": "the same in milliseconds",
     "ran_ms": "how long an operation had run when it failed, milliseconds",
     "reporter": "text: who writes; lines of others than the first one are left out",
@@ -222,6 +223,7 @@ def _problems(profile: Profile) -> list[str]:
             found.append(f"{place} is no pattern ({error})")
     if found:
         return found
+    is_step_named = any(f.means == "training" and "step" in w.groupindex for f, w in profile.forms)
     for number, (form, whole) in enumerate(profile.forms, 1):
         place = f"line {number} ({form.means})"
         groups = {*whole.groupindex, *form.fields, *form.defaults}
@@ -232,7 +234,8 @@ def _problems(profile: Profile) -> list[str]:
             f"{place}: {name} is no known group and not in `extra`; known are {', '.join(GROUPS)}"
             for name in sorted(groups - GROUPS.keys() - used)
         ]
-        if form.means in ("step", "epoch") and form.means not in groups:
+        is_named = form.means == "step" and is_step_named
+        if form.means in ("step", "epoch") and form.means not in groups and not is_named:
             found.append(f"{place}: it has no group `{form.means}`")
         is_length = form.phase is not None and "_" not in form.means
         if is_length and not groups & {"seconds", "milliseconds"}:

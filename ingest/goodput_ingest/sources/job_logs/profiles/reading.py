@@ -12,6 +12,7 @@ from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.job_logs.events import Event
 from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.profiles.profile import IN_BRACES, LineForm, Profile
 from goodput_ingest.sources.job_logs.progress import Progress, with_amounts
@@ -36,6 +37,7 @@ class ProfiledLog:
         self.progress = Progress()
         self.reporter: str | None = None
         self.phases: dict[str, datetime] = {}  # since when, of those that began
+        self.last: Event | None = None  # step
         self.has_stepped = False  # since the last save began
         self.is_restored = False
         self.pending: Event | None = None  # a complete save, durable unless it is uploaded
@@ -82,7 +84,9 @@ class ProfiledLog:
         at = _moment(values, line, moments, label_first=self.profile.label_first)
         match form.means:
             case "step":
-                return (*self._take_pending(), *self._steps(form, values, at))
+                return (*self._take_pending(), *self._steps(form, values, at, line.text))
+            case "loss":
+                return self._loss(values, line.text)
             case "durable":
                 return self._durable(form, values, at)
             case "failure":
@@ -97,7 +101,7 @@ class ProfiledLog:
             case "end":
                 return (Event("job.end", at, extra=_extra(form, values)),)
             case "training":
-                self._begin_training(values, at)
+                self._begin_training(form, values, at)
             case "epoch":
                 self.epoch = _integer(values, "epoch")
             case "upload":
@@ -109,10 +113,15 @@ class ProfiledLog:
                 return self._phase(form, values, at)
         return ()
 
-    def _steps(self, form: LineForm, values: Values, at: datetime | None) -> Iterable[Event]:
-        step = self._step_of(form, values) + (form.first_step == 0)
+    def _steps(
+        self, form: LineForm, values: Values, at: datetime | None, text: str
+    ) -> Iterable[Event]:
+        if "step" in values:
+            step = self._step_of(form, values) + (form.first_step == 0)
+        else:
+            step = (self.progress.step or 0) + 1
         if form.repeats and step == self.progress.step:
-            return ()
+            return self._loss(values, text)
         self.has_stepped = True
         each_s = _length_s(values, "step_s", "step_ms")
         if each_s is None and (rate := _number(values, "steps_per_s")):
@@ -123,7 +132,8 @@ class ProfiledLog:
         if each_s is not None:
             events = self.progress.mean(step, each_s, at)
         elif at is None:
-            return (Event("step", None, step=step),)
+            self.last = Event("step", None, step=step)
+            return (self.last,)
         else:
             events = self.progress.point(step, at)
             if done is not None and since is not None and step > done and at > since:
@@ -131,7 +141,15 @@ class ProfiledLog:
         events = _with_amounts(events, values, each_s)
         if events and (loss := _number(values, "loss")) is not None:
             events[-1] = replace(events[-1], loss=loss)
+        self.last = events[-1] if events else self.last
         return events
+
+    def _loss(self, values: Values, text: str) -> Iterable[Event]:
+        """Return the loss of the last step, which another line of it prints."""
+        loss = _number(values, "loss") if "loss" in values else loss_of(text)
+        if loss is None or self.last is None:
+            return ()
+        return (Event("metric", self.last.at, step=self.last.step, loss=loss),)
 
     def _step_of(self, form: LineForm, values: Values) -> int:
         """Return the number of the step since the job began, where it is counted by epoch."""
@@ -167,10 +185,10 @@ class ProfiledLog:
             self.gap = min(self.gap or math.inf, number - self.last_number)
         return self.epoch + is_again
 
-    def _begin_training(self, values: Values, at: datetime | None) -> None:
+    def _begin_training(self, form: LineForm, values: Values, at: datetime | None) -> None:
         """Take note that the next step begins now; `step` is its number."""
         if "step" in values:
-            self.progress.begin(_integer(values, "step") - 1, at or self.progress.at)
+            self.progress.begin(self._step_of(form, values) - 1, at or self.progress.at)
         else:
             self.progress.begin(None if self.is_restored else 0, at)
 
@@ -305,14 +323,16 @@ def _integer(values: Values, name: str) -> int:
 
 
 def _number(values: Values, name: str) -> float | None:
-    """Return a number such as 8,214 or 2.25K; None where the line has none of this name."""
+    """Return a number such as 8,214 or 2.25K, of 1:02:03 seconds; None where there is none."""
     if (text := values.get(name)) is None:
         return None
-    scale = SCALES.get(text[-1:], 1.0)
+    number = 0.0
     try:
-        number = float(text.rstrip("KMBGT").replace(",", "")) * scale
+        for part in text.rstrip("KMBGT").replace(",", "").split(":"):
+            number = number * 60 + float(part)
     except ValueError:
         raise FieldError(f"{name} is {text!r}, which is no number") from None
+    number *= SCALES.get(text[-1:], 1.0)
     return number if math.isfinite(number) else None
 
 

@@ -10,5 +10,6 @@ select
     arg_min(loss, {place: event_source_place(source), rank: rank, end_ms: end_ms}) as loss,
     arg_min(end_ms, {place: event_source_place(source), rank: rank, end_ms: end_ms}) as at_ms
 from temp.attempt_events
-where event = 'step' and loss is not null and step is not null
+-- a log may print it on a line of its own
+where event in ('step', 'metric') and loss is not null and step is not null
 group by attempt_key, step
