@@ -118,7 +118,8 @@ SILENT = {
     "torchtitan-structured": r'"fwd_bwd_end"',
     "kernel-log": r"watcher: ",
     # the engine's own line has the step; one node speaks for a cycle
-    "job-log": r"^steps: |TFLOPs: |worker_start_started Node: node002|failure_detected Node: node001",
+    "job-log": r"^steps: |TFLOPs: |worker_start_started Node: node002"
+    r"|failure_detected Node: node001",
 }
 LINES_MAX, FORMS_MAX = 25, 5  # of a case
 SEVERAL_FACTS = {  # of a line, or of several lines, of which one may be rejected

@@ -104,6 +104,7 @@ NEMO = (
 )
 OF_EXAMPLES = "08/20/2026 14:03:10 - INFO - __main__ -   Step 7: loss 2.31\n" * 2
 BY_LEVEL = "[INFO|2026-08-20 14:03:10] trainer.callbacks:143 >> {'loss': 1.9321, 'epoch': 0.12}\n"
+RICH = "[08/20/26 14:03:10] INFO     Step 7: loss 2.31  train.py:60\n" * 2
 GLOG = "I0820 14:03:10.500000 140234 train.py:600] Step 7: loss=2.31\n" * 2
 TS = "Aug 20 14:03:10 step 7 loss 2.31\n" * 2
 DOCKER = (
@@ -125,13 +126,15 @@ COLLECTED = (
         (BY_LEVEL, {}, "10"),
         (NEMO, {}, "10"),
         (OF_EXAMPLES, {}, "10"),
+        (RICH, {}, "10"),
         (GLOG, OBSERVED, "10.500000"),
         (TS, OBSERVED, "10"),
         (DOCKER, NO_ZONE, "10.500000"),
     ],
     ids=[
         *("by the configured zone", "by a collector's stamp, without a zone", "by its logger"),
-        *("behind a level", "of NeMo's logger", "month first", "glog", "ts", "in Docker's JSON"),
+        *("behind a level", "of NeMo's logger", "month first", "Rich", "glog", "ts"),
+        "in Docker's JSON",
     ],
 )
 def test_the_time_of_a_line_is_in_utc(store, read, text, options, at):
