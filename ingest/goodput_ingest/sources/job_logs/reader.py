@@ -24,6 +24,7 @@ from goodput_ingest.sources.job_logs.lines import Line, cleaned
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.torchrun import Torchrun
+from goodput_ingest.sources.job_logs.world_size import HINTS, WorldSize
 
 Fact = tuple[str, int | None, str | None]  # event, step, message
 
@@ -59,6 +60,7 @@ class LogReader:
         self.moments = Moments(origin, options.zone, options.observed_at)
         self.any_hint = self._any_hint()
         self.versions: dict[str, str] = {}  # printed since the last event
+        self.processes = WorldSize()
         self.steps_of: str | None = None
         self.plain_step: Line | None = None  # the first line like a step of no known format
         self.undated_error: Event | None = None  # the last failure in the text, without a time
@@ -91,6 +93,7 @@ class LogReader:
                     share = (number - part.first_line + 1) / len(part.lines)
                     self.grown_at = part.written[0] + (part.written[1] - part.written[0]) * share
                 self._keep_versions(line)
+                self.processes.take(line.text)
                 for log_format, event in self._events(line, rejects):
                     if event.at is None:
                         lack = self._lack_of_time(line)
@@ -102,6 +105,7 @@ class LogReader:
                         self.first_line = self.first_line or number
                         rows.append(_row(log_format, event, self.versions))
                         self.versions = {}
+                        rows += self._processes_at(log_format, event)
             if len(rows) >= ROWS_PER_BATCH:
                 self.placed += len(rows)
                 yield rows, rejects
@@ -118,7 +122,7 @@ class LogReader:
     def _any_hint(self) -> re.Pattern[str]:
         hints = {hint for log_format in self.formats for hint in log_format.hints}
         return re.compile(
-            "|".join(map(re.escape, sorted({NCCL_HINT, *half_matched.HINTS, *hints})))
+            "|".join(map(re.escape, sorted({NCCL_HINT, *half_matched.HINTS, *HINTS, *hints})))
         )
 
     def _drop_fallbacks(self) -> None:
@@ -150,6 +154,15 @@ class LogReader:
             self.versions["nccl_version"] = found[1]
             if found[2] is not None:
                 self.versions["cuda_version"] = found[2]
+
+    def _processes_at(self, log_format: LogFormat, event: Event) -> list[dict[str, Any]]:
+        """Return the number of the job's processes at an event, where the log has printed it."""
+        if event.event == "job.start":  # and at one moment the life before it would have it
+            self.processes.begin()
+        elif (size := self.processes.news()) is not None:
+            said = Event("metric", event.at, kind="world_size", extra={"world_size": size})
+            return [_row(log_format, said, {})]
+        return []
 
     def _reject(self, line: Line, reason: str, rejects: list[Reject]) -> None:
         """Reject a line; of very many with one reason the last that is listed says so."""

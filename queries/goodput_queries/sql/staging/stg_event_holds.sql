@@ -1,6 +1,7 @@
 -- Holds inferred from job events, from a run's first to its last event, on nodes that no scheduler, label or Kubernetes
 -- source covers. A run's GPUs on a host are those that its events name; else those that list its pids; else, one a
--- rank, the GPU of its local rank, one with a process, or any: then `gpus` is their number.
+-- rank, the GPU of its local rank, one with a process, or any: then `gpus` is their number. A log of the gang is one
+-- rank, which has as many GPUs as processes that it prints (`world_size`), in equal parts on the nodes of its logs.
 -- grain: job_run_key, node, gpu_uuid, slurm_index, start_ms
 -- job_run_key: a run from one start, after ten minutes without an event, to the next
 -- slurm_index: of a GPU that no inventory knows: the local rank
@@ -196,15 +197,46 @@ by_local_rank as (
         and (gpus.gpu_uuid is not null or (unnamed.cluster, unnamed.node) not in (select (cluster, node) from gpus))
 ),
 
+world_sizes as (
+    select
+        periods.cluster,
+        periods.run_id,
+        periods.submit_ms,
+        periods.attempt,
+        max((metrics.extra ->> '$.world_size')::bigint) as processes
+    from raw.job_events as metrics
+    left join staging.stg_node_clusters as node_clusters on metrics.host = node_clusters.node
+    inner join periods
+        on coalesce(metrics.cluster, node_clusters.cluster, 'default') = periods.cluster
+        and metrics.run_id = periods.run_id
+        and to_ms(metrics.ts) between periods.first_ms and periods.end_ms
+    where metrics.event = 'metric' and metrics.kind = 'world_size'
+    group by periods.cluster, periods.run_id, periods.submit_ms, periods.attempt
+),
+
+of_logs as (
+    select
+        ranks.cluster,
+        ranks.run_id,
+        ranks.submit_ms,
+        ranks.attempt,
+        any_value(world_sizes.processes) // count(distinct ranks.node) as gpus_per_node
+    from ranks
+    inner join world_sizes using (cluster, run_id, submit_ms, attempt)
+    group by ranks.cluster, ranks.run_id, ranks.submit_ms, ranks.attempt
+    having count(distinct ranks.rank) = 1
+),
+
 rest as (
     select
-        unnamed.*,
-        row_number() over (
-            partition by unnamed.cluster, unnamed.run_id, unnamed.submit_ms, unnamed.attempt, unnamed.node
-            order by unnamed.rank
-        ) as nth
-    from unnamed
-    where local_rank < 0
+        *,
+        row_number() over (partition by cluster, run_id, submit_ms, attempt, node order by rank) as nth
+    from (
+        select unnamed.*, unnest(range(greatest(coalesce(of_logs.gpus_per_node, 1), 1)))
+        from unnamed
+        left join of_logs using (cluster, run_id, submit_ms, attempt)
+        where unnamed.local_rank < 0
+    )
 ),
 
 -- ranks that say nothing of their GPU are on those with a process that no event accounts for, longest first

@@ -200,6 +200,39 @@ def test_of_very_many_lines_without_a_moment_the_last_that_is_listed_says_so(
     ]
 
 
+# how many processes it has
+
+
+PROCESSES = {
+    "using world size: 64, data-parallel-size: 8, tensor-model-parallel size: 4": 64,
+    "  world_size ...................................... 64": 64,
+    "Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/16": 16,
+    "All distributed processes registered. Starting with 8 processes": 8,
+    "Num processes: 8": 8,
+    "tensor model parallel world size: 4\nglobal world size: 32\nlocal world size: 8": 32,
+    "  global_world_sizes=[16, 16]": 16,
+    "[Rank 0] Saved model to /c/model_world_size_16_rank_0.pt": 16,
+    "  min_nodes        : 2\n  max_nodes        : 2\n  nproc_per_node   : 8": 16,
+    "(TaskRunner pid=1)  'n_gpus_per_node': 8,\n(TaskRunner pid=1)  'nnodes': 2,": 16,
+    "  Instantaneous batch size per device = 8\n  Total train batch size (w. parallel, "
+    "distributed & accumulation) = 64\n  Gradient Accumulation steps = 2": 4,
+    "world size: 1": None,
+    "local world size: 8": None,
+    "world size: 999999": None,
+}
+
+
+@pytest.mark.parametrize(("text", "processes"), PROCESSES.items())
+def test_the_number_of_processes_that_a_log_prints(store, read, text, processes):
+    read(f"{text}\n{TEN}{text}\n{TEN}")
+
+    said = store.read(
+        "select extra ->> '$.world_size', ts from raw.job_events where kind = 'world_size'"
+    ).rows()
+    first = events(store, "ts")[0][0]
+    assert said == ([] if processes is None else [(f"{processes}", first)])
+
+
 # lives and formats
 
 

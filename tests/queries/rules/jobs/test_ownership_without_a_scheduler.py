@@ -144,6 +144,26 @@ def test_job_events_alone_hold_the_gpus_that_they_name(cluster, ranks, held, met
     assert cluster.gpu_s() == {"step_unsplit": 800 * len(held)}
 
 
+@pytest.mark.parametrize(
+    ("hosts", "ranks", "held"),
+    [
+        ("n", [{}], ["n#0", "n#1", "n#2", "n#3"]),
+        ("mn", [{}], ["m#0", "m#1", "n#0", "n#1"]),
+        ("n", [{"local_rank": 0}], ["n#0"]),
+        ("n", [{}, {}], ["n#0", "n#1"]),
+    ],
+    ids=["of its log", "of a log a node", "of a rank that names its own", "of ranks that speak"],
+)
+@built_together
+def test_a_log_holds_as_many_gpus_as_the_processes_that_it_prints(cluster, hosts, ranks, held):
+    size = {"event": "metric", "kind": "world_size", "extra": '{"world_size": 4}'}
+    for host in hosts:
+        job(cluster, "train", ranks, host=host)
+    cluster.events("train", [{"t": 110, **size}], attempt=None, host=hosts[0], **ranks[0])
+    yield
+    assert [(row[0], *row[2:4]) for row in holds(cluster)] == [(gpu, 100, 900) for gpu in held]
+
+
 # what it shows: what is loaded, what is read of it
 HOSTS = {
     "runs without a name are distinguished by their host": (

@@ -1,0 +1,75 @@
+"""How many processes a job has, as its log prints it: where nothing else says, a GPU is each one's.
+
+`using world size: 64`, `MEMBER: 1/64`, `All distributed processes registered. Starting with 8
+processes`, `Num processes: 8`; else processes of a node times nodes, as torchrun and verl print
+them, or the batch of the Hugging Face Trainer over that of a device.
+"""
+
+import re
+from typing import Final
+
+PROCESSES_MAX: Final = 200_000
+HINTS: Final = (
+    *(
+        "orld size",
+        "orld_size",
+        "ORLD_SIZE",
+        "orld Size",
+        "MEMBER: ",
+        " processes",
+        "Num processes: ",
+    ),
+    *(", total ", "batch size", "Gradient Accumulation steps = ", "per_node", "nodes"),
+)
+NUMBERS: Final = tuple(
+    (name, re.compile(pattern))
+    for name, pattern in (
+        (
+            "size",
+            r"(?i:(?<![\w.])(?<!local )(?:global_|dist_)?world[ _]?sizes?['\"]?"
+            r"[ :=.]{1,60}\[?(\d{1,6})\b)",
+        ),
+        ("size", r"world_size_(\d{1,6})_rank_\d"),
+        ("size", r"\bMEMBER: \d{1,6}/(\d{1,6})\b"),
+        ("size", r"\bdistributed processes registered\. Starting with (\d{1,6}) processes"),
+        ("size", r"^Num processes: (\d{1,6})\s*$"),
+        ("size", r"\bProcess \d{1,6}, total (\d{1,6}), device\b"),
+        ("per_node", r"\b(?:nproc|n_gpus)_per_node['\"]?\s{0,20}[:=]\s?(\d{1,3})\b"),
+        ("nodes", r"\b(?:min_nodes|nnodes)['\"]?\s{0,20}[:=]\s?(\d{1,5})\b"),
+        ("batch", r"\bTotal train batch size \(w\. parallel, [^)]{1,60}\) = ([\d,]{1,15})\s*$"),
+        ("of_device", r"\bInstantaneous batch size per device = ([\d,]{1,15})\s*$"),
+        ("accumulated", r"\bGradient Accumulation steps = ([\d,]{1,15})\s*$"),
+    )
+)
+
+
+class WorldSize:
+    """What the lines of a log say of the number of processes since the last life began."""
+
+    def __init__(self) -> None:
+        """Begin with nothing known."""
+        self.numbers: dict[str, int] = {}
+        self.reported = 1
+
+    def take(self, text: str) -> None:
+        """Keep the numbers in a line; of several sizes the largest is the job's."""
+        for name, pattern in NUMBERS:
+            if (found := pattern.search(text)) is not None:
+                number = int(found[1].replace(",", "") or 0)
+                self.numbers[name] = max(number, self.numbers.get("size", 0) * (name == "size"))
+
+    def begin(self) -> None:
+        """Take note that a life begins."""
+        self.reported = 1
+
+    def news(self) -> int | None:
+        """Return the number of processes where it is not known yet."""
+        said = self.numbers
+        sizes = [said.get("size", 0), said.get("per_node", 0) * said.get("nodes", 0)]
+        device = said.get("of_device", 0) * said.get("accumulated", 0)
+        if device and said.get("batch", 0) % device == 0:
+            sizes.append(said["batch"] // device)
+        if not self.reported < (size := max(sizes)) <= PROCESSES_MAX:
+            return None
+        self.numbers, self.reported = {}, size
+        return size
