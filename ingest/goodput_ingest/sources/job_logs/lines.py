@@ -2,8 +2,8 @@
 
 Collectors and launchers label lines: a moment (`kubectl logs --timestamps`, container runtimes), a
 task (`srun --label`, `mpirun --tag-output`), a rank (`[rank3]:` of PyTorch, `[default3]:` of
-torchrun), a role (`torchx`), a pod, an actor; where a time or a rank follows, also a host (`pdsh`),
-a service (`docker compose`) and syslog's header.
+torchrun), a role (`torchx`), a pod (`kubectl logs --prefix`), an actor; where a time or a rank
+follows, also a pod of `stern`, a host (`pdsh`), a service (`docker compose`) and syslog's header.
 The label `[rank3]:` is the rank in the job; the others number tasks of a node or of a launcher and
 say nothing of ranks.
 """
@@ -20,10 +20,13 @@ BAR = re.compile(r"\d/\d+ \[[\d:]+<")  # of tqdm
 LABELS_MAX = 8  # labels around labels
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 DATED = r"\[?20\d\d-\d\d-\d\d[ T]\d\d:\d\d.{12}|\[(?:rank|default)\d"
+# of a pod and its container, where a time or a rank follows; names of pods have a hyphen
+STERN = r"(?P<name>[a-z0-9][a-z0-9.]{0,60}-[a-z0-9.-]{0,190}) [a-z0-9][a-z0-9-]{0,62} "
 LABEL = re.compile(
     r"\s*(?:\[rank(?P<rank>\d{1,7})\]:(?=[ \[]|\d{4}-)|\[default\d{1,5}\]:|\d{1,7}: "
     r"|\[\d{1,7},\d{1,7}\]<std(?:out|err)>:|\[pod/[^\]\s]{1,300}\]"
     r"|\(\w{1,60} pid=\d{1,10}(?:, ip=[^)\s]{1,60})?\)|[A-Za-z][\w-]{0,60}/\d{1,5} (?=[\[A-Z]|20)"
+    rf"|{STERN}(?={DATED})"
     rf"|[\w.-]{{1,100}}(?::|\s{{1,20}}\|) (?={DATED})"
     r"|[A-Z][a-z]{2} [ \d]\d [\d:]{8} [\w.-]{1,64} [\w./-]{1,60}(?:\[\d{1,8}\])?: "
     rf"(?={DATED})"

@@ -21,6 +21,7 @@ from goodput_ingest.formats.json_text import json_lines, mllog_lines
 from goodput_ingest.formats.json_text.event_lines import SCHEMA
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.job_logs.formats import formats
+from goodput_ingest.sources.job_logs.pods import of_pods
 from goodput_ingest.sources.job_logs.reader import LogReader
 from goodput_ingest.sources.job_logs.run_name import RunName
 from goodput_queries.errors import IngestError
@@ -40,8 +41,8 @@ class JobLog:
         """Take the file, its cluster, the zone of its local times and when it was read out."""
         self.path = path
         self.options = options
-        self._reader = LogReader(str(path), options)
-        self._run = RunName(path.name, options.run_id)
+        self._logs: dict[str, tuple[LogReader, RunName]] = {}  # by pod; '': of no pod
+        self._log_of("")
         self._so_far = ""
 
     @staticmethod
@@ -61,8 +62,9 @@ class JobLog:
         """
         for part in files.parts(self.path):
             yield from self.read(part)
-        reader = self._reader
-        if not reader.placed:
+        readers = [reader for reader, _ in self._logs.values()]
+        if not any(reader.placed for reader in readers):
+            reader = max(readers, key=lambda one: (one.without_moment, len(one.first_problem)))
             raise IngestError(
                 f"{self.path}: the log has events ({reader.without_moment} lines) but no times, "
                 f"such as {reader.first_lack}. Write the log with timestamps (as kubectl logs "
@@ -77,15 +79,17 @@ class JobLog:
     @property
     def is_inferred(self) -> bool:
         """Say whether its steps are those of a loop of no known trainer."""
-        return self._reader.steps_of in {one.name for one in formats() if one.is_fallback}
+        plain = {one.name for one in formats() if one.is_fallback}
+        return any(reader.steps_of in plain for reader, _ in self._logs.values())
 
     @property
     def unread(self) -> str:
         """Say of a log without steps what its steps lack, or which line looks like one."""
-        found = self._reader.plain_step
-        if self._reader.steps_of is not None:
+        readers = [reader for reader, _ in self._logs.values()]
+        found = next((one.plain_step for one in readers if one.plain_step is not None), None)
+        if any(one.steps_of is not None for one in readers):
             return ""
-        if self._reader.has_epochs:
+        if any(one.has_epochs for one in readers):
             return (
                 "; the dictionaries of the Hugging Face Trainer have an epoch and no step, and the "
                 "lines `Num Epochs = N` and `Total optimization steps = N` before them are missing"
@@ -100,10 +104,23 @@ class JobLog:
 
     def read(self, part: Part) -> Iterator[Batch]:
         """Yield the events of the next lines; raises ZoneNeededError as `extract` does."""
+        is_one_run = self.options.run_id is not None  # of which all pods are ranks
+        logs = [("", part)] if is_one_run else of_pods(part, {*self._logs})
+        for pod, own in logs:
+            yield from self._read(own, *self._log_of(pod))
+
+    def _log_of(self, pod: str) -> tuple[LogReader, RunName]:
+        """Return the parser of a pod's lines and the name of their run."""
+        if pod not in self._logs:
+            run = RunName(pod or self.path.name, self.options.run_id)
+            self._logs[pod] = LogReader(str(self.path), self.options), run
+        return self._logs[pod]
+
+    def _read(self, part: Part, reader: LogReader, run: RunName) -> Iterator[Batch]:
         options, run_id = self.options, ""
-        for ordinal, (rows, rejects) in enumerate(self._reader.read(part)):
+        for ordinal, (rows, rejects) in enumerate(reader.read(part)):
             if ordinal == 0:
-                run_id = self._run.of(part, self._reader.first_line)
+                run_id = run.of(part, reader.first_line)
             # what a part means depends on the parts before it, and so does its digest
             meaning = (run_id, options.cluster, options.zone, options.observed_at)
             self._so_far = files.digest(part, self._so_far, ordinal, *meaning)

@@ -139,16 +139,17 @@ class ProfiledLog:
             if done is not None and since is not None and step > done and at > since:
                 each_s = (at - since).total_seconds() / (step - done)
         events = _with_amounts(events, values, each_s)
-        if events and (loss := _number(values, "loss")) is not None:
-            events[-1] = replace(events[-1], loss=loss)
-        self.last = events[-1] if events else self.last
+        if events:
+            events[-1] = self.last = replace(events[-1], loss=_loss(values, text))
         return events
 
     def _loss(self, values: Values, text: str) -> Iterable[Event]:
-        """Return the loss of the last step, which another line of it prints."""
-        loss = _number(values, "loss") if "loss" in values else loss_of(text)
-        if loss is None or self.last is None:
+        """Return the loss of the last step, which another line of it prints first."""
+        if self.last is None or self.last.loss is not None:
             return ()
+        if (loss := _loss(values, text)) is None:
+            return ()
+        self.last = replace(self.last, loss=loss)
         return (Event("metric", self.last.at, step=self.last.step, loss=loss),)
 
     def _step_of(self, form: LineForm, values: Values) -> int:
@@ -306,6 +307,16 @@ def _with_amounts(events: list[Event], values: Values, each_s: float | None) -> 
         gpu_flops=of_a_step("", "gpu_tflops_per_s", 1e12),
         mfu_ratio=None if mfu_percent is None else mfu_percent / 100,
     )
+
+
+def _loss(values: Values, text: str) -> float | None:
+    """Return the loss of a line, which may be NaN or infinite; None where there is none."""
+    if (said := values.get("loss")) is None:
+        return loss_of(text)
+    try:
+        return float(said.replace(",", ""))
+    except ValueError:
+        raise FieldError(f"loss is {said!r}, which is no number") from None
 
 
 def _length_s(values: Values, seconds: str, milliseconds: str) -> float | None:
