@@ -16,6 +16,7 @@ from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_ingest.sources.job_logs import run_history
+from goodput_ingest.sources.job_logs.protobuf_fields import LENGTHS, Fields, fields
 from goodput_ingest.sources.job_logs.run_history import History, Point
 from goodput_queries.errors import IngestError
 
@@ -23,14 +24,12 @@ VERSION: Final = b"brain.Event:"  # in the first record
 FRAME: Final = struct.Struct("<QI")
 CHECKSUM_BYTES: Final = 4
 RECORD_MAX_BYTES: Final = 256 * 1024 * 1024  # images and graphs are megabytes
-LENGTHS: Final = {1: 8, 5: 4}  # of fields by wire type; 0 is a varint, 2 says its length
 WALL_TIME, STEP, SUMMARY = 1, 2, 5  # fields of Event
 VALUE, TAG, SIMPLE_VALUE, TENSOR = 1, 1, 2, 8  # of Summary, then of its Value
 CONTENT, FLOATS = 4, 5  # of TensorProto
 TAGS_MAX: Final = 10_000
 OF_TRAINING: Final = ("train", "training")  # folders below that of the run
 OF_EVALUATION: Final = ("eval", "evaluation", "val", "validation", "test")
-Fields = dict[int, list[bytes]]  # contents of a message's fields by number
 
 
 class TensorBoard(RecordedFile):
@@ -59,7 +58,7 @@ class TensorBoard(RecordedFile):
                             points.setdefault(tag, []).append(point)
                 except FieldError as error:
                     rejects.append(Reject(None, f"{self.name}: record {records}: {error}."))
-        except (*files.BROKEN_OFF, struct.error, IndexError, ValueError) as error:
+        except (*files.BROKEN_OFF, struct.error, ValueError) as error:
             why = f"{self.name}: the file is cut or damaged after record {records}: {error}."
             rejects.append(Reject(None, why))
         folder = self.path.absolute().parent
@@ -87,7 +86,7 @@ def _events(path: Path) -> Iterator[Fields]:
             data = file.read(length + CHECKSUM_BYTES)
             if len(data) < length + CHECKSUM_BYTES:
                 raise ValueError("a record is shorter than it says")
-            yield _fields(data[:-CHECKSUM_BYTES])
+            yield fields(data[:-CHECKSUM_BYTES])
 
 
 def _scalars(event: Fields) -> Iterator[tuple[str, Point]]:
@@ -95,7 +94,7 @@ def _scalars(event: Fields) -> Iterator[tuple[str, Point]]:
     (wall_time,) = struct.unpack("<d", event[WALL_TIME][-1]) if WALL_TIME in event else (0.0,)
     said = {"wall_time": wall_time, "step": int.from_bytes(event.get(STEP, [b""])[-1], "little")}
     for summary in event.get(SUMMARY, ()):
-        for value in map(_fields, _fields(summary).get(VALUE, ())):
+        for value in map(fields, fields(summary).get(VALUE, ())):
             tag = json_lines.printable(value.get(TAG, [b""])[-1].decode("utf-8", "replace"), 200)
             if (number := _number(value)) is None:
                 continue
@@ -106,36 +105,6 @@ def _scalars(event: Fields) -> Iterator[tuple[str, Point]]:
 
 def _number(value: Fields) -> float | None:
     """Return the number of a value, of TensorFlow 2 in a tensor; None for an image and the like."""
-    tensor = _fields(value[TENSOR][-1]) if TENSOR in value else {}
+    tensor = fields(value[TENSOR][-1]) if TENSOR in value else {}
     found = value.get(SIMPLE_VALUE) or tensor.get(FLOATS) or tensor.get(CONTENT) or [b""]
     return float(struct.unpack("<f", found[-1])[0]) if len(found[-1]) == LENGTHS[5] else None
-
-
-def _fields(data: bytes) -> Fields:
-    """Return the fields of a message, a varint as 8 bytes; ValueError where it is none."""
-    found: Fields = {}
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        if key & 7 == 0:
-            value, at = _varint(data, at)
-            found.setdefault(key >> 3, []).append(value.to_bytes(10, "little"))
-            continue
-        length, at = _varint(data, at) if key & 7 == 2 else (LENGTHS.get(key & 7, -1), at)
-        if length < 0 or at + length > len(data):
-            raise ValueError("a field is of no known type or longer than its message")
-        found.setdefault(key >> 3, []).append(data[at : at + length])
-        at += length
-    return found
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number of at most 70 bits and where it ends."""
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:  # the highest bit says that more follow
-            return value, at
-    raise ValueError("a number is too long")

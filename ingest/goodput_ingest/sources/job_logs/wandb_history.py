@@ -1,4 +1,4 @@
-"""The history of a W&B run: JSON lines (`wandb-history.jsonl`, `scan_history`) or its CSV.
+"""The history of a W&B run: JSON lines (`wandb-history.jsonl`, `scan_history`), its CSV or its file.
 
 {"_step": 10, "_timestamp": 1795805154.03, "_runtime": 0.73, "train/loss": 3, "train/global_step": 10}
 
@@ -16,8 +16,10 @@ from goodput_ingest.formats import csv_table, files
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, RecordedFile, Reject
+from goodput_ingest.sources.job_logs.events import Event
 from goodput_ingest.sources.job_logs.run_history import STEP_MAX, History, Point, is_loss
 from goodput_ingest.sources.job_logs.run_name import ENDINGS
+from goodput_ingest.sources.job_logs.wandb_run import HEAD, WandbRun
 from goodput_queries.errors import IngestError
 
 STEPS: Final = ("train/global_step", "trainer/global_step", "global_step", "_step")
@@ -33,6 +35,8 @@ class WandbHistory(RecordedFile):
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
         """Say whether entries have a step and a time as W&B names them."""
+        if head.startswith(HEAD):
+            return True
         if {"_step", "_timestamp"} <= set(csv_table.header_names(head)):
             return True
         lines = json_lines.objects(head)
@@ -41,15 +45,16 @@ class WandbHistory(RecordedFile):
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.job_events`; raises IngestError where no line is an entry."""
-        if not self.recognises(self.path, files.head(self.path)):
+        if not self.recognises(self.path, head := files.head(self.path)):
             raise IngestError(f"{self.path}: no line has a _step and a _timestamp, as of W&B.")
-        points: list[Point] = []
-        without_loss: list[Point] = []
+        if head.startswith(HEAD):
+            yield from self._of_run_file()
+            return
+        entries = _Entries()
         rejects: list[Reject] = []
         digests: list[str] = []
-        start: datetime | None = None
         header: list[str] | None = None
-        is_csv = "_step" in csv_table.header_names(files.head(self.path))
+        is_csv = "_step" in csv_table.header_names(head)
         for part in files.parts(self.path):
             digests.append(files.digest(part))
             for number, line in enumerate(part.lines, part.first_line):
@@ -59,23 +64,63 @@ class WandbHistory(RecordedFile):
                     if is_csv and header is None:
                         header = csv_table.header_names(line.encode())
                         continue
-                    entry = json_lines.record(line) if header is None else _entry(header, line)
-                    point, began = _point(entry)
+                    read = json_lines.record(line) if header is None else _entry(header, line)
+                    entries.add(read)
                 except FieldError as error:
                     rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
-                    continue
-                start = min(filter(None, (start, began)), default=None)
-                (without_loss if point.loss is None else points).append(point)
             if part.damage:
                 rejects.append(Reject(part.first_line + len(part.lines), part.damage))
         history = History(self.name, self.path, self.options, self._run())
-        yield from history.batches(points or without_loss, (), rejects, digests, start)
+        yield from history.batches(entries.of_steps, (), rejects, digests, entries.start)
 
-    def _run(self) -> str:
-        """Return the run: as it was given, the folder's as W&B names it, else the file's name."""
+    def _of_run_file(self) -> Iterator[Batch]:
+        """Yield the steps and the end of a run from its own file."""
+        file, entries, rejects = WandbRun(self.path), _Entries(), list[Reject]()
+        for number, entry in enumerate(file.entries(), 1):
+            try:
+                entries.add(entry)
+            except FieldError as error:
+                rejects.append(Reject(None, f"{self.name}: entry {number}: {error}."))
+        if file.damage:
+            rejects.append(Reject(None, f"{self.name}: {file.damage}."))
+        ends = []
+        if file.exit_code is not None and entries.last is not None:
+            failed = f"W&B: the run ended with exit code {file.exit_code}"
+            end = Event("failure", entries.last, kind="other", msg=failed)
+            ends = [end if file.exit_code else Event("job.end", entries.last)]
+        history = History(self.name, self.path, self.options, self._run(file.run_id))
+        digest = repr((entries.of_steps, ends, rejects))
+        yield from history.batches(entries.of_steps, ends, rejects, [digest], entries.start)
+
+    def _run(self, own: str = "") -> str:
+        """Return the run: as it was given, its own name, else of W&B's folder, else of the file."""
+        if own and self.options.run_id is None:
+            return own
         folders = (RUN_FOLDER.fullmatch(folder.name) for folder in self.path.absolute().parents)
         named = next((found[1] for found in folders if found), None)
         return self.options.run_id or named or ENDINGS.sub("", self.path.name).removesuffix(".csv")
+
+
+class _Entries:
+    """What counts of the entries of a run: steps, its start, its last moment."""
+
+    def __init__(self) -> None:
+        self.with_loss: list[Point] = []
+        self.without_loss: list[Point] = []
+        self.start: datetime | None = None
+        self.last: datetime | None = None
+
+    def add(self, entry: dict[str, Any]) -> None:
+        """Add an entry; FieldError says what is wrong with it."""
+        point, began = _point(entry)
+        self.start = min(filter(None, (self.start, began)), default=None)
+        self.last = max(filter(None, (self.last, point.at)))
+        (self.without_loss if point.loss is None else self.with_loss).append(point)
+
+    @property
+    def of_steps(self) -> list[Point]:
+        """Return the entries of training: where the loss is logged those with it."""
+        return self.with_loss or self.without_loss
 
 
 def _entry(header: list[str], line: str) -> dict[str, Any]:

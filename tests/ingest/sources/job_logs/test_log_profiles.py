@@ -1,5 +1,6 @@
 """Log profiles, and histories of trackers: what a trainer's lines and metrics mean."""
 
+import math
 import re
 import struct
 from datetime import datetime
@@ -250,6 +251,40 @@ def test_of_the_metrics_of_an_mlflow_run_one_gives_steps_and_another_says_that_i
 def test_a_wandb_run_is_that_of_its_folder_else_of_the_file(tmp_path, folder, run):
     assert events_of(tmp_path / folder / "llama.jsonl", HISTORY) == [(run, "step", 1, 3.0)]
     assert events_of(tmp_path / folder / "llama.jsonl", HISTORY, run_id="a")[0][0] == "a"
+
+
+# written by wandb 0.31 in offline mode, without statistics and environment of its machine
+OFFLINE_RUN = Path(__file__).with_name("offline_run.wandb")
+
+
+def of_run_file(path):
+    """Return run, event, step and loss of each row, and the rejects."""
+    batches = list(recognise(path)(path, ReadOptions()).extract())
+    rows = [r for b in batches for r in b.rows.select("run_id", "event", "step", "loss").rows()]
+    return rows, [reject.reason for batch in batches for reject in batch.rejects]
+
+
+def test_the_file_of_a_wandb_run_has_its_steps_and_its_end():
+    rows, rejects = of_run_file(OFFLINE_RUN)
+
+    assert {run for run, *_ in rows} == {"8w2kq1zt"}
+    assert [event for _, event, *_ in rows[:2]] == ["job.start", "failure"]
+    losses = {step: loss for *_, step, loss in rows if loss is not None}
+    assert list(losses) == [10, 20, 30, 40]
+    assert (losses[20], math.isnan(losses[40])) == (2.8, True)
+    assert [step for *_, step, _ in rows[2:]] == [*range(1, 41)]
+    assert rejects == []
+
+
+@pytest.mark.parametrize("length", [8, 12, 40_000])
+def test_the_file_of_a_wandb_run_that_goes_on_ends_with_its_last_record(tmp_path, length):
+    path = tmp_path / "run-8w2kq1zt.wandb"
+    path.write_bytes(OFFLINE_RUN.read_bytes()[:length])
+
+    rows, (reject,) = of_run_file(path)
+
+    assert "failure" not in {event for _, event, *_ in rows}
+    assert reject.startswith("wandb-history: the file is cut or damaged, or its run goes on: ")
 
 
 def test_a_tensorboard_run_is_its_folder_and_what_is_below_for_validation_has_no_steps(tmp_path):
