@@ -9,18 +9,19 @@ import re
 from typing import Final
 
 PROCESSES_MAX: Final = 200_000
-HINTS: Final = (
+HINTS: Final = (  # a line with a number has one of these; they begin with what is rare in logs
+    *("world size", "world_size", "World size", "World Size", "WORLD_SIZE", "MEMBER: "),
     *(
-        "orld size",
-        "orld_size",
-        "ORLD_SIZE",
-        "orld Size",
-        "MEMBER: ",
-        " processes",
+        "Starting with ",
         "Num processes: ",
+        "1 device per process",
+        "_per_node",
+        "_nodes",
+        "'nnodes",
     ),
-    *(", total ", "batch size", "Gradient Accumulation steps = ", "per_node", "nodes"),
+    *("Total train batch size", "Instantaneous batch size", "Gradient Accumulation"),
 )
+HINT: Final = re.compile("|".join(HINTS))
 NUMBERS: Final = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
@@ -53,7 +54,7 @@ class WorldSize:
 
     def take(self, text: str) -> None:
         """Keep the numbers in a line; of several sizes the largest is the job's."""
-        for name, pattern in NUMBERS:
+        for name, pattern in NUMBERS if HINT.search(text) else ():
             if (found := pattern.search(text)) is not None:
                 number = int(found[1].replace(",", "") or 0)
                 self.numbers[name] = max(number, self.numbers.get("size", 0) * (name == "size"))
