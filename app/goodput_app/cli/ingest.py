@@ -24,6 +24,17 @@ from goodput_app.text.units import count
 from goodput_ingest.run import ingest as load
 from goodput_ingest.run.plugins import use_plugins
 from goodput_ingest.source import ReadOptions
+from goodput_queries.database import Store
+
+RUNS_WITHOUT_A_NODE = """
+    select run_id
+    from raw.job_events
+    anti join (
+        select unnest([job_id, job_id_raw, job_name]) as run_id from raw.job_runs
+        union all select job_id_raw from raw.job_requests
+    ) using (run_id)
+    group by run_id having count(host) + count(gpu_uuid) = 0
+    order by run_id limit 100"""
 
 
 @click.command()
@@ -93,7 +104,20 @@ def ingest(
             on_progress=on_progress,
             is_reopening=is_reopening,
         )
+        if lake is None and summary.rows_by_table.get("job_events"):
+            _name_runs_without_a_node(store)
     return _reported(summary, source, paths, None if lake is not None else db)
+
+
+def _name_runs_without_a_node(store: Store) -> None:
+    """Say of which runs no GPU time is known, and what to do."""
+    runs = store.read(RUNS_WITHOUT_A_NODE)["run_id"].to_list()
+    if runs:
+        say(
+            f"Unknown GPU time of {named(runs)}: no event of it names a node, no record of a "
+            "scheduler the job. Ingest such records, or, of a log, `goodput forget FILE`, then "
+            "ingest it with `--node NAME`."
+        )
 
 
 def _reported(
@@ -110,6 +134,11 @@ def _reported(
     if summary.rejects:
         where = "" if db is None else f", see `goodput show raw.rejects --db {quoted(db)}`"
         say(f"Rejected: {count(summary.rejects, 'row')}{where}.")
+    if again := [origin for origin, is_otherwise in summary.read_otherwise.items() if is_otherwise]:
+        say(
+            f"{named(again)}: ingested before with other options, and what that brought "
+            f"counts too: `goodput forget {named(again)}`, then ingest again."
+        )
     if summary.frozen:
         say(
             f"{count(len(summary.frozen), 'file')} had readings that [retention] dropped: "

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from goodput_queries.errors import IngestError
+from goodput_queries.evidence.batch import CONTENT_CHARS
 
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -131,8 +132,17 @@ def head(path: Path) -> bytes:
 
 def digest(part: Part, *meaning: object) -> str:
     """Return the part's digest with all that its rows depend on (zone, header, ...)."""
-    text = "\x1f".join([part.digest, part.damage, *map(str, meaning)])
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:DIGEST_CHARS]
+    return digest_of(f"{part.digest}{part.damage}", *meaning)
+
+
+def digest_of(content: str, *meaning: object) -> str:
+    """Return a digest of content, or of its digest, with all that its rows depend on.
+
+    It begins with a digest of the content alone: the same read with other options is found.
+    """
+    texts = ("\x1f".join([content, *map(str, said)]) for said in ((), meaning))
+    alone, whole = (hashlib.sha256(one.encode("utf-8", "replace")).hexdigest() for one in texts)
+    return f"{alone[:CONTENT_CHARS]}-{whole}"[:DIGEST_CHARS]
 
 
 def parts(

@@ -43,9 +43,13 @@ class Summary:
     rows_by_table: dict[str, int] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)  # what files did not give for want of an option
     frozen: set[str] = field(default_factory=set)  # origins whose readings were dropped by age
+    # origins, and whether they were ingested with other options before: what their first batch says
+    read_otherwise: dict[str, bool] = field(default_factory=dict)
 
-    def add(self, table: str, loaded: Loaded) -> None:
-        """Count a batch."""
+    def add(self, origin: str, table: str, loaded: Loaded, options: ReadOptions) -> None:
+        """Count a batch of an origin."""
+        is_same = loaded.is_repeat or options.observed_at is not None  # or one more snapshot
+        self.read_otherwise.setdefault(origin, loaded.is_read_otherwise and not is_same)
         self.rows += loaded.rows
         self.rows_new += loaded.rows_new
         self.rejects += loaded.rejects
@@ -99,7 +103,7 @@ def ingest(
             except CAUGHT as error:
                 summary.failed.append(str(unexpected(event.origin, error)))
                 continue
-            summary.add(event.table, loaded)
+            summary.add(event.origin, event.table, loaded, options)
             summary.notes |= {event.note} - {""}
             if is_frozen and loaded.is_repeat:
                 summary.frozen.add(event.origin)

@@ -8,6 +8,9 @@ import polars as pl
 from goodput_queries.evidence.batch_keys import Keys
 
 REJECT_CONTENT_MAX_CHARS = 500
+CONTENT_CHARS = (
+    12  # before "-" in the digest of what is read by options: a digest of the content alone
+)
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,13 @@ class Batch:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The result of loading a batch: rows read, new rows, rejected rows."""
+    """The result of loading a batch: rows read, new rows, rejected rows.
+
+    is_read_otherwise: the same lines of this file were loaded before with another meaning
+    """
 
     rows: int
     rows_new: int
     rejects: int
     is_repeat: bool
+    is_read_otherwise: bool = False

@@ -10,7 +10,7 @@ import polars as pl
 from goodput_queries.catalog import models
 from goodput_queries.catalog.models import Model
 from goodput_queries.errors import StoreError
-from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded
+from goodput_queries.evidence.batch import CONTENT_CHARS, REJECT_CONTENT_MAX_CHARS, Batch, Loaded
 from goodput_queries.evidence.batch_keys import RANGED, Keys, are_as_stored, keys_of
 from goodput_queries.storage.row_groups import ROW_GROUP
 
@@ -45,12 +45,13 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
     replaced in between.
     """
     key = [batch.source, batch.digest, batch.table]
-    sequence, is_repeat = cursor.execute(
+    sequence, is_repeat, is_read_otherwise = cursor.execute(
         """select
             coalesce(max(sequence), 0) + 1,
-            count(*) filter (where digest = $2 and source = $1 and table_name = $3) > 0
+            count(*) filter (where digest = $2 and source = $1 and table_name = $3) > 0,
+            count(*) filter (where origin = $4 and starts_with(digest, $5) and source = $1) > 0
         from state.ingested""",
-        key,
+        [*key, batch.origin, batch.digest[: CONTENT_CHARS + 1]],
     ).fetchall()[0]
     if is_repeat and model.keep != REPLACE:
         return Loaded(batch.rows.height, 0, len(batch.rejects), is_repeat=True)
@@ -67,7 +68,13 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
         [sequence, batch.source, batch.origin, batch.digest, batch.table, batch.rows.height,
          rows_new, rejects_new, start, end],
     )  # fmt: skip
-    return Loaded(batch.rows.height, rows_new, len(batch.rejects), is_repeat=is_repeat)
+    return Loaded(
+        batch.rows.height,
+        rows_new,
+        len(batch.rejects),
+        is_repeat=is_repeat,
+        is_read_otherwise=is_read_otherwise and batch.digest[CONTENT_CHARS:].startswith("-"),
+    )
 
 
 def insert_keyed(

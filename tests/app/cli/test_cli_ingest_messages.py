@@ -64,6 +64,37 @@ LAST_STEP = (
     "[2026-11-20 14:00:0{}] iteration {}/ 9 | elapsed time per iteration (ms): 1000.0 | loss: 1 |\n"
 )
 OPTIONS = ("--timezone", "UTC", "--node", "n1", "--observed-at", "2026-11-20T15:00Z")
+
+
+def test_a_log_without_a_node_says_how_its_gpu_time_becomes_known(here):
+    (here / "train.log").write_text(STARTED + LAST_STEP.format(1, 1))
+    read = ("ingest", "auto", "train.log", "--timezone", "UTC")
+
+    unknown, otherwise = (
+        "Unknown GPU time of train: ",
+        "train.log: ingested before with other options",
+    )
+
+    first, again = run(*read).stderr, run(*read, "--node", "n1").stderr
+    run("forget", "train.log")
+    whole = run(*read, "--node", "n1").stderr
+
+    assert [one in first for one in (unknown, otherwise)] == [True, False]
+    assert [one in again for one in (unknown, otherwise)] == [True, True]
+    assert [one in whole for one in (unknown, otherwise)] == [False, False]
+    assert "it balances" in run("ledger").stderr
+
+
+def test_a_snapshot_that_did_not_change_was_read_with_no_other_options(here):
+    (here / "nodes.txt").write_text(SINFO)
+
+    for hour in (14, 15):
+        at = f"2026-11-20T{hour}:00Z"
+        said = run("ingest", "slurm", "nodes.txt", "--observed-at", at, "--cluster", "lab").stderr
+
+    assert "other options" not in said
+
+
 SAID = {
     "no_step.log": (
         STARTED + " iteration 1/ 9 | consumed samples: 1 | elapsed time: 1 s |\n",

@@ -16,7 +16,7 @@ from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import lake, marts
 from goodput_app.dashboard.figures import waste
 from goodput_app.dashboard.table_columns import headers
-from goodput_app.text import units
+from goodput_app.text import headline
 from goodput_queries.scope import EVERYTHING
 
 SOURCES = headers("data_health.sources")
@@ -104,12 +104,7 @@ with panel(
     else:
         charts.draw(waste.coverage(covered), covered, "coverage", "Coverage by source and hour")
     for row in marts.reading_precision(scope).iter_rows(named=True):
-        st.caption(
-            f"{theme.markdown_text(row['cluster'])}: readings at least every "
-            f"{units.duration(row['interval_s'])} place {units.count(row['changes'], 'change')} "
-            f"between active and idle to ± {units.gpu_time(row['gpu_ms'])}; idle time under "
-            f"{units.duration(row['unseen_s'])} may count as active."
-        )
+        st.caption(f"{theme.markdown_text(row['cluster'])}: {headline.precision(row)}")
 with panel(
     "Findings",
     "marts.data_quality",

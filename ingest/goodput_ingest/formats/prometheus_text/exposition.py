@@ -72,9 +72,9 @@ class Exposition:
             values = column.to_physical().fill_null(0).to_numpy()
             found.update(np.ascontiguousarray(values).data)  # not copied
         sets = self.label_sets.write_csv() if self.label_sets.width else self.label_sets.height
-        named = (self.series.write_csv(), sets, self.rejects, *meaning)
-        found.update("\x1f".join(map(str, named)).encode("utf-8", "replace"))
-        return found.hexdigest()[: files.DIGEST_CHARS]
+        return files.digest_of(
+            f"{found.hexdigest()} {self.series.write_csv()} {sets} {self.rejects}", *meaning
+        )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ share the time between them. How long the first took is taken from the second. S
 no saves and, but for MLflow, no end; a pause of the job lengthens the step that it fell into.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -68,8 +67,8 @@ class History:
         """
         began = [] if start is None else [Event("job.start", start)]
         events = iter([*began, *others, *steps(points, start)])
-        meaning = (*digests, self.run_id, self.options.cluster, self.options.node)
-        digest = hashlib.sha256(repr(meaning).encode()).hexdigest()[: files.DIGEST_CHARS]
+        meaning = (self.run_id, self.options.cluster, self.options.node)
+        digest = files.digest_of(" ".join(digests), *meaning)
         ordinal = 0
         while (rows := [self._row(event) for event in islice(events, ROWS_PER_BATCH)]) or rejects:
             frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")

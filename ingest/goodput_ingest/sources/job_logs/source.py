@@ -122,7 +122,7 @@ class JobLog:
             if ordinal == 0:
                 run_id = run.of(part, reader.first_line)
             # what a part means depends on the parts before it, and so does its digest
-            meaning = (run_id, options.cluster, options.zone, options.observed_at)
+            meaning = (run_id, options.cluster, options.zone, options.observed_at, options.node)
             self._so_far = files.digest(part, self._so_far, ordinal, *meaning)
             yield self._batch(run_id, rows, rejects, self._so_far)
 

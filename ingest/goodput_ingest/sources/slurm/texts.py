@@ -6,7 +6,6 @@ Read are sacct, `scontrol show job -d`, `scontrol show node`, `scontrol show res
 so that live commands can use them as well.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -117,8 +116,7 @@ class Slurm(RecordedFile):
         yield from self._batches(held, meaning)
 
     def _batches(self, held: _Held, meaning: str) -> Iterator[Batch]:
-        blocks = "\n".join(held.digests)
-        digest = self._digest(f"{blocks}\n{meaning}")
+        digest = self._digest("\n".join(held.digests), meaning)
         return (self._batch(table.rest(), digest) for table in held.tables.values())
 
     def _names_gpus_later(self, header: delimited.Header, first: delimited.Block) -> bool:
@@ -214,11 +212,11 @@ class Slurm(RecordedFile):
             text, cluster=cluster, zone=zone, observed_at=observed_at
         )
 
-    def _digest(self, content: str) -> str:
+    def _digest(self, content: str, *meaning: str) -> str:
         """Return a digest of the content and of the options that change what it means."""
         options = self.options
-        text = f"{content}\n{options.cluster}\n{options.zone}\n{options.observed_at}"
-        return hashlib.blake2b(text.encode(errors="replace"), digest_size=16).hexdigest()
+        said = (*meaning, options.cluster, options.zone, options.observed_at)
+        return files.digest_of(content, *said)
 
     def _batch(self, parsed: Parsed, digest: str) -> Batch:
         return parsed.batch(source=self.name, origin=str(self.path), digest=digest)

@@ -70,7 +70,7 @@ def test_the_data_page_says_how_exact_readings_are_and_why_rows_were_rejected(ev
     app = visit(evidence.store, "data_health")
 
     exact = (
-        "readings at least every 30.0 s place 2 changes between active and idle to ± 1.0 GPU-min"
+        "Readings at least every 30.0 s place 2 changes between active and idle to ± 1.0 GPU-min"
     )
     assert f"c: {exact}; idle time under 1m 30s may count as active." in texts(app)
     assert any("not JSON" in frame.value.to_csv() for frame in app.dataframe)

@@ -62,7 +62,8 @@ from (
         ),
         (
             'no_host', 'a run''s events name neither a known job nor a host or GPU',
-            'Set RUN_ID to the scheduler''s job id or job name, or write `host` into each event, or name the node of a log (--node)'
+            'Set RUN_ID to the scheduler''s job id or job name, or write `host` into each event; of a log: `goodput forget FILE`, '
+            || 'then ingest it with `--node NAME`'
         ),
         (
             'unknown_host', 'a run''s events name a host that is in no inventory and no job record',
