@@ -42,7 +42,9 @@ def of_run(speed: dict[str, Any]) -> None:
         for column, (label, value, second) in zip(columns, known, strict=False):
             with column:
                 tiles.tile(label, value, second)
-    missing = [f"{label} ({why})" for label, value, why in found if value == units.NOT_KNOWN]
+    missing = [
+        f"{label} ({why.rstrip('.')})" for label, value, why in found if value == units.NOT_KNOWN
+    ]
     if missing:
         st.caption(theme.markdown_text(f"Not known: {'; '.join(missing)}."))
 
