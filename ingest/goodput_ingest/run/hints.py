@@ -5,6 +5,7 @@ from typing import Final
 
 from goodput_ingest.formats import syslog
 from goodput_ingest.sources.job_logs.formats import looks_like_step
+from goodput_ingest.sources.slurm.fields import COMMAND
 
 EVENTS: Final = "job events are read (goodput_emitter.py, see docs/job-events.md)"
 KNOWN: Final = tuple(
@@ -14,6 +15,28 @@ KNOWN: Final = tuple(
             rb"\| NVIDIA-SMI \d|=NVSMI LOG=|\A# gpu +pid\b",
             "this output of nvidia-smi is not read. `nvidia-smi --query-gpu=timestamp,uuid,"
             "utilization.gpu,power.draw,memory.used --format=csv -l 10` is",
+        ),
+        (
+            rb"\A *JobID(?:Raw)? [^|\n]*\n[- ]+\n",
+            f"sacct cuts columns of this form, which is not read. `{COMMAND}` is",
+        ),
+        (
+            rb"\A *JOBID +PARTITION +NAME ",
+            "this output of squeue is not read. `squeue -a --json` and `scontrol show job -d` are",
+        ),
+        (
+            rb"\A *(?:PARTITION +AVAIL |NODELIST +NODES )",
+            "this output of sinfo is not read. `sinfo -N -a -o '%N|%P|%T|%G|%C|%m|%E|%H|%u'` is, "
+            "with `--observed-at`",
+        ),
+        (
+            rb"\A *(?:NAMESPACE +)?NAME +(?:READY +)?STATUS +(?:RESTARTS|ROLES) ",
+            "this output of kubectl is not read. kube-state-metrics in Prometheus is (source "
+            "kubernetes)",
+        ),
+        (
+            rb"\A *JOBID +USER +STAT +QUEUE |\A *Job [iI][dD] +(?:Name|User|Username) ",
+            f"LSF and PBS are not read. `goodput run COMMAND` records a job, and {EVENTS}",
         ),
         (
             rb'"current_steps": ?\d+, "total_steps": ?\d+',

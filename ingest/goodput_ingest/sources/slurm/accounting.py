@@ -17,6 +17,7 @@ from goodput_ingest.formats.timestamps import instants, seconds
 from goodput_ingest.sources.slurm import node_lists, repeated_hours, requests
 from goodput_ingest.sources.slurm.features import feature_sets
 from goodput_ingest.sources.slurm.fields import (
+    COMMAND,
     FIELDS,
     FREE_TEXTS,
     REQUIRED,
@@ -55,8 +56,8 @@ def require_fields(names: Sequence[str]) -> None:
         missing.insert(0, "JobIDRaw")
     if missing:
         raise IngestError(
-            f"slurm: the sacct header lacks {', '.join(missing)}. "
-            "Ask sacct for it with -o and read the file again."
+            f"slurm: the sacct header lacks {', '.join(missing)}. Ask for it and read the file "
+            f"again: `{COMMAND}`."
         )
 
 
