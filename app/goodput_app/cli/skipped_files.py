@@ -49,7 +49,7 @@ def _alike(sentences: Sequence[str]) -> Iterator[tuple[list[str], str]]:
         yield [path for path, _ in files], files[0][1]
 
 
-def named(paths: Iterable[Path]) -> str:
+def named(paths: Iterable[Path | str]) -> str:
     """Return the paths of an ingest for a sentence on all of them."""
     return _some([str(path) for path in paths])
 
