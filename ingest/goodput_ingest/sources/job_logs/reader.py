@@ -24,7 +24,7 @@ from goodput_ingest.sources.job_logs.lines import Line, cleaned
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.torchrun import Torchrun
-from goodput_ingest.sources.job_logs.world_size import HINTS, WorldSize
+from goodput_ingest.sources.job_logs.world_size import HINTS, WORLD_SIZE, WorldSize
 
 Fact = tuple[str, int | None, str | None]  # event, step, message
 
@@ -164,7 +164,7 @@ class LogReader:
         if event.event == "job.start":  # and at one moment the life before it would have it
             self.processes.begin()
         elif (size := self.processes.news()) is not None:
-            said = Event("metric", event.at, kind="world_size", extra={"world_size": size})
+            said = Event("metric", event.at, kind=WORLD_SIZE, extra={"world_size": size})
             return [_row(log_format, said, {})]
         return []
 

@@ -48,6 +48,7 @@ JOB_IN_NAME = tuple(  # Slurm's %j, or %A_%a of an array
         rf"^(?!(?:.*[-_.])?(?:{TASKS})s?-\d+\.)(?:.*-)?([1-9]\d?(?:_\d{{1,9}})?)\.(?:out|err)$",
     )
 )
+OF_ONE_PROCESS = re.compile(r"(?:^|[-_.])(?:rank|node|task|worker|proc|gpu|host|local)s?[-_.]?\d")
 OF_GOODPUT_RUN = ".out.log"
 ENDINGS = re.compile(r"(?:\.(?:out|err|log|txt|jsonl|json|gz))+$")
 
@@ -83,6 +84,11 @@ class RunName:
             return self._said
         found = job_in_name(self._file_name) or self._wandb or ENDINGS.sub("", self._file_name)
         return printable(found, RUN_ID_MAX_CHARS)
+
+
+def is_of_one_process(name: str) -> bool:
+    """Say whether a file's name is that of one of several logs of a job: `rank_3.log`."""
+    return OF_ONE_PROCESS.search(name) is not None
 
 
 def job_in_text(head: bytes) -> str | None:

@@ -10,6 +10,7 @@ they are rejected, a bounded number of each reason. A log without any time is re
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,12 +24,17 @@ from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.job_logs.formats import formats
 from goodput_ingest.sources.job_logs.pods import of_pods
 from goodput_ingest.sources.job_logs.reader import LogReader
-from goodput_ingest.sources.job_logs.run_name import RunName
+from goodput_ingest.sources.job_logs.run_name import RunName, is_of_one_process
+from goodput_ingest.sources.job_logs.world_size import WORLD_SIZE
 from goodput_queries.errors import IngestError
 
 PREAMBLE_BYTES = files.HEAD_BYTES // 2  # a shorter file has been seen whole
 BEGINNING_BYTES = 4 * 1024 * 1024
 SHOWN_MAX_CHARS = 80
+OF_ONE = (
+    "A log of a single rank, node or pod counts as a run of one GPU, however many processes it "
+    "prints: `--run-id NAME` makes the logs of a job one run."
+)
 
 
 class JobLog:
@@ -107,7 +113,8 @@ class JobLog:
         is_one_run = self.options.run_id is not None  # of which all pods are ranks
         logs = [("", part)] if is_one_run else of_pods(part, {*self._logs})
         for pod, own in logs:
-            yield from self._read(own, *self._log_of(pod))
+            is_of_one = not is_one_run and (pod != "" or is_of_one_process(self.path.name))
+            yield from self._read(own, *self._log_of(pod), is_of_one=is_of_one)
 
     def _log_of(self, pod: str) -> tuple[LogReader, RunName]:
         """Return the parser of a pod's lines and the name of their run."""
@@ -116,7 +123,13 @@ class JobLog:
             self._logs[pod] = LogReader(str(self.path), self.options), run
         return self._logs[pod]
 
-    def _read(self, part: Part, reader: LogReader, run: RunName) -> Iterator[Batch]:
+    def _read(
+        self, part: Part, reader: LogReader, run: RunName, *, is_of_one: bool
+    ) -> Iterator[Batch]:
+        """Yield the events of a log's next lines.
+
+        is_of_one: of several logs of a job, each of which prints how many processes the job has
+        """
         options, run_id = self.options, ""
         for ordinal, (rows, rejects) in enumerate(reader.read(part)):
             if ordinal == 0:
@@ -124,7 +137,9 @@ class JobLog:
             # what a part means depends on the parts before it, and so does its digest
             meaning = (run_id, options.cluster, options.zone, options.observed_at, options.node)
             self._so_far = files.digest(part, self._so_far, ordinal, *meaning)
-            yield self._batch(run_id, rows, rejects, self._so_far)
+            kept = [row for row in rows if not is_of_one or row.get("kind") != WORLD_SIZE]
+            batch = self._batch(run_id, kept, rejects, self._so_far)
+            yield replace(batch, note=OF_ONE) if len(kept) < len(rows) else batch
 
     def _batch(
         self, run_id: str, rows: list[dict[str, Any]], rejects: list[Reject], digest: str

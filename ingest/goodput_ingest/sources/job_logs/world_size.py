@@ -8,6 +8,7 @@ them, or the batch of the Hugging Face Trainer over that of a device.
 import re
 from typing import Final
 
+WORLD_SIZE: Final = "world_size"  # kind of the event
 PROCESSES_MAX: Final = 200_000
 HINTS: Final = (  # a line with a number has one of these; they begin with what is rare in logs
     *("world size", "world_size", "World size", "World Size", "WORLD_SIZE", "MEMBER: "),

@@ -249,6 +249,18 @@ def test_the_number_of_processes_that_a_log_prints(store, read, text, processes)
     assert said == ([] if processes is None else [(f"{processes}", first)])
 
 
+@pytest.mark.parametrize(
+    ("name", "run_id", "counts"),
+    [("train.log", None, True), ("rank_3.log", None, False), ("llm-node12.out", None, False),
+     ("worker0.log", "llm", True), ("h100x4.log", None, True), ("localhost.log", None, True)],
+)  # fmt: skip
+def test_of_several_logs_of_a_job_none_counts_its_processes(store, read, name, run_id, counts):
+    read(f"world size: 8\n{TEN}", name, run_id=run_id, zone=BERLIN.zone)
+
+    found = store.read("select count(*) from raw.job_events where kind = 'world_size'").item()
+    assert found == counts
+
+
 # lives and formats
 
 
