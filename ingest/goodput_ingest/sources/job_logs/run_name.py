@@ -9,13 +9,15 @@ these that is there:
 2. `--run-id`
 3. a Slurm job id in the file's name: `slurm-14.out`, `slurm-14_3.out`, `pretrain-4711.out`
 4. the name of a wandb run in that part of the text
-5. the file's name without its endings
+5. the file's name without its endings and the rank in it, else its folder's; of torchrun's folders
+   (`RUN/attempt_0/3/stdout.log`) that of the run
 
 It is what stands before the first event that counts, so that a log that is followed while it grows
 has the same run as one that is read whole.
 """
 
 import re
+from pathlib import PurePath
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.files import Part
@@ -48,7 +50,10 @@ JOB_IN_NAME = tuple(  # Slurm's %j, or %A_%a of an array
         rf"^(?!(?:.*[-_.])?(?:{TASKS})s?-\d+\.)(?:.*-)?([1-9]\d?(?:_\d{{1,9}})?)\.(?:out|err)$",
     )
 )
-OF_ONE_PROCESS = re.compile(r"(?:^|[-_.])(?:rank|node|task|worker|proc|gpu|host|local)s?[-_.]?\d")
+OF_ONE_PROCESS = re.compile(r"(?:^|[-_.])(?:node|task|worker|proc|gpu|host|local)s?[-_.]?\d")
+RANK_IN_NAME = re.compile(r"(?:^|[-_.])rank[-_.]?(\d{1,7})(?=[-_.]|$)")
+TASK_IN_NAME = re.compile(r"[-_.][1-9]\d{3,11}[-.](\d{1,4})\.(?:out|err)$")  # of Slurm: %j-%t
+TORCHRUN = re.compile(r"(?:^|/)([^/]+)/attempt_\d+/(\d{1,4})/std(?:out|err)\.log$")
 OF_GOODPUT_RUN = ".out.log"
 ENDINGS = re.compile(r"(?:\.(?:out|err|log|txt|jsonl|json|gz))+$")
 
@@ -56,9 +61,10 @@ ENDINGS = re.compile(r"(?:\.(?:out|err|log|txt|jsonl|json|gz))+$")
 class RunName:
     """The name of a log's run, found as its parts come."""
 
-    def __init__(self, file_name: str, said: str | None) -> None:
-        """Take the file's name and what the person who reads it in says of the run."""
-        self._file_name = unrotated(PACKED.sub("", file_name))
+    def __init__(self, file: PurePath, said: str | None) -> None:
+        """Take the file and what the person who reads it in says of the run."""
+        self._file = file
+        self._file_name = unrotated(PACKED.sub("", file.name))
         self._said = said
         self._head = b""
         self._is_open = True
@@ -82,12 +88,28 @@ class RunName:
             return self._in_text
         if self._said is not None:
             return self._said
-        found = job_in_name(self._file_name) or self._wandb or ENDINGS.sub("", self._file_name)
+        found = job_in_name(self._file_name) or self._wandb or self._of_file()
         return printable(found, RUN_ID_MAX_CHARS)
+
+    def _of_file(self) -> str:
+        if of_torchrun := TORCHRUN.search(self._file.as_posix()):
+            return of_torchrun[1]
+        name = RANK_IN_NAME.sub("", ENDINGS.sub("", self._file_name)).strip("-_.")
+        return name or self._file.parent.name or self._file_name
+
+
+def rank_of(file: PurePath) -> int | None:
+    """Return the rank that a file's name, or torchrun's folder, gives; None: it is of the gang."""
+    name = unrotated(PACKED.sub("", file.name))
+    found = RANK_IN_NAME.search(ENDINGS.sub("", name)) or TASK_IN_NAME.search(name)
+    if found is not None:
+        return int(found[1])
+    of_torchrun = TORCHRUN.search(file.as_posix())
+    return None if of_torchrun is None else int(of_torchrun[2])
 
 
 def is_of_one_process(name: str) -> bool:
-    """Say whether a file's name is that of one of several logs of a job: `rank_3.log`."""
+    """Say whether a file's name is that of one of several logs of a job: `node_3.log`."""
     return OF_ONE_PROCESS.search(name) is not None
 
 

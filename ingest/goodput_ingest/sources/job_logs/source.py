@@ -1,8 +1,9 @@
 """Job logs: parses the formats of all known frameworks in parallel into events of one gang.
 
 A log belongs to one gang: a line of one rank applies to all, so events have no rank (which means
-the gang), and `extra.log` names the log format. Steps come from the first format with steps,
-failures from every format. Each life of the processes in a log starts with its own `job.start`.
+the gang) but where the file's name has one, as of the ranks of a job a log each. `extra.log` names
+the log format. Steps come from the first format with steps, failures from every format. Each life
+of the processes in a log starts with its own `job.start`.
 
 A line without a time cannot be placed, and one that has only half of a known form cannot be read:
 they are rejected, a bounded number of each reason. A log without any time is refused.
@@ -24,7 +25,7 @@ from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.job_logs.formats import formats
 from goodput_ingest.sources.job_logs.pods import of_pods
 from goodput_ingest.sources.job_logs.reader import LogReader
-from goodput_ingest.sources.job_logs.run_name import RunName, is_of_one_process
+from goodput_ingest.sources.job_logs.run_name import RunName, is_of_one_process, rank_of
 from goodput_ingest.sources.job_logs.world_size import WORLD_SIZE
 from goodput_queries.errors import IngestError
 
@@ -32,8 +33,8 @@ PREAMBLE_BYTES = files.HEAD_BYTES // 2  # a shorter file has been seen whole
 BEGINNING_BYTES = 4 * 1024 * 1024
 SHOWN_MAX_CHARS = 80
 OF_ONE = (
-    "A log of a single rank, node or pod counts as a run of one GPU, however many processes it "
-    "prints: `--run-id NAME` makes the logs of a job one run."
+    "A log of a single node or pod counts as a run of one GPU, however many processes it prints. "
+    "With `--run-id NAME` that of one of them counts for the whole job."
 )
 
 
@@ -48,6 +49,7 @@ class JobLog:
         self.path = path
         self.options = options
         self._logs: dict[str, tuple[LogReader, RunName]] = {}  # by pod; '': of no pod
+        self._rank = rank_of(path.absolute())
         self._log_of("")
         self._so_far = ""
 
@@ -119,7 +121,7 @@ class JobLog:
     def _log_of(self, pod: str) -> tuple[LogReader, RunName]:
         """Return the parser of a pod's lines and the name of their run."""
         if pod not in self._logs:
-            run = RunName(pod or self.path.name, self.options.run_id)
+            run = RunName(Path(pod) if pod else self.path.absolute(), self.options.run_id)
             self._logs[pod] = LogReader(str(self.path), self.options), run
         return self._logs[pod]
 
@@ -148,6 +150,7 @@ class JobLog:
             "source": self.name,
             "cluster": self.options.cluster,
             "run_id": run_id,
+            "rank": self._rank,
             "host": self.options.node,
         }
         data = [tuple({**said, **row}.get(name) for name in SCHEMA) for row in rows]

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.ingest.job_log_lines import ITERATION
 
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs import reader
 from goodput_ingest.sources.job_logs.source import JobLog
@@ -60,7 +61,9 @@ def read(read_text):
         ("", "4711.out", "4711"),
         ("", "slurm-4711-3.out", "4711"),
         ("", "pretrain-14.log", "pretrain-14"),
-        ("", "train-rank-3.out", "train-rank-3"),
+        ("", "train-rank-3.out", "train"),
+        ("", "llm/rank_3.log", "llm"),
+        ("", "none_x7/attempt_0/3/stdout.log", "none_x7"),
         ("", "train-007.log", "train-007"),
         ("", "pretrain.log.1", "pretrain"),
         ("", "llama3.2024.log", "llama3.2024"),
@@ -68,6 +71,7 @@ def read(read_text):
 )  # fmt: skip
 def test_the_run_is_what_the_log_says_else_what_its_name_hints(tmp_path, text, name, run_id):
     path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
     content = (text + TEN).encode()
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
 
@@ -250,15 +254,41 @@ def test_the_number_of_processes_that_a_log_prints(store, read, text, processes)
 
 
 @pytest.mark.parametrize(
-    ("name", "run_id", "counts"),
-    [("train.log", None, True), ("rank_3.log", None, False), ("llm-node12.out", None, False),
-     ("worker0.log", "llm", True), ("h100x4.log", None, True), ("localhost.log", None, True)],
+    ("name", "run_id", "counts", "rank"),
+    [("train.log", None, True, None), ("h100x4.log", None, True, None),
+     ("rank_3.log", None, True, 3), ("x/attempt_0/3/stdout.log", None, True, 3),
+     ("slurm-4711-3.out", None, True, 3), ("train-4711_3.out", None, True, None),
+     ("llm-node12.out", None, False, None), ("worker0.log", "llm", True, None)],
 )  # fmt: skip
-def test_of_several_logs_of_a_job_none_counts_its_processes(store, read, name, run_id, counts):
+def test_a_log_of_a_rank_has_it_and_one_of_a_node_counts_no_processes(
+    store, read, name, run_id, counts, rank
+):
     read(f"world size: 8\n{TEN}", name, run_id=run_id, zone=BERLIN.zone)
 
-    found = store.read("select count(*) from raw.job_events where kind = 'world_size'").item()
-    assert found == counts
+    found = store.read(
+        "select bool_or(kind = 'world_size'), max(rank), count(rank) = count(*) from raw.job_events"
+    )
+    assert found.row(0) == (counts or None, rank, rank is not None)
+
+
+def test_logs_of_ranks_are_one_run_of_a_gpu_each_with_the_amounts_of_the_gang(
+    whole_store, tmp_path
+):
+    log = "".join(
+        f"[2026-08-20 14:03:{10 + n},500] iteration {n}/ 9 | elapsed time per iteration (ms): "
+        "1000.0 | global batch size: 32 |\n" for n in range(1, 9)
+    )  # fmt: skip
+    for rank, text in enumerate((log, log.replace(",500", ",620"))):
+        path = tmp_path / f"x/attempt_0/{rank}/stdout.log"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        ingest(whole_store, "job-log", [path], ReadOptions(zone=BERLIN.zone, node="n1"))
+    whole_store.build()
+
+    found = "select run_id, attempts, gpus from marts.runs"
+    assert whole_store.read(found).rows() == [("x", 1, 2)]
+    steps = whole_store.read("select distinct samples, ranks from intermediate.int_train_steps")
+    assert steps.rows() == [(32, 2)]
 
 
 # lives and formats

@@ -4,6 +4,7 @@
 --     for the steps of that time; another one may add what it does not count
 -- wait_data_s, comm_s, straggler_s, throttle_s: what the rank measured inside the step
 -- tokens, flops, samples: of the rank, or of the gang where one speaks for it; gpu_tokens, gpu_flops: of one GPU
+-- is_for_gang: a log reports amounts of the gang, whichever rank wrote it
 -- other_off_ms: how much later a weaker source has the step's end; null where none has the step
 -- materialised: attempts, since gang steps, splits and stragglers all read it
 -- skip_if_empty: temp.attempt_events
@@ -44,7 +45,8 @@ steps as (
         max(end_ms) as end_ms,
         sum(data_s) as wait_data_s,
         sum(columns(['comm_s', 'straggler_s', 'throttle_s', 'tokens', 'flops', 'samples', 'gpu_tokens', 'gpu_flops'])),
-        avg(mfu_ratio) as mfu_ratio
+        avg(mfu_ratio) as mfu_ratio,
+        bool_or(source = 'job-log') as is_for_gang
     from bounded
     where event = 'step'
     group by attempt_key, rank, step, is_authoritative
@@ -83,6 +85,7 @@ select
     case when uncounted.attempt_key is null then steps.gpu_tokens else others.gpu_tokens end as gpu_tokens,
     case when uncounted.attempt_key is null then steps.gpu_flops else others.gpu_flops end as gpu_flops,
     case when uncounted.attempt_key is null then steps.mfu_ratio else others.mfu_ratio end as mfu_ratio,
+    case when uncounted.attempt_key is null then steps.is_for_gang else others.is_for_gang end as is_for_gang,
     others.end_ms - steps.end_ms as other_off_ms
 from steps
 left join others using (attempt_key, rank, step)

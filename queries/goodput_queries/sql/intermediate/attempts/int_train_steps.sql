@@ -18,7 +18,8 @@ with gang as (
         max(end_ms) as end_ms,
         count(*) as ranks,
         max(wait_data_s) * 1000 as data_ms,
-        sum(columns(['tokens', 'flops', 'samples'])),
+        case when bool_or(is_for_gang) then max(columns(['tokens', 'flops', 'samples']))
+            else sum(columns(['tokens', 'flops', 'samples'])) end,
         avg(columns(['gpu_tokens', 'gpu_flops', 'mfu_ratio']))
     from temp.int_rank_steps as rank_steps
     group by attempt_key, step
