@@ -52,8 +52,7 @@ def week(number: int, *, gpus: int, hours: int, end: datetime) -> World:
 
     world = synthetic.imagine(
         gpus=gpus, hours=hours, seed=demo.FLEET_SEED, interval_s=INTERVAL_S, plan=numbered,
-        start=end - timedelta(hours=hours * (len(PLANS) - number)),
-    )  # fmt: skip
+        start=end - timedelta(hours=hours * (len(PLANS) - number)))  # fmt: skip
     for run in world.schedule.runs:
         if run.end_s is None:
             run.state, run.end_s = "CANCELLED", world.total_s

@@ -148,8 +148,7 @@ def test_the_hang_names_the_rank_that_did_not_take_part(found, truth):
 def test_the_slow_link_is_a_link_and_the_power_cap_no_loss(found):
     row = one(found, "slow_link")
     assert (row["run_key"], row["severity"], row["confidence"]) == (
-        "lab/slowlink", "ticket", "Likely",
-    )  # fmt: skip
+        "lab/slowlink", "ticket", "Likely")  # fmt: skip
     assert not [row for row in found if row["kind"] == "throttling"]
 
 

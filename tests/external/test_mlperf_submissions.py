@@ -122,12 +122,9 @@ def expected(submission, org):
 def test_the_energy_of_every_run_and_the_published_means_come_out(smc, unpacked):
     runs = smc.read(ENERGY).rows(named=True)
 
-    joules = {
-        (r["org"], r["system"], r["benchmark"], r["run"]): (
-            float(r["node_joules"]), float(r["switch_est_joules"]),
-        )
-        for r in expected(SMC, None)
-    }  # fmt: skip
+    joules = {(r["org"], r["system"], r["benchmark"], r["run"]): (
+                  float(r["node_joules"]), float(r["switch_est_joules"]))
+              for r in expected(SMC, None)}  # fmt: skip
     found = {
         (r["org"], r["system"], r["benchmark"], r["run_name"]): (r["nodes_j"], r["network_j"])
         for r in runs
@@ -191,11 +188,9 @@ def test_one_job_measured_on_both_sides_differs_in_energy_alone(smc):
 
 def test_runs_of_a_benchmark_have_its_published_time(smc):
     """The medians of reference.mlperf_results are those of these logs."""
-    ratios = smc.read(
-        "select own_runs, time_ratio from marts.reference_results "
-        "where submitter = 'Sustainable Metal Cloud' order by benchmark, gpus",
-        scope=Scope(cluster="smc-ac-power"),
-    ).rows()
+    ratios = smc.read("select own_runs, time_ratio from marts.reference_results "
+                      "where submitter = 'Sustainable Metal Cloud' order by benchmark, gpus",
+                      scope=Scope(cluster="smc-ac-power")).rows()  # fmt: skip
 
     assert ratios == [(runs, pytest.approx(1, abs=0.001)) for runs in (10, 10, 10, 10, 5, 5)]
 

@@ -74,19 +74,15 @@ def test_faults_of_one_node_at_one_time_count_once(store):
 
 
 def test_the_ledger_has_the_same_time_as_down(store):
-    found = store.read(
-        "select round(sum(gpu_ms) / 3600000.0, 3) from marts.ledger_by_category "
-        "where category = 'down'"
-    )
+    found = store.read("select round(sum(gpu_ms) / 3600000.0, 3) from marts.ledger_by_category "
+                       "where category = 'down'")  # fmt: skip
 
     assert found.rows() == [(2_030.339,)]
 
 
 def test_time_between_failures_is_that_of_the_trace(store):
-    found = store.read(
-        "select nodes, failures, round(mtbf_s / 3600, 4), round(available_ratio, 6) "
-        "from marts.fleet_reliability"
-    )
+    found = store.read("select nodes, failures, round(mtbf_s / 3600, 4), round(available_ratio, 6) "
+                       "from marts.fleet_reliability")  # fmt: skip
 
     up = NODES * DAYS - 2_030.3392
     assert found.rows() == [(400, 312, round(up / 312, 4), round(up / (NODES * DAYS), 6))]

@@ -149,13 +149,8 @@ def test_what_sets_it_apart_from_the_scheduler_is_named_to_the_millisecond(made)
 
 def test_it_charges_every_priced_hour_at_its_price(made):
     priced = made.rows.filter(pl.col("price_per_gpu_h").is_not_null())
-    cost = sum(
-        (
-            row["gpu_ms"] * row["price_per_gpu_h"] / 3_600_000
-            for row in priced.iter_rows(named=True)
-        ),
-        Decimal(0),
-    )
+    cost = sum((row["gpu_ms"] * row["price_per_gpu_h"] / 3_600_000
+                for row in priced.iter_rows(named=True)), Decimal(0))  # fmt: skip
 
     assert abs(made.total_cost - cost) <= Decimal("0.005")
     assert sum(made.accounts["total_cost"]) == made.total_cost

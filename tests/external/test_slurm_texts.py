@@ -18,11 +18,9 @@ READ_HERE = (
     *("sacct_core_", "sacct_all_fields_", "sacctmgr_event_", "sacctmgr_reservation"),
     *("scontrol_job_d_", "scontrol_node_", "scontrol_reservation_", "sinfo_"),
 )
-SAME_ROWS = (
-    "sacct_core_X_D_epoch.psv", "sacct_core_X_D_iso_offset.psv", "sacct_core_X_D_noconvert.psv",
-    "sacct_core_X_D_trailing_pipe.psv", "sacct_core_X_D_tz_new_york.psv",
-    "sacct_core_X_D_tz_new_york_offset.psv",
-)  # fmt: skip
+SAME_ROWS = ("sacct_core_X_D_epoch.psv", "sacct_core_X_D_iso_offset.psv",
+             "sacct_core_X_D_noconvert.psv", "sacct_core_X_D_trailing_pipe.psv",
+             "sacct_core_X_D_tz_new_york.psv", "sacct_core_X_D_tz_new_york_offset.psv")  # fmt: skip
 
 
 def zone_of(file, release):
@@ -135,14 +133,11 @@ def test_running_jobs_name_the_gpus_that_scontrol_names(release):
     assert found.select(keys).sort(keys).rows() == named.select(keys).sort(keys).rows()
 
 
-@pytest.mark.parametrize(
-    ("release", "file"),
-    [
-        ("22.05.8", "midrun/sinfo.json"),
-        ("24.11.5", "midrun/sinfo.json.gz"),
-        ("24.11.5", "midrun/scontrol_nodes.json"),
-    ],
-)
+@pytest.mark.parametrize(("release", "file"), [
+    ("22.05.8", "midrun/sinfo.json"),
+    ("24.11.5", "midrun/sinfo.json.gz"),
+    ("24.11.5", "midrun/scontrol_nodes.json"),
+])  # fmt: skip
 def test_nodes_are_as_scontrol_prints_them(release, file):
     text, found = (
         batches_of(f"{release}/midrun/scontrol_node_o.txt"),

@@ -120,13 +120,11 @@ class _Writer:
     def restore(self, step):
         began = self.now
         spent = self.spend(5, 40)
-        self.history.events.append(
-            {
-                "step": step, "event_type": "restore", "directory": "/ckpt",
-                "checkpointer_start_time": began, "checkpointer_duration_secs": spent,
-                "checkpoint_manager_start_time": began, "checkpoint_manager_duration_secs": spent,
-            }
-        )  # fmt: skip
+        self.history.events.append({"step": step, "event_type": "restore", "directory": "/ckpt",
+                                    "checkpointer_start_time": began,
+                                    "checkpointer_duration_secs": spent,
+                                    "checkpoint_manager_start_time": began,
+                                    "checkpoint_manager_duration_secs": spent})  # fmt: skip
 
     def life(self, first, last, end):
         """One life of the processes: start-up, steps first..last, and how it ended."""
@@ -169,10 +167,9 @@ class _Writer:
         eligible, start, end = (int(t) for t in (eligible, start, self.now + 1))
         self.now = float(end)
         tres = f"cpu=8,gres/gpu={GPUS},node=1"
-        values = (
-            "c", number, number, "ann", "nlp", "normal", "gpu", state, eligible, eligible, start,
-            end, end - start, "00:00:00", 1, "n1", tres, tres, self.history.name,
-        )  # fmt: skip
+        values = ("c", number, number, "ann", "nlp", "normal", "gpu", state, eligible, eligible,
+                  start, end, end - start, "00:00:00", 1, "n1", tres, tres,
+                  self.history.name)  # fmt: skip
         self.history.records.append(dict(zip(FIELDS, values, strict=True)))
 
 
@@ -211,9 +208,6 @@ def make(seed):
             writer.spend(20, 600)
             start = writer.now
     kept = {k: s for k, s in writer.kept.items() if end == "ok" or k <= writer.durable}
-    writer.history.truth = Truth(
-        productive_s=sum(kept.values()),
-        wall_s=writer.now - first_eligible,
-        restarts=restarts,
-    )
+    writer.history.truth = Truth(productive_s=sum(kept.values()),
+                                 wall_s=writer.now - first_eligible, restarts=restarts)  # fmt: skip
     return writer.history

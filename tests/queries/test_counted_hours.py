@@ -24,10 +24,8 @@ def built(new_store):
     start = 0
     for number, team in enumerate(TEAMS):
         hours = 8 - 2 * number
-        evidence.job(
-            str(number), start * HOUR_S, (start + hours) * HOUR_S, ["a"], 1,
-            account=team, partition="batch",
-        )  # fmt: skip
+        evidence.job(str(number), start * HOUR_S, (start + hours) * HOUR_S, ["a"], 1, account=team,
+                     partition="batch")  # fmt: skip
         start += hours
     evidence.samples("a#0", evidence.every(0, 30 * HOUR_S, 600), lambda _: True)
     elsewhere = Evidence(evidence.store, "default")

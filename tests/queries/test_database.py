@@ -120,15 +120,12 @@ def test_the_note_of_a_load_is_in_utc(store):
 
 def test_the_clock_of_the_machine_may_be_in_any_zone(tmp_path, empty_database):
     path = shutil.copyfile(empty_database, tmp_path / "fleet.duckdb")
-    code = (
-        "import sys; from goodput_queries.database import LocalStore\n"
-        "store = LocalStore(sys.argv[1])\n"
-        "print(store.read('select current_setting($1)', ['TimeZone']).item())"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True,
-        cwd=tmp_path, env={"TZ": "Asia/Tokyo", "PYTHONPATH": ":".join(sys.path)},
-    )  # fmt: skip
+    code = ("import sys; from goodput_queries.database import LocalStore\n"
+            "store = LocalStore(sys.argv[1])\n"
+            "print(store.read('select current_setting($1)', ['TimeZone']).item())")  # fmt: skip
+    ran = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True,
+                         check=True, cwd=tmp_path,
+                         env={"TZ": "Asia/Tokyo", "PYTHONPATH": ":".join(sys.path)})  # fmt: skip
 
     assert ran.stdout == "UTC\n"
 
@@ -142,26 +139,19 @@ def test_a_batch_that_does_not_fit_leaves_nothing_behind(store):
     assert store.load(batch("gpus", gpu())).rows_new == 1
 
 
-@pytest.mark.parametrize(
-    ("table", "row", "message"),
-    [
-        ("gpus", gpu(colour="green"), r"^raw\.gpus has no column 'colour'$"),
-        ("gpu", gpu(), r"^there is no table 'gpu'; see `goodput show`$"),
-    ],
-)
+@pytest.mark.parametrize(("table", "row", "message"), [
+    ("gpus", gpu(colour="green"), r"^raw\.gpus has no column 'colour'$"),
+    ("gpu", gpu(), r"^there is no table 'gpu'; see `goodput show`$"),
+])  # fmt: skip
 def test_an_unknown_column_or_table_is_named(store, table, row, message):
     with pytest.raises(StoreError, match=message):
         store.load(batch(table, row))
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "delete from raw.gpus", "select 1; drop table raw.gpus",
-        "with gone as (delete from raw.gpus returning *) select * from gone",
-        "copy raw.gpus to '/tmp/gpus.csv'", "",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("sql",
+                         ["delete from raw.gpus", "select 1; drop table raw.gpus",
+                          "with gone as (delete from raw.gpus returning *) select * from gone",
+                          "copy raw.gpus to '/tmp/gpus.csv'", ""])  # fmt: skip
 def test_reading_changes_nothing(store, sql):
     store.load(batch("gpus", gpu()))
 

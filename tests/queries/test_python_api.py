@@ -156,14 +156,10 @@ OPEN = ("{0}: the note of the running server is open to other users, so its toke
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 HARMED = [
     pytest.param(lambda path: path.chmod(0o640), OPEN, id="others can read it"),
-    pytest.param(
-        lambda path: os.chown(path, 65534, 65534), "belongs to another user", marks=needs_root,
-        id="of another user",
-    ),
-    pytest.param(
-        lambda path: path.symlink_to(path.rename(path.with_name("elsewhere"))), "cannot be read",
-        id="behind a link",
-    ),
+    pytest.param(lambda path: os.chown(path, 65534, 65534), "belongs to another user",
+                 marks=needs_root, id="of another user"),
+    pytest.param(lambda path: path.symlink_to(path.rename(path.with_name("elsewhere"))),
+                 "cannot be read", id="behind a link"),
 ]  # fmt: skip
 
 
@@ -242,16 +238,13 @@ def test_parameters_keep_their_types(parameters):
     assert arrived == ("select 1", parameters, Scope(team="a"), 1.5)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"\xff" * 20,
-        (5).to_bytes(8, "big") + b"[",
-        (2).to_bytes(8, "big") + b"[]",
-        (2).to_bytes(8, "big") + b"{}nonsense",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    b"",
+    b"\xff" * 20,
+    (5).to_bytes(8, "big") + b"[",
+    (2).to_bytes(8, "big") + b"[]",
+    (2).to_bytes(8, "big") + b"{}nonsense",
+])  # fmt: skip
 def test_bytes_that_are_no_call_are_refused(body):
     with pytest.raises((ValueError, json.JSONDecodeError)):
         remote.unpack(body)

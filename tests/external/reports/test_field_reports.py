@@ -59,12 +59,8 @@ def _later(line, ms):
 
 
 def profiling_blank(text):
-    return re.sub(
-        r"^(DCGM_FI_PROF_)PCIE_TX_BYTES(\{.*\}) (\S+)",
-        r"\1SM_ACTIVE\2 140737488355328.0",
-        text,
-        flags=re.MULTILINE,
-    )
+    return re.sub(r"^(DCGM_FI_PROF_)PCIE_TX_BYTES(\{.*\}) (\S+)",
+                  r"\1SM_ACTIVE\2 140737488355328.0", text, flags=re.MULTILINE)  # fmt: skip
 
 
 LATE_RANKS = [(1, 2), (0, 2), (1, 8), (0, 8), (7, 3)]
@@ -172,14 +168,11 @@ def test_gpu_time_of_a_case(clusters, name):
     assert sum(found.values()) == pytest.approx(total)
 
 
-@pytest.mark.parametrize(
-    ("name", "ratio", "expected"),
-    [
-        ("two times", "goodput", 0.853),
-        *((name, "goodput", 0.915) for name in ("saved at", "saved from")),
-        *((name, "allocation", 0.625) for name in ("untracked", "untracked without jobs")),
-    ],
-)
+@pytest.mark.parametrize(("name", "ratio", "expected"), [
+    ("two times", "goodput", 0.853),
+    *((name, "goodput", 0.915) for name in ("saved at", "saved from")),
+    *((name, "allocation", 0.625) for name in ("untracked", "untracked without jobs")),
+])  # fmt: skip
 def test_a_ratio_of_a_case(clusters, name, ratio, expected):
     found = clusters[name].mart(f"select {ratio}_ratio from marts.goodput_summary").item()
 

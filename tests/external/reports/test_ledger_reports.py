@@ -203,5 +203,4 @@ def test_gpus_read_at_two_intervals_are_both_idle(gaps):
     found = gpu_s(gaps, "user", "category", cluster="mixed")
 
     assert {k: v for k, v in found.items() if k != "None idle_no_demand"} == {
-        "ann idle_held": 3600, "bob idle_held": 3600
-    }  # fmt: skip
+        "ann idle_held": 3600, "bob idle_held": 3600}  # fmt: skip

@@ -15,15 +15,11 @@ from goodput_billing.statement.window import lines_of, lines_of_days
 from goodput_queries.scope import Scope
 
 HOUR_S = 3_600
-KEYS = (
-    "line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, "
-    "price_per_gpu_h"
-)
-SUMS = (
-    "sum(gpu_ms)::bigint as gpu_ms, sum(own_waste_ms)::bigint as own_ms, "
-    "sum(energy_mj)::bigint as mj, sum(measured_ms)::bigint as measured_ms, "
-    "sum(metered_mj_price) as metered"
-)
+KEYS = ("line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, "
+        "price_per_gpu_h")  # fmt: skip
+SUMS = ("sum(gpu_ms)::bigint as gpu_ms, sum(own_waste_ms)::bigint as own_ms, "
+        "sum(energy_mj)::bigint as mj, sum(measured_ms)::bigint as measured_ms, "
+        "sum(metered_mj_price) as metered")  # fmt: skip
 
 
 def lines(store, scope):
@@ -118,20 +114,16 @@ ENERGIES = {
     # 300 kJ, then at least the 200 kJ since the reset, then 300 kJ
     "a counter that restarts counts from 0": (
         counted((0, 5e6), (600, 5.3e6), (1200, 2e5), (1800, 5e5)),
-        lambda c: c.own("sum(energy_mj)", "marts.statement_energy_hourly"), [(800_000_000,)],
-    ),
+        lambda c: c.own("sum(energy_mj)", "marts.statement_energy_hourly"), [(800_000_000,)]),
     "a jump that no GPU makes is no energy": (
         counted((0, 5e6), (600, 9.2e18), (1200, 9.2e18), (4000, 5e6), (4600, 5.1e6)),
-        lambda c: c.own("sum(energy_mj)", "marts.statement_energy_hourly"), [(100_000_000,)],
-    ),
+        lambda c: c.own("sum(energy_mj)", "marts.statement_energy_hourly"), [(100_000_000,)]),
     "the tariff is that of the hour in its own zone": (
-        bands, f"select {OF_LINES}", [(Decimal(1_800_000_000), 0)],
-    ),
+        bands, f"select {OF_LINES}", [(Decimal(1_800_000_000), 0)]),
     "without a tariff energy is known and its cost is not": (
         counted(*steady(3_600, 100)),
         f"select sum(energy_mj)::bigint, {OF_LINES} where line = 'usage'",
-        [(360_000_000, None, 360_000_000)],
-    ),
+        [(360_000_000, None, 360_000_000)]),
 }  # fmt: skip
 test_energies = shown_by(ENERGIES)
 
@@ -224,14 +216,11 @@ def energies(evidence):
 # of 1,000 W 400 W are the GPUs' own; 600 W are the server's: 300 W for each of two GPUs
 METERS = {
     "shared by what GPUs counted and the rest by their time": (
-        (0, 1_000), {"usage": [0.2, 0.8, 0.8 * 0.1 * 1.5], "idle": [1.8, 4.2, 4.2 * 0.1 * 1.5]},
-    ),
+        (0, 1_000), {"usage": [0.2, 0.8, 0.8 * 0.1 * 1.5], "idle": [1.8, 4.2, 4.2 * 0.1 * 1.5]}),
     "hours that it does not cover whole are those of the counters": (
-        (1_800, 1_000), {"usage": [0.2, 0.4, 0.1 * 0.1 * 1.5 * 2 + 0.4 * 0.1 * 1.5]},
-    ),
+        (1_800, 1_000), {"usage": [0.2, 0.4, 0.1 * 0.1 * 1.5 * 2 + 0.4 * 0.1 * 1.5]}),
     "a meter that counts less than its GPUs is not believed": (
-        (0, 399), {"usage": [0.2, None, 0.2 * 0.1 * 1.5 * 2]},
-    ),
+        (0, 399), {"usage": [0.2, None, 0.2 * 0.1 * 1.5 * 2]}),
 }  # fmt: skip
 
 
@@ -245,12 +234,9 @@ def test_a_nodes_meter(cluster, read, expected):
     assert energies(cluster).items() >= expected.items()
 
 
-LATER = {
-    "a meter that comes later than the build is seen by the next": (
-        [metered, lambda c: meter(c, "a", 0, 5 * HOUR_S, 1_000)],
-        [[0.2, None, 0.2 * 0.1 * 1.5 * 2], [0.2, 0.8, 0.8 * 0.1 * 1.5]],
-    ),
-}  # fmt: skip
+LATER = {"a meter that comes later than the build is seen by the next": (
+             [metered, lambda c: meter(c, "a", 0, 5 * HOUR_S, 1_000)],
+             [[0.2, None, 0.2 * 0.1 * 1.5 * 2], [0.2, 0.8, 0.8 * 0.1 * 1.5]])}  # fmt: skip
 test_a_late_meter = shown_by(LATER, read=lambda c: energies(c)["usage"], builds=2)
 
 
@@ -258,15 +244,12 @@ test_a_late_meter = shown_by(LATER, read=lambda c: energies(c)["usage"], builds=
 # seconds of the meter by line
 ALONE = {
     "it is shared by time": (
-        3, (0, HOUR_S, 2), [(0, 2 * HOUR_S)], {"idle": HOUR_S * 4 // 3, "usage": HOUR_S * 2 // 3},
-    ),
+        3, (0, HOUR_S, 2), [(0, 2 * HOUR_S)], {"idle": HOUR_S * 4 // 3, "usage": HOUR_S * 2 // 3}),
     # a minute before the job and one after it nobody held them
     "a job has its energy though it covers no whole hour": (
-        2, (3_000, 4_200, 2), [(2_940, 4_260)], {"idle": 120, "usage": 1_200},
-    ),
+        2, (3_000, 4_200, 2), [(2_940, 4_260)], {"idle": 120, "usage": 1_200}),
     "it counts the part of a job that it covers": (
-        1, (0, 2 * HOUR_S, 1), [(0, 600), (5_400, 2 * HOUR_S)], {"usage": 600 + 1_800},
-    ),
+        1, (0, 2 * HOUR_S, 1), [(0, 600), (5_400, 2 * HOUR_S)], {"usage": 600 + 1_800}),
 }  # fmt: skip
 
 

@@ -50,14 +50,12 @@ INFERRED_H = 1 + 600 / HOUR_S
 
 @pytest.mark.parametrize(
     ("charges", "expected"),
-    [
-        (False, {"inferred": (INFERRED_H, 0), "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
-        (True, {"inferred": (INFERRED_H, 3 * INFERRED_H),
-                "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
-        (None, {"idle": (4, 12)}),
-    ],
-    ids=["not charged", "where a site charges it", "closed before ownership was inferred"],
-)  # fmt: skip
+    [(False, {"inferred": (INFERRED_H, 0), "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
+     (True,
+      {"inferred": (INFERRED_H, 3 * INFERRED_H), "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
+     (None, {"idle": (4, 12)})],
+    ids=["not charged", "where a site charges it",
+         "closed before ownership was inferred"])  # fmt: skip
 def test_cost_of_inferred_time(workstation, charges, expected):
     policy = Policy() if charges is False else Policy(charge_inferred=charges)
     found = amounts(computed(workstation, DAY, policy))

@@ -82,12 +82,9 @@ README = Path(__file__).parents[3] / "queries" / "README.md"
 
 def test_a_header_is_its_description_directives_and_columns():
     found = header.header(
-        "temp",
-        "readings",
-        "-- Readings of a pass.\n-- grain: series, ts_ms\n"
+        "temp", "readings", "-- Readings of a pass.\n-- grain: series, ts_ms\n"
         "-- materialised: inline; in 4 parts, since a core makes each\n"
-        "-- before_ms: of the row before\n--   it, in milliseconds\nselect 1",
-    )
+        "-- before_ms: of the row before\n--   it, in milliseconds\nselect 1")  # fmt: skip
 
     assert found.description == "Readings of a pass."
     assert found.directives == {"grain": "series, ts_ms", "materialised": "inline; in 4 parts"}
@@ -95,19 +92,16 @@ def test_a_header_is_its_description_directives_and_columns():
     assert found.clause("materialised", "in") == "4 parts"
 
 
-@pytest.mark.parametrize(
-    ("layer", "line", "reason"),
-    [
-        ("marts", "times: by ts", "'times' is a directive of raw"),
-        ("raw", "materialised: full", "'materialised' is a directive of staging, intermediate"),
-        ("intermediate", "materialised: weekly", "'materialised: weekly' has not the form"),
-        ("intermediate", "materialised: by hand", "'materialised: by hand' has not the form"),
-        ("marts", "access: admins", "'access: admins' has not the form"),
-        ("marts", "evaluated: last", "'evaluated: last' has not the form"),
-        ("raw", "times: ts", "'times: ts' has not the form"),
-        ("marts", "skip_if_empty:", "'skip_if_empty: ' has not the form"),
-    ],
-)
+@pytest.mark.parametrize(("layer", "line", "reason"), [
+    ("marts", "times: by ts", "'times' is a directive of raw"),
+    ("raw", "materialised: full", "'materialised' is a directive of staging, intermediate"),
+    ("intermediate", "materialised: weekly", "'materialised: weekly' has not the form"),
+    ("intermediate", "materialised: by hand", "'materialised: by hand' has not the form"),
+    ("marts", "access: admins", "'access: admins' has not the form"),
+    ("marts", "evaluated: last", "'evaluated: last' has not the form"),
+    ("raw", "times: ts", "'times: ts' has not the form"),
+    ("marts", "skip_if_empty:", "'skip_if_empty: ' has not the form"),
+])  # fmt: skip
 def test_a_directive_of_another_layer_or_form_is_named(layer, line, reason):
     with pytest.raises(ValueError, match=rf"{layer}\.runs: {re.escape(reason)}"):
         header.header(layer, "runs", f"-- {line}\nselect 1")
@@ -189,18 +183,13 @@ def test_a_name_that_means_the_same_everywhere_is_in_use_and_listed_once(of_mart
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [
-        (("gpus", "how many"), {"gpus": "how many"}),
-        (("first_ms, last_ms", "of it"), {"first_ms": "of it", "last_ms": "of it"}),
-        (
-            ("gpus", "how many; first_ms, last_ms: of it"),
-            {"gpus": "how many", "first_ms": "of it", "last_ms": "of it"},
-        ),
-        (("gpus", "how many; null: not known"), {"gpus": "how many; null: not known"}),
-        (("scope", "window, cluster"), {}),
-    ],
-    ids=["one", "two", "several", "a value is no column", "no column"],
-)
+    [(("gpus", "how many"), {"gpus": "how many"}),
+     (("first_ms, last_ms", "of it"), {"first_ms": "of it", "last_ms": "of it"}),
+     (("gpus", "how many; first_ms, last_ms: of it"),
+      {"gpus": "how many", "first_ms": "of it", "last_ms": "of it"}),
+     (("gpus", "how many; null: not known"), {"gpus": "how many; null: not known"}),
+     (("scope", "window, cluster"), {})],
+    ids=["one", "two", "several", "a value is no column", "no column"])  # fmt: skip
 def test_a_line_of_a_header_gives_columns_their_meanings(line, expected, monkeypatch):
     monkeypatch.setattr(columns, "_common", dict)
 
@@ -209,17 +198,14 @@ def test_a_line_of_a_header_gives_columns_their_meanings(line, expected, monkeyp
     assert found == expected
 
 
-@pytest.mark.parametrize(
-    ("column", "kind", "unit"),
-    [
-        ("gpu_ms", "BIGINT", "milliseconds of a GPU"),
-        ("capacity_gpu_s", "DOUBLE", "seconds of a GPU"),
-        ("output_tokens_per_gpu_s", "DOUBLE", "per second of a GPU"),
-        ("price_per_gpu_h", "DECIMAL(18,6)", "money per GPU-hour"),
-        ("tokens_per_j", "DOUBLE", "per joule"), ("start_at", "TIMESTAMP", "UTC"),
-        ("start_ms", "BIGINT", "milliseconds since 1970, UTC"), ("params", "DOUBLE", "parameters"),
-        ("node", "VARCHAR", None), ("runs", "BIGINT", None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("column", "kind", "unit"),
+                         [("gpu_ms", "BIGINT", "milliseconds of a GPU"),
+                          ("capacity_gpu_s", "DOUBLE", "seconds of a GPU"),
+                          ("output_tokens_per_gpu_s", "DOUBLE", "per second of a GPU"),
+                          ("price_per_gpu_h", "DECIMAL(18,6)", "money per GPU-hour"),
+                          ("tokens_per_j", "DOUBLE", "per joule"), ("start_at", "TIMESTAMP", "UTC"),
+                          ("start_ms", "BIGINT", "milliseconds since 1970, UTC"),
+                          ("params", "DOUBLE", "parameters"), ("node", "VARCHAR", None),
+                          ("runs", "BIGINT", None)])  # fmt: skip
 def test_a_name_states_its_unit(column, kind, unit):
     assert columns.unit_of(column, kind) == unit

@@ -17,21 +17,16 @@ BOOKS = {"built", "ingested", "kept_from", "source_status"}  # of loads, which d
 
 
 def job(at, job_id, start, end, **more):
-    return {
-        "source": "slurm", "cluster": "c", "job_id": job_id, "job_id_raw": job_id,
-        "submit_at": at(start), "eligible_at": at(start), "start_at": at(start), "end_at": at(end),
-        "state": "RUNNING" if end is None else "COMPLETED", "nodes": ["a"], "gpus": 1, **more,
-    }  # fmt: skip
+    return {"source": "slurm", "cluster": "c", "job_id": job_id, "job_id_raw": job_id,
+            "submit_at": at(start), "eligible_at": at(start), "start_at": at(start),
+            "end_at": at(end), "state": "RUNNING" if end is None else "COMPLETED", "nodes": ["a"],
+            "gpus": 1, **more}  # fmt: skip
 
 
 def readings(at, gpu, seconds, engine_active_ratio):
-    return [
-        {
-            "source": "dcgm", "gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": at(second),
-            "engine_active_ratio": engine_active_ratio, "is_flagged": False,
-        }
-        for second in seconds
-    ]  # fmt: skip
+    return [{"source": "dcgm", "gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": at(second),
+             "engine_active_ratio": engine_active_ratio, "is_flagged": False}
+            for second in seconds]  # fmt: skip
 
 
 def load(evidence, table, rows, origin, *rejects):
@@ -64,10 +59,8 @@ def the_right(evidence):
 
 
 def the_wrong(evidence):
-    load(
-        evidence, "job_runs", [job(evidence.at, "2", 200, 90_000)], "wrong/sacct.txt",
-        Reject(7, "no job"),
-    )  # fmt: skip
+    load(evidence, "job_runs", [job(evidence.at, "2", 200, 90_000)], "wrong/sacct.txt",
+         Reject(7, "no job"))  # fmt: skip
     later = [*range(995, 2000, 10), *range(50_000, 60_000, 500)]
     load(evidence, "gpu_samples", readings(evidence.at, "a#1", later, 0.0), "wrong/dcgm")
 

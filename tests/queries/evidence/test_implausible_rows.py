@@ -35,11 +35,8 @@ def load(store, table, rows, digest):
 
 def fill(store):
     """Load six hours of two GPUs and a job that holds one of them for an hour."""
-    gpus = [
-        {"source": "inventory", "cluster": "c", "node": "n", "gpu_uuid": f"GPU-{i}",
-         "gpu_index": i, "slurm_index": i}
-        for i in range(2)
-    ]  # fmt: skip
+    gpus = [{"source": "inventory", "cluster": "c", "node": "n", "gpu_uuid": f"GPU-{i}",
+             "gpu_index": i, "slurm_index": i} for i in range(2)]  # fmt: skip
     load(store, "gpus", gpus, "gpus")
     moments = [START + timedelta(minutes=minute) for minute in range(360)]
     rows = [{**READING, "gpu_uuid": f"GPU-{i}", "ts": at} for i in range(2) for at in moments]

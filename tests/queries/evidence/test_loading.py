@@ -134,31 +134,22 @@ REPORTED = {
     # as by each collector that starts
     "a GPU that is reported again": ("gpus", [[gpu(0)], [gpu(5)], [gpu(9)]], [0]),
     "a first reading that knows less": (
-        "gpus", [[gpu(0)], [gpu(5, power_limit_w=None)], [gpu(9)]], [0],
-    ),
-    "another node and its way back": (
-        "gpus", [[gpu(0)], [gpu(5, node="b")], [gpu(9)]], [0, 5, 9],
-    ),
+        "gpus", [[gpu(0)], [gpu(5, power_limit_w=None)], [gpu(9)]], [0]),
+    "another node and its way back": ("gpus", [[gpu(0)], [gpu(5, node="b")], [gpu(9)]], [0, 5, 9]),
     "another limit and its way back": (
-        "gpus", [[gpu(0)], [gpu(5, power_limit_w=500.0)], [gpu(9)]], [0, 5, 9],
-    ),
+        "gpus", [[gpu(0)], [gpu(5, power_limit_w=500.0)], [gpu(9)]], [0, 5, 9]),
     "another number and its way back": (
-        "gpus", [[gpu(0)], [gpu(5, gpu_index=3)], [gpu(9)]], [0, 5, 9],
-    ),
+        "gpus", [[gpu(0)], [gpu(5, gpu_index=3)], [gpu(9)]], [0, 5, 9]),
     "a change and its way back in one batch": (
-        "gpus", [[gpu(0)], [gpu(5, node="b"), gpu(9)]], [0, 5, 9],
-    ),
+        "gpus", [[gpu(0)], [gpu(5, node="b"), gpu(9)]], [0, 5, 9]),
     "a GPU that was there earlier": ("gpus", [[gpu(5)], [gpu(0)]], [0, 5]),
     "a GPU that was removed comes back": ("gpus", [[GONE], [gpu(5)]], [0, 5]),
     "GPUs of two sources or clusters": (
-        "gpus", [[gpu(0)], [gpu(5, cluster="c")], [gpu(9, source="other")]], [0, 5, 9],
-    ),
+        "gpus", [[gpu(0)], [gpu(5, cluster="c")], [gpu(9, source="other")]], [0, 5, 9]),
     "a layout that is reported again": (
-        "gpu_instances", [[part(0, "1"), part(0, "2")], [part(5, "1"), part(5, "2")]], [0],
-    ),
+        "gpu_instances", [[part(0, "1"), part(0, "2")], [part(5, "1"), part(5, "2")]], [0]),
     "a layout that comes back after its end": (
-        "gpu_instances", [[part(0, "1")], [ENDED], [part(5, "1")]], [0, 5],
-    ),
+        "gpu_instances", [[part(0, "1")], [ENDED], [part(5, "1")]], [0, 5]),
 }  # fmt: skip
 
 
@@ -167,14 +158,11 @@ def test_only_what_has_changed_is_a_new_row(store, table, loads, minutes):
     assert valid_from_minutes(store, table, *loads) == minutes
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        [part(5, "1")],
-        [part(5, "1"), part(5, "2"), part(5, "9")],
-        [part(5, "1"), part(5, "2", profile="2g.20gb")],
-    ],
-)
+@pytest.mark.parametrize("other", [
+    [part(5, "1")],
+    [part(5, "1"), part(5, "2"), part(5, "9")],
+    [part(5, "1"), part(5, "2", profile="2g.20gb")],
+])  # fmt: skip
 def test_a_layout_that_differs_in_one_part_is_reported_whole(store, other):
     assert valid_from_minutes(store, "gpu_instances", [part(0, "1"), part(0, "2")], other) == [0, 5]
     assert store.read("from raw.gpu_instances").height == 2 + len(other)

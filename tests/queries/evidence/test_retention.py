@@ -143,14 +143,11 @@ def test_what_no_build_has_seen_is_not_dropped(two_days):
         drop_old(two_days.store, WEEK)
 
 
-@pytest.mark.parametrize(
-    ("ages", "message"),
-    [
-        ({"samples_days": 0}, "keep one day at least"),
-        ({"segments_days": 3}, "set both"),
-        ({"samples_days": 9, "segments_days": 3}, "at least as long"),
-    ],
-)
+@pytest.mark.parametrize(("ages", "message"), [
+    ({"samples_days": 0}, "keep one day at least"),
+    ({"segments_days": 3}, "set both"),
+    ({"samples_days": 9, "segments_days": 3}, "at least as long"),
+])  # fmt: skip
 def test_ages_that_make_no_sense_are_refused(ages, message):
     with pytest.raises(StoreError, match=message):
         Retention(**ages)

@@ -35,16 +35,12 @@ from goodput_ingest.live.status import Status, write
 from goodput_queries.catalog import rules
 
 Row = dict[str, Any]
-BUSY = {
-    "engine_active_ratio": 0.95, "sm_active_ratio": 0.8, "tensor_active_ratio": 0.45,
-    "dram_active_ratio": 0.5, "gpu_busy_ratio": 1.0, "power_w": 600.0, "sm_clock_hz": 1.98e9,
-    "gpu_temperature_c": 62.0, "memory_used_bytes": 60 * 10**9,
-}  # fmt: skip
-IDLE = {
-    "engine_active_ratio": 0.0, "sm_active_ratio": 0.0, "tensor_active_ratio": 0.0,
-    "dram_active_ratio": 0.0, "gpu_busy_ratio": 0.0, "power_w": 75.0, "sm_clock_hz": 0.345e9,
-    "gpu_temperature_c": 33.0, "memory_used_bytes": 10**9,
-}  # fmt: skip
+BUSY = {"engine_active_ratio": 0.95, "sm_active_ratio": 0.8, "tensor_active_ratio": 0.45,
+        "dram_active_ratio": 0.5, "gpu_busy_ratio": 1.0, "power_w": 600.0, "sm_clock_hz": 1.98e9,
+        "gpu_temperature_c": 62.0, "memory_used_bytes": 60 * 10**9}  # fmt: skip
+IDLE = {"engine_active_ratio": 0.0, "sm_active_ratio": 0.0, "tensor_active_ratio": 0.0,
+        "dram_active_ratio": 0.0, "gpu_busy_ratio": 0.0, "power_w": 75.0, "sm_clock_hz": 0.345e9,
+        "gpu_temperature_c": 33.0, "memory_used_bytes": 10**9}  # fmt: skip
 USES = {
     "busy": BUSY,
     "idle": IDLE,
@@ -140,10 +136,8 @@ class Given(Evidence):
         gpus = more.pop("gpus", len(every))
         self.ranks[job] = every[:gpus]
         state = more.get("state")
-        self.job(
-            job, None if state == "PENDING" else start,
-            None if state in {"PENDING", "RUNNING"} else end, nodes, gpus, **more,
-        )  # fmt: skip
+        self.job(job, None if state == "PENDING" else start,
+                 None if state in {"PENDING", "RUNNING"} else end, nodes, gpus, **more)  # fmt: skip
 
     def _add_steps(
         self, steps: str, to: float, start: float | None = None, length: float = 60,
@@ -154,14 +148,9 @@ class Given(Evidence):
         ends = [end + n * length for n in range(1, round((to - end) / length) + 1)]
         ends = [at for at in ends if pause is None or _of_time({**pause, "is": True}, at) == {}]
         for rank, (node, gpu) in enumerate(self.ranks[steps]):
-            own = [
-                {"event": "step", "step": step + n, "t": at, "dur_s": length}
-                | {
-                    key: of[(rank - rotate * n) % len(of)] if isinstance(of, list) else of
-                    for key, of in columns.items()
-                }
-                for n, at in enumerate(ends, 1)
-            ]  # fmt: skip
+            own = [{"event": "step", "step": step + n, "t": at, "dur_s": length} | {
+                       key: of[(rank - rotate * n) % len(of)] if isinstance(of, list) else of
+                       for key, of in columns.items()} for n, at in enumerate(ends, 1)]  # fmt: skip
             known = {"pid": self.first_pid + rank} if pids else {}
             self.events(steps, own, rank=rank, host=node, gpu_uuid=self.gpu(gpu), **known)
         self.done[steps] = (step + len(ends), to)
@@ -207,17 +196,14 @@ class Given(Evidence):
         self, host: str, busy: float = 0.3, iowait: float = 0.01, disks: float = 0.1,
         memory: float = 0.4, swap: float = 0.0, load: float = 20.0, **counters: float,
     ) -> None:  # fmt: skip
-        rates = {
-            "cpu_total_s": CORES, "cpu_busy_s": CORES * busy, "cpu_iowait_s": CORES * iowait,
-            "disk_busy_s": disks, **{f"disk_{name}": rate for name, rate in counters.items()},
-        }  # fmt: skip
+        rates = {"cpu_total_s": CORES, "cpu_busy_s": CORES * busy, "cpu_iowait_s": CORES * iowait,
+                 "disk_busy_s": disks,
+                 **{f"disk_{name}": rate for name, rate in counters.items()}}  # fmt: skip
         rising = {name: lambda s, rate=rate: rate * s for name, rate in rates.items()}
-        self.host(
-            host, range(0, HOUR + 1, 60), "test", **rising, load1=load,
-            memory_total_bytes=MEMORY_BYTES, swap_total_bytes=10**11,
-            memory_available_bytes=int(MEMORY_BYTES * (1 - memory)),
-            swap_free_bytes=lambda s: int(10**11 - swap * s / HOUR),
-        )  # fmt: skip
+        self.host(host, range(0, HOUR + 1, 60), "test", **rising, load1=load,
+                  memory_total_bytes=MEMORY_BYTES, swap_total_bytes=10**11,
+                  memory_available_bytes=int(MEMORY_BYTES * (1 - memory)),
+                  swap_free_bytes=lambda s: int(10**11 - swap * s / HOUR))  # fmt: skip
 
     def _add_engine(
         self, engine: str, to: float = 2 * HOUR, tokens: Any = 10, requests: tuple[Row, ...] = (),

@@ -83,8 +83,7 @@ def test_an_acknowledgement_is_of_its_occurrence_and_survives_a_full_build(down,
     first, second = errors(findings(down.store))
     assert (first["state"], first["note"]) == ("closed", None)
     assert (second["state"], second["note"], second["said_by"]) == (
-        "acknowledged", "ticket 7", "ops",
-    )  # fmt: skip
+        "acknowledged", "ticket 7", "ops")  # fmt: skip
 
 
 def test_a_dismissal_holds_for_what_comes_later_until_it_is_reopened(down, every, known):
@@ -128,16 +127,13 @@ def test_a_finding_says_how_often_such_ones_were_right_in_tests(known):
     )
 
 
-@pytest.mark.parametrize(
-    ("action", "said_by", "note", "expected"),
-    [
-        ("dismiss", "ops", None, "A note is needed"),
-        ("note", "ops", "  ", "A note is needed"),
-        ("acknowledge", " ", None, "A name"),
-        ("acknowledge", "ops", "x" * (NOTE_MAX_CHARS + 1), "at most"),
-        ("close", "ops", None, "is none of"),
-    ],
-)
+@pytest.mark.parametrize(("action", "said_by", "note", "expected"), [
+    ("dismiss", "ops", None, "A note is needed"),
+    ("note", "ops", "  ", "A note is needed"),
+    ("acknowledge", " ", None, "A name"),
+    ("acknowledge", "ops", "x" * (NOTE_MAX_CHARS + 1), "at most"),
+    ("close", "ops", None, "is none of"),
+])  # fmt: skip
 def test_what_cannot_be_recorded_is_an_error(store, known, action, said_by, note, expected):
     with pytest.raises(GoodputError, match=expected):
         record(store, known[0], action, said_by=said_by, note=note)

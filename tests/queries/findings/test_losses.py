@@ -71,10 +71,8 @@ def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_oth
     given.load(evidence, given.cases("hang", "fires")[0]["given"])
     evidence.build()
 
-    rows = evidence.read(
-        "select rule, run_key, gpu_uuid from marts.loss_claims "
-        "where rule in ('hang', 'preempted') and gpu_ms > 0"
-    ).rows()
+    rows = evidence.read("select rule, run_key, gpu_uuid from marts.loss_claims "
+                         "where rule in ('hang', 'preempted') and gpu_ms > 0").rows()  # fmt: skip
     assert rows == [("hang", "c/1", "c/a/1")]
     verdicts = evidence.store.read("select run_key, rule, evidence from marts.run_verdicts")
     ((run_key, rule, text),) = verdicts.rows()
@@ -136,12 +134,10 @@ def waits(cluster, job, start=0, end=None, *, request=None, **more):
 WAITING = {
     "one that could use all": ([("1", {})], [("1", 2.0, 16.0)]),
     "one that could use a node": (
-        [("1", {"request": {"requested_nodes": ["a"]}})], [("1", 2.0, 8.0)],
-    ),
+        [("1", {"request": {"requested_nodes": ["a"]}})], [("1", 2.0, 8.0)]),
     "one that another stands for elsewhere": (
         [("1", {"request": {"requested_nodes": ["a"]}}), ("2", {"end": HOUR, "partition": "q,p"})],
-        [("1", 2.0, 8.0), ("2", 1.0, 8.0)],
-    ),
+        [("1", 2.0, 8.0), ("2", 1.0, 8.0)]),
     "one that a limit holds": ([("1", {"reason": "QOSGrpGRES"})], []),
     "one that asks for another model": ([("1", {"gpu_type_requested": "a100"})], []),
 }  # fmt: skip
@@ -149,12 +145,9 @@ WAITING = {
 
 WAITED = """select job_id, waited_s / 3600, free_gpu_ms / 3600000 from marts.waiting_jobs
     order by job_id"""
-test_jobs_that_waited = shown_by(
-    WAITING,
-    before=fleet,
-    load=lambda c, jobs: [waits(c, job, **of) for job, of in jobs],
-    read=WAITED,
-)
+test_jobs_that_waited = shown_by(WAITING, before=fleet,
+                                 load=lambda c, jobs: [waits(c, job, **of) for job, of in jobs],
+                                 read=WAITED)  # fmt: skip
 
 
 HOUR = 3600
@@ -187,16 +180,12 @@ JOBS = f"; 5 jobs waiting: train0 (1), {SHOWN} (2), train2 (3) ..."
 FINDINGS = {
     "an end that cost a GPU-hour is found however large its run": (
         lambda c: [c.node("a", GPUS), c.node("b", 60), c.watched(3 * HOUR),
-                   failing_run(c, "1", 0, 120, 60, ["a", "b"], 64)],
-        ended, [(64 * 60_000, True)],
-    ),
+                   failing_run(c, "1", 0, 120, 60, ["a", "b"], 64)], ended, [(64 * 60_000, True)]),
     "an idle job names its user and since when its GPUs are idle": (
         idle_job, f"select {COLUMNS} from marts.open_findings where rule = 'idle_allocation'",
-        [("ann", "team", "train", "open", "note", "team", 4, at(1200))],
-    ),
+        [("ann", "team", "train", "open", "note", "team", 4, at(1200))]),
     "the finding names three jobs": (
         five_jobs, lambda c: [text[-len(JOBS) :] for (text,) in found_together(c, "evidence")],
-        [JOBS],
-    ),
+        [JOBS]),
 }  # fmt: skip
 test_findings = shown_by(FINDINGS)

@@ -9,10 +9,8 @@ from tests.queries.findings.conftest import rows_together
 from tests.queries.findings.lossy_runs import LOSSES, load, make
 
 USEFUL = "('productive', 'step_unsplit', 'exposed_comm')"
-FIXES = {
-    "gaps": "remove_periodic_gaps", "pauses": "feed_input", "crashes": "fix_job",
-    "limit": "save_on_signal", "input": "feed_input",
-}  # fmt: skip
+FIXES = {"gaps": "remove_periodic_gaps", "pauses": "feed_input", "crashes": "fix_job",
+         "limit": "save_on_signal", "input": "feed_input"}  # fmt: skip
 SLOW = {"throttled": "cool_gpu", "late": "look_at_rank"}
 SEEDS = range(12)
 HOUR = 3600
@@ -85,19 +83,11 @@ WEEKS = {
     "one incident": (failing(7200), "drain_node", False),
     "two incidents": (failing(7200, 14400), "drain_node", True),
     "idle GPUs that are still held": (
-        [
-            {"node": "a", "gpus": 4}, {"watched": 8 * HOUR}, {"job": "1", "end": 8 * HOUR},
-            {"readings": "a/0-3", "to": 8 * HOUR, "use": "idle"},
-        ],
-        "release_gpus", True,
-    ),
+        [{"node": "a", "gpus": 4}, {"watched": 8 * HOUR}, {"job": "1", "end": 8 * HOUR},
+         {"readings": "a/0-3", "to": 8 * HOUR, "use": "idle"}], "release_gpus", True),
     "idle GPUs that one job held": (
-        [
-            {"node": "a", "gpus": 4}, {"watched": 8 * HOUR}, {"job": "1", "end": HOUR},
-            {"readings": "a/0-3", "to": HOUR, "use": "idle"},
-        ],
-        "release_gpus", False,
-    ),
+        [{"node": "a", "gpus": 4}, {"watched": 8 * HOUR}, {"job": "1", "end": HOUR},
+         {"readings": "a/0-3", "to": HOUR, "use": "idle"}], "release_gpus", False),
 }  # fmt: skip
 
 

@@ -103,9 +103,7 @@ EVENTS = {
     "within an hour, and around it": ({10}, [(5, 10), (-HOUR_MS, 2 * HOUR_MS)], [0, 1]),
     "in one of two hours": ({10, 13}, [(3 * HOUR_MS + 5, 3 * HOUR_MS + 6)], [0]),
     "an hour begins with its first millisecond": ({10}, [(-5, -1), (-5, 0)], [1]),
-    "an hour ends before the next one": (
-        {10}, [(HOUR_MS - 1, HOUR_MS), (HOUR_MS, HOUR_MS)], [0],
-    ),
+    "an hour ends before the next one": ({10}, [(HOUR_MS - 1, HOUR_MS), (HOUR_MS, HOUR_MS)], [0]),
     "between two hours": ({10, 13}, [(HOUR_MS, 2 * HOUR_MS)], []),
     "without hours": (set(), [(0, HOUR_MS)], []),
 }  # fmt: skip
@@ -196,15 +194,11 @@ def test_each_worker_has_as_many_tasks_as_the_others(hours, workers):
     assert len(parts_of({*range(hours)}, EIGHT, most_gpu_hours=24_000, workers=workers)) == 4
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "most", "borders"),
-    [
-        (7, 7 + 2 * SIZE - 1, 8, [7, 7 + 2 * SIZE - 1]),
-        (0, 0, 8, [0, 0]),
-        (7, 7 + 3 * SIZE, 8, [7, 7 + SIZE, 7 + 2 * SIZE, 7 + 3 * SIZE]),
-        (0, 100 * SIZE, 2, [0, 50 * SIZE, 100 * SIZE]),
-    ],
-    ids=["few are one part", "none", "many are parts of equal size", "no more than asked for"],
-)
+@pytest.mark.parametrize(("first", "last", "most", "borders"),
+                         [(7, 7 + 2 * SIZE - 1, 8, [7, 7 + 2 * SIZE - 1]), (0, 0, 8, [0, 0]),
+                          (7, 7 + 3 * SIZE, 8, [7, 7 + SIZE, 7 + 2 * SIZE, 7 + 3 * SIZE]),
+                          (0, 100 * SIZE, 2, [0, 50 * SIZE, 100 * SIZE])],
+                         ids=["few are one part", "none", "many are parts of equal size",
+                              "no more than asked for"])  # fmt: skip
 def test_borders_of_parts(first, last, most, borders):
     assert borders_of_parts(first, last, most=most) == borders

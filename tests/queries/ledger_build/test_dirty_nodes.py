@@ -40,32 +40,24 @@ def since_named(*, named, assumed):
     return since.by_node[NODE]
 
 
-@pytest.mark.parametrize(
-    ("named", "assumed", "since"),
-    [
-        ((120, 150), (90, 130), 90),
-        ((120, 150), (90, 500), 90),
-        ((120, 150), (90, 120), DIRTY_FROM),
-        ((50, 80), (80, 95), DIRTY_FROM),
-        ((120, 150), (90, 110), DIRTY_FROM),
-    ],
-    ids=["overlaps its begin", "lasts over it", "ends with its begin", "begins with its end",
-         "at another time"],
-)  # fmt: skip
+@pytest.mark.parametrize(("named", "assumed", "since"),
+                         [((120, 150), (90, 130), 90), ((120, 150), (90, 500), 90),
+                          ((120, 150), (90, 120), DIRTY_FROM), ((50, 80), (80, 95), DIRTY_FROM),
+                          ((120, 150), (90, 110), DIRTY_FROM)],
+                         ids=["overlaps its begin", "lasts over it", "ends with its begin",
+                              "begins with its end", "at another time"])  # fmt: skip
 def test_a_node_is_dirty_from_an_assumed_job_run_that_overlaps_a_new_claim_by_name(
     named, assumed, since
 ):
     assert since_named(named=named, assumed=assumed) == since
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "phase", "since"),
-    [
-        (50, DIRTY_FROM + 1, Phase.SPREAD, 50), (50, DIRTY_FROM, Phase.SPREAD, DIRTY_FROM),
-        (50, 60, Phase.SPREAD, DIRTY_FROM), (50, 200, Phase.ASSUMED, DIRTY_FROM),
-    ],
-    ids=["spread, there then", "spread, ended then", "spread, ended before", "of one node"],
-)  # fmt: skip
+@pytest.mark.parametrize(("start", "end", "phase", "since"),
+                         [(50, DIRTY_FROM + 1, Phase.SPREAD, 50),
+                          (50, DIRTY_FROM, Phase.SPREAD, DIRTY_FROM),
+                          (50, 60, Phase.SPREAD, DIRTY_FROM), (50, 200, Phase.ASSUMED, DIRTY_FROM)],
+                         ids=["spread, there then", "spread, ended then", "spread, ended before",
+                              "of one node"])  # fmt: skip
 def test_a_spread_job_run_that_was_there_when_the_node_became_dirty_is_placed_again(
     start, end, phase, since
 ):

@@ -94,10 +94,8 @@ def test_a_job_reported_late_moves_those_that_began_after_it(nodes, monkeypatch)
 def test_naming_the_gpu_of_a_later_job_moves_an_earlier_one_that_was_assumed_there(
     nodes, monkeypatch
 ):
-    nodes.add(
-        "holds", job_id_raw="second", submit_at=10, node="of two", slurm_index=0,
-        method="scontrol",
-    )  # fmt: skip
+    nodes.add("holds", job_id_raw="second", submit_at=10, node="of two", slurm_index=0,
+              method="scontrol")  # fmt: skip
 
     assert placed_again(nodes, monkeypatch) == {"first", "second", "elsewhere"}
     assert slots(nodes, "first", "second", "elsewhere") == [1, 0, 0]

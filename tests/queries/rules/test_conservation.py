@@ -53,12 +53,10 @@ def contradictory_evidence(draw):
             for step in range(draw(st.integers(0, 12))):
                 length = draw(seconds(0.05, 60))
                 moment += length + draw(st.sampled_from([0, 0, 0.004, 20]))
-                events.append(
-                    {"event": "step", "step": step, "t": moment, "dur_s": length,
-                     "data_s": draw(st.sampled_from([None, 0.0, 0.02, 100.0])),
-                     "straggler_s": draw(st.sampled_from([None, 0.01, 5.0])),
-                     "comm_s": draw(st.sampled_from([None, 0.01, 5.0]))}
-                )  # fmt: skip
+                events.append({"event": "step", "step": step, "t": moment, "dur_s": length,
+                               "data_s": draw(st.sampled_from([None, 0.0, 0.02, 100.0])),
+                               "straggler_s": draw(st.sampled_from([None, 0.01, 5.0])),
+                               "comm_s": draw(st.sampled_from([None, 0.01, 5.0]))})  # fmt: skip
             for _ in range(draw(st.integers(0, 3))):
                 begin = draw(seconds())
                 phase = draw(st.sampled_from(PHASES))
@@ -96,10 +94,9 @@ def serving(draw, node):
     """Return what engines of a node report: restarts, holes, histograms, requests of any length."""
     calls = []
     for port in draw(st.sampled_from([["0"], ["0", "1"]])):
-        of = {
-            "cluster": "c", "endpoint": f"{node}:{port}", "engine": "", "node": node,
-            "model": draw(st.sampled_from(["m", "other"])), "role": "", "product": "vllm",
-        }  # fmt: skip
+        of = {"cluster": "c", "endpoint": f"{node}:{port}", "engine": "", "node": node,
+              "model": draw(st.sampled_from(["m", "other"])), "role": "",
+              "product": "vllm"}  # fmt: skip
         moment, tokens, rows = draw(seconds(0, SPAN_S - 3000)), 0, []
         for _ in range(draw(st.integers(1, 12))):
             moment += draw(st.sampled_from([15, 15, 30.001, 700, 2000]))
@@ -144,11 +141,8 @@ def segments(store):
 
 @pytest.mark.machine  # random worlds, up to eight ledgers each
 @relaxed
-@given(
-    calls=contradictory_evidence(),
-    part=st.integers(1, 10),
-    cuts=st.lists(seconds(), min_size=1, max_size=4),
-)
+@given(calls=contradictory_evidence(), part=st.integers(1, 10),
+       cuts=st.lists(seconds(), min_size=1, max_size=4))  # fmt: skip
 def test_any_evidence_is_in_exactly_one_category_in_parts_and_windows(
     new_evidence, calls, part, cuts
 ):

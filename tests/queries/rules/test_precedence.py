@@ -23,10 +23,8 @@ def test_free_time_takes_the_categories_in_the_order_of_their_precedence(cluster
     cluster.job("1", 0, 700, ["a"], 1, cpus=16)  # its CPUs strand the other GPU
     cluster.job("2", 800, 900, ["b"], 2, eligible=0, partition="p", gpus_requested=2)
     yield
-    found = cluster.read(
-        "select category from marts.category_intervals order by start_at",
-        scope=Scope(gpu_uuid=cluster.gpu("a#1")),
-    )
+    found = cluster.read("select category from marts.category_intervals order by start_at",
+                         scope=Scope(gpu_uuid=cluster.gpu("a#1")))  # fmt: skip
 
     order = cluster.store.read(
         "select category from reference.gpu_second_categories "

@@ -97,10 +97,8 @@ def test_a_restart_and_engines_that_come_late(asked):
         "select distinct engine from intermediate.int_serving_timeline where endpoint = 'b:8001'"
     ).rows() == [("7",)]
 
-    scrapes(
-        served, engine(served, "b"), range(3 * HOUR_S + 600, 4 * HOUR_S, 30),
-        lambda s: tokens(s) - tokens(3 * HOUR_S),
-    )  # fmt: skip
+    scrapes(served, engine(served, "b"), range(3 * HOUR_S + 600, 4 * HOUR_S, 30),
+            lambda s: tokens(s) - tokens(3 * HOUR_S))  # fmt: skip
     assert_equals_full_build(served)
     assert served.store.read(
         """select endpoint, gpu_uuid, method, is_in_order from intermediate.int_serving_gpus

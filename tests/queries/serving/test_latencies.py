@@ -93,10 +93,8 @@ def world(new_store):
     serving.load()
     store = serving.evidence.store
     with store.cursor() as cursor:
-        cursor.execute(
-            "insert into state.serving_objectives (place, model, ttft_s, e2e_s, target) "
-            "values (0, 'chat*', 0.5, 3.0, 0.9), (1, '*', 99, null, null)"
-        )
+        cursor.execute("insert into state.serving_objectives (place, model, ttft_s, e2e_s, target) "
+                       "values (0, 'chat*', 0.5, 3.0, 0.9), (1, '*', 99, null, null)")  # fmt: skip
     yield store
     store.close()
 
@@ -119,15 +117,9 @@ def _frontend(serving):
 def _objectives(serving):
     """Of 100 requests 10 are late with the first token, 20 at the end, 5 of them with both."""
     engine = serving.engine("pod-1", "chat-7b")
-    requests = [
-        {
-            "arrival": float(n),
-            "ttft": 0.6 if n < 10 else 0.2,
-            "e2e": 3.5 if 5 <= n < 25 else 2.0,
-            "status": "error" if n == 99 else "ok",
-        }
-        for n in range(100)
-    ]
+    requests = [{"arrival": float(n), "ttft": 0.6 if n < 10 else 0.2,
+                 "e2e": 3.5 if 5 <= n < 25 else 2.0, "status": "error" if n == 99 else "ok"}
+                for n in range(100)]  # fmt: skip
     engine.log(requests)
     for metric in ("ttft", "e2e"):
         seen = [(r["arrival"] + r[metric], r[metric]) for r in requests]
@@ -146,32 +138,25 @@ ROWS = {
     # the reading after the restart has more than eight
     "the first requests after a start are separate": (
         of("cold", "is_cold, observations, round(mean_s, 6) <= 0.3, p99_high_s <= 0.5"),
-        [(False, 100, True, True), (True, 8 + 20, False, False)],
-    ),
+        [(False, 100, True, True), (True, 8 + 20, False, False)]),
     "those after each start": (
         "select requests from marts.serving_cold_starts where model = 'cold' order by start_ms",
-        [(8,), (20,)],
-    ),
+        [(8,), (20,)]),
     # up to the end of it, and without what the reading before it had
     "a window has what was observed in it": (
-        of("cold", "is_cold, observations"), [(False, 100)], WINDOW,
-    ),
+        of("cold", "is_cold, observations"), [(False, 100)], WINDOW),
     "histograms with other buckets have the bounds that all of them have": (
         of("mixed", "observations, round(mean_s, 6), p50_low_s, p50_high_s"),
-        [(100, 0.3, 0.1, 1.0)],
-    ),
+        [(100, 0.3, 0.1, 1.0)]),
     "an engine has its own": (
         of("mixed", "p50_low_s, p50_high_s", "endpoint = 'fine' and level = 'engine'"),
-        [(0.25, 0.5)],
-    ),
+        [(0.25, 0.5)]),
     "the latency of a model is that of its frontend": (of("gate", "p50_low_s"), [(0.75,)]),
     "a role has its own": (
-        of("gate", "role, p50_low_s", "level = 'role'"), [("both", 0.25), ("frontend", 0.75)],
-    ),
+        of("gate", "role, p50_low_s", "level = 'role'"), [("both", 0.25), ("frontend", 0.75)]),
     "a tenant names where it waits longest": (
         "select tenant, slowest_endpoint, round(p50_ttft_s, 6), round(p99_ttft_s, 6), requests, "
-        "failed_requests from marts.serving_tenants", [("a", "pod-1", 0.2, 0.6, 100, 1)],
-    ),
+        "failed_requests from marts.serving_tenants", [("a", "pod-1", 0.2, 0.6, 100, 1)]),
 }  # fmt: skip
 test_latencies_of_engines = read_from_world(ROWS)
 

@@ -61,10 +61,9 @@ def hosts(evidence):
     bad = {s: 499.0 * sum(60.0 * n - 60 in SPIKE for n in range(int(s) // 60 + 1)) for s in MINUTES}
     for node, more in (("n3", bad), ("n7", dict.fromkeys(MINUTES, 0.0))):
         again = lambda s, more=more: s / 60 + 1 + more[s]  # noqa: E731
-        evidence.host(
-            node, MINUTES, cpu_total_s=lambda s: s * 8, cpu_busy_s=lambda s: s * 2,
-            tcp_sent_segments=lambda s: s * 100.0, tcp_retransmitted_segments=again,
-        )  # fmt: skip
+        evidence.host(node, MINUTES, cpu_total_s=lambda s: s * 8, cpu_busy_s=lambda s: s * 2,
+                      tcp_sent_segments=lambda s: s * 100.0,
+                      tcp_retransmitted_segments=again)  # fmt: skip
 
 
 def links(evidence):

@@ -90,10 +90,8 @@ def refused(built, break_segments):
 
 def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(refused, monkeypatch):
     built = refused
-    of_the_gpu = (
-        "1 case, for example c/a#0  on c/a in the hour from 2027-01-15 08:00:00: "
-        "3600004 ms of 3600000 ms"
-    )
+    of_the_gpu = ("1 case, for example c/a#0  on c/a in the hour from 2027-01-15 08:00:00: "
+                  "3600004 ms of 3600000 ms")  # fmt: skip
     of_the_roll_up = (
         "1 case, for example c/a in the hour from 2027-01-15 08:00:00: 3600000 ms of 3600004 ms"
     )

@@ -71,10 +71,8 @@ def world(shared_evidence):
     read(made, "a", lambda s: BUSY_W if s < 3600 else IDLE_W, gpu_temperature_c=80.0,
          clocks_event_reasons=4, memory_used_bytes=8 * 2**30)  # fmt: skip
     read(made, "b", lambda _: IDLE_W)
-    made.add(
-        "power_feeds", {"feed": "A", "server_ratio": 1.0}, {"feed": "B", "server_ratio": 1.2},
-        capacity_w=750.0, cluster=None,
-    )  # fmt: skip
+    made.add("power_feeds", {"feed": "A", "server_ratio": 1.0}, {"feed": "B", "server_ratio": 1.2},
+             capacity_w=750.0, cluster=None)  # fmt: skip
     first_hour = {"valid_from_at": at(0), "valid_to_at": at(3600)}
     made.load("carbon", [
         {"g_per_kwh": Decimal(400), "carbon_free_ratio": Decimal("0.4"), "pue": Decimal("1.5"),
@@ -90,10 +88,7 @@ def power(store, level, scope=HALF_HOURS):
     rows = store.read(
         "select name, availability, (start_ms - $2) // 60000 as minute, power_w, coverage_ratio, "
         "gpus, read_gpus from marts.power_over_time where level = $1 order by all",
-        [level, START_MS],
-        scope=scope,
-        is_kept=True,
-    )
+        [level, START_MS], scope=scope, is_kept=True)  # fmt: skip
     return rows.to_dicts()
 
 
@@ -291,17 +286,14 @@ def short_peaks(cluster):
 # what it shows: what is loaded, what is read of it
 OTHERS = {
     "a GPU with one idle part has no idle power": (
-        one_idle_part, "select distinct power_w from marts.idle_power where gpu_ms > 0", [(None,)],
-    ),
+        one_idle_part, "select distinct power_w from marts.idle_power where gpu_ms > 0", [(None,)]),
     "head-room sees peaks that a mean of ten minutes hides": (
         short_peaks, "select p99_power_w, mean_power_w < 200 from marts.power_headroom",
-        [(pytest.approx(690, rel=0.01), True)],
-    ),
+        [(pytest.approx(690, rel=0.01), True)]),
     "what no source measured is empty and not zero": (
         lambda c: [c.watched(3600), c.job_on_a_node("1", 0, 3600, 1, account="A")],
         "select gpu_ms, energy_kwh, carbon_kg, electricity_cost, measured_ratio "
-        "from marts.energy_by_account where team = 'A'", [(HOUR_MS, None, None, None, 0)],
-    ),
+        "from marts.energy_by_account where team = 'A'", [(HOUR_MS, None, None, None, 0)]),
 }  # fmt: skip
 test_power_of_other_clusters = shown_by(OTHERS)
 

@@ -43,10 +43,9 @@ def load_other_causes(made, work):
     run(made, "app", "app", work)
     made.xid("app", 31, 3_980, pci_bus_id=BUS)
     run(made, "killed", "killed", [*work, said("sigkill", 3_990)])
-    made.add(
-        "node_events", *({"ts": second} for second in (1_000, 3_985)), source="kernel-log",
-        node="killed", kind="oom_kill", pid="77", process_name="python", message="Out of memory",
-    )  # fmt: skip
+    made.add("node_events", *({"ts": second} for second in (1_000, 3_985)), source="kernel-log",
+             node="killed", kind="oom_kill", pid="77", process_name="python",
+             message="Out of memory")  # fmt: skip
     # the same Xid 79 on a GPU whose attempt went on, and one on a GPU that nobody held
     run(made, "other", "other", work, "COMPLETED")
     made.xid("other", 79, 1_000, pci_bus_id=BUS)
@@ -82,10 +81,8 @@ def world(shared_evidence):
     run(made, "late", "late", [*work, said("assertion", 3_950)])
     made.xid("late", 79, 3_990, pci_bus_id=BUS)
     run(made, "down", "down", work)
-    made.add(
-        "node_states", node="down", state="down", start_at=3_960, end_at=5_000,
-        reason="not responding",
-    )  # fmt: skip
+    made.add("node_states", node="down", state="down", start_at=3_960, end_at=5_000,
+             reason="not responding")  # fmt: skip
     load_other_causes(made, work)
     made.build()
     return made
@@ -216,20 +213,17 @@ ENDS = {
         lambda c: [c.node("a", 1), run(c, "a", "a", steps(1, 39, 0, 100)),
                    c.add("node_states", *DRAINS, node="a", state="drained")],
         "select count(*), min(position), max(position), last(what order by position) "
-        "from marts.failure_chains", [(50, 1, 50, "job ended: FAILED")],
-    ),
+        "from marts.failure_chains", [(50, 1, 50, "job ended: FAILED")]),
     # its time is that of the log's last line that has one, here of the start
     "an error in a log without times is not taken as handled": (
         lambda c: [c.job_on_a_node("1", 0, 210, 1, "FAILED"), c.events("1", steps(1, 20, 0)),
                    c.log("1", [{**SAID, "t": 2}])],
         "select cause, cause_at from marts.attempt_causes where rank = 1",
-        [("permission", at(190))],
-    ),
+        [("permission", at(190))]),
     "an error in a log that was read out later is of the end": (
         lambda c: [c.job_on_a_node("1", 0, 200, 1, "FAILED"), c.log("1", [{**SAID, "t": 9_000}])],
         lambda c: c.read(CHAIN).rows()[-2:],
-        [("job failure: Permission denied", at(200)), ("job ended: FAILED", at(200))],
-    ),
+        [("job failure: Permission denied", at(200)), ("job ended: FAILED", at(200))]),
 }  # fmt: skip
 test_an_end = shown_by(ENDS)
 

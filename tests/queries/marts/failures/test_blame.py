@@ -39,8 +39,7 @@ ENDINGS = {
     "CANCELLED": ("CANCELLED", None, OWN),
     "a crash before a requeue": ("REQUEUED", failure("exception"), OWN),
     "a requeue that the job asked for": (
-        "REQUEUED", failure("preempted", msg="Requeued SLURM job: 1"), OWN,
-    ),
+        "REQUEUED", failure("preempted", msg="Requeued SLURM job: 1"), OWN),
     "SIGTERM at a time limit": ("TIMEOUT", failure("preempted"), OWN),
     "a NCCL timeout that nothing explains": ("FAILED", failure("nccl_timeout", 190), NOBODYS),
     "a signal that nothing explains": ("FAILED", failure("sigkill", 190), NOBODYS),
@@ -49,21 +48,18 @@ ENDINGS = {
 
 # the attempt lasts 200 s and saves nothing
 test_the_cause_of_an_ending_decides_whose_waste_it_is = shown_by(
-    ENDINGS, read=lambda c: lines(c)["team"], load=lambda c, state, said: [
+    ENDINGS, read=lambda c: lines(c)["team"],
+    load=lambda c, state, said: [
         c.job_on_a_node("1", 0, 200, 1, state),
-        c.events("1", [*steps(1, 10, 0), *([said] if said else [])]),
-    ],
-)  # fmt: skip
+        c.events("1", [*steps(1, 10, 0), *([said] if said else [])])])  # fmt: skip
 
 
 # what happened on the node meanwhile, cause of the loss
 HANGS = {
     "a hardware Xid when it began": (
-        lambda c: c.xid("a", 79, 110, gpu_uuid=c.gpu("a#0")), "Xid 79",
-    ),
+        lambda c: c.xid("a", 79, 110, gpu_uuid=c.gpu("a#0")), "Xid 79"),
     "the node went down": (
-        lambda c: c.state("a", "down", 200, None), "nccl_timeout on a node that went down",
-    ),
+        lambda c: c.state("a", "down", 200, None), "nccl_timeout on a node that went down"),
 }  # fmt: skip
 
 

@@ -26,17 +26,14 @@ def world(shared_evidence):
     gpu(made, "a", OLD_DRIVER, vbios="96.00.01")
     gpu(made, "b", OLD_DRIVER, vbios="96.00.01")
     gpu(made, "a", NEW_DRIVER, 1_800)
-    made.load("gpus", [
-        {"cluster": cluster, "node": node, "gpu_uuid": f"GPU-{node}", "valid_from_at": START}
-        for cluster, node in (("c", "n"), ("x", "y"))
-    ], "inventory")  # fmt: skip
+    made.load("gpus",
+              [{"cluster": cluster, "node": node, "gpu_uuid": f"GPU-{node}", "valid_from_at": START}
+               for cluster, node in (("c", "n"), ("x", "y"))], "inventory")  # fmt: skip
     made.readings("GPU-y", (0, 60), "test", power_w=70.0)
     made.watched(3_600)
     made.state("a", "down", 100, 400)
-    made.add(
-        "node_states", source="node-states", node="a", state="down", start_at=300, end_at=600,
-        reason="fan",
-    )  # fmt: skip
+    made.add("node_states", source="node-states", node="a", state="down", start_at=300, end_at=600,
+             reason="fan")  # fmt: skip
     made.state("a", "down", 2_000, 2_000)  # over at once
     made.state("b", "drained", 500, 900)
     for second, state in ((1_000, "down"), (1_060, "down"), (1_120, "up"), (1_180, "down")):

@@ -211,22 +211,19 @@ def test_what_follows_from_the_scheduler_is_exact(fleet, truth):
         assert found.get(category, 0) == wanted, category
 
 
-@pytest.mark.parametrize(
-    ("story", "categories"),
-    [
-        ("thermal-throttle", {"throttled", "straggler_wait"}),
-        ("straggling-rank", {"straggler_wait"}),
-        ("periodic-gaps", {"idle_held", "checkpoint_save"}),
-        ("data-starved", {"data_stall"}),
-        ("unused-allocation", {"idle_held"}),
-        ("suspended", {"suspended"}),
-        ("nccl-hang", {"fault_stall"}),
-        ("out-of-memory", {"failed_without_progress"}),
-        ("restart-in-job", {"lost_work", "fault_stall"}),
-        ("measured", {"productive", "exposed_comm", "straggler_wait"}),
-        ("saves-nobody-confirms", {"at_risk"}),
-    ],
-)
+@pytest.mark.parametrize(("story", "categories"), [
+    ("thermal-throttle", {"throttled", "straggler_wait"}),
+    ("straggling-rank", {"straggler_wait"}),
+    ("periodic-gaps", {"idle_held", "checkpoint_save"}),
+    ("data-starved", {"data_stall"}),
+    ("unused-allocation", {"idle_held"}),
+    ("suspended", {"suspended"}),
+    ("nccl-hang", {"fault_stall"}),
+    ("out-of-memory", {"failed_without_progress"}),
+    ("restart-in-job", {"lost_work", "fault_stall"}),
+    ("measured", {"productive", "exposed_comm", "straggler_wait"}),
+    ("saves-nobody-confirms", {"at_risk"}),
+])  # fmt: skip
 def test_each_story_is_in_its_own_run(fleet, truth, notes, story, categories):
     note = next(n for n in notes if n.get("story") == story)
     found = dict(

@@ -16,10 +16,9 @@ def world(shared_evidence):
     with its node twice. Node e repairs no memory any more.
     """
     made = shared_evidence
-    made.add(
-        "gpus", *({"node": node, "gpu_uuid": f"GPU-{node}"} for node in "abcde"),
-        source="inventory", gpu_index=0, pci_bus_id=BUS, gpu_model="h100", valid_from_at=START,
-    )  # fmt: skip
+    made.add("gpus", *({"node": node, "gpu_uuid": f"GPU-{node}"} for node in "abcde"),
+             source="inventory", gpu_index=0, pci_bus_id=BUS, gpu_model="h100",
+             valid_from_at=START)  # fmt: skip
     made.add("rates", source="rates", price_per_gpu_h=36, cluster=None)
     made.watched(1_000)
     made.job("gang", 0, 130, ["a", "b", "c"], 3, "FAILED")
@@ -47,30 +46,27 @@ def node(world, name, **scope):
 NODES = {
     # three GPUs for 130 s: nothing of it was saved
     "the node of the fault has all that its gang lost": (
-        "a", 0, {"failed_attempts": 1, "caused_ms": 390_000, "lost_ms": 130_000, "code": 79,
-                 "verdict": "Drain", "verdict_reason": "1 error, of which one asks for it",
-                 "row_remaps": None,
-                 "remap_failed_gpus": None, "thermal_s": None},
-    ),
+        "a", 0,
+        {"failed_attempts": 1, "caused_ms": 390_000, "lost_ms": 130_000, "code": 79,
+         "verdict": "Drain", "verdict_reason": "1 error, of which one asks for it",
+         "row_remaps": None, "remap_failed_gpus": None, "thermal_s": None}),
     "another node of the gang; an attempt failed by its own fault": (
-        "b", 0, {"failed_attempts": 0, "errors": 0, "caused_ms": 0, "caused_cost": 0,
-                 "lost_ms": 130_000, "verdict": None},
-    ),
+        "b", 0,
+        {"failed_attempts": 0, "errors": 0, "caused_ms": 0, "caused_cost": 0, "lost_ms": 130_000,
+         "verdict": None}),
     "the last node of the gang": (
-        "c", 0, {"failed_attempts": 0, "lost_ms": 130_000, "verdict": None,
-                 "verdict_reason": None},
-    ),
+        "c", 0,
+        {"failed_attempts": 0, "lost_ms": 130_000, "verdict": None, "verdict_reason": None}),
     "what attempts lost that report no steps is not known": (
-        "d", 0, {"caused_ms": None, "caused_cost": None, "failures": 2, "down_ms": 200_000,
-                 "verdict": "Drain", "verdict_reason": "2 failed attempts"},
-    ),
+        "d", 0,
+        {"caused_ms": None, "caused_cost": None, "failures": 2, "down_ms": 200_000,
+         "verdict": "Drain", "verdict_reason": "2 failed attempts"}),
     "the window decides which attempts count": (
-        "d", 300, {"failed_attempts": 1, "failures": 1, "verdict": None},
-    ),
+        "d", 300, {"failed_attempts": 1, "failures": 1, "verdict": None}),
     "what was read is a number": (
-        "e", 0, {"row_remaps": 1, "remap_failed_gpus": 1, "verdict": "Replace",
-                 "verdict_reason": "row remap failed on 1 GPU"},
-    ),
+        "e", 0,
+        {"row_remaps": 1, "remap_failed_gpus": 1, "verdict": "Replace",
+         "verdict_reason": "row remap failed on 1 GPU"}),
 }  # fmt: skip
 
 

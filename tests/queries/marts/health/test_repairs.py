@@ -19,11 +19,10 @@ def world(shared_evidence):
     tried, and drained again.
     """
     made = shared_evidence
-    made.add(
-        "gpus", *({"node": node, "gpu_uuid": f"GPU-{node}{index}", "gpu_index": index}
-                  for node in "abcde" for index in (0, 1)),
-        source="inventory", gpu_model="h100", valid_from_at=START,
-    )  # fmt: skip
+    made.add("gpus",
+             *({"node": node, "gpu_uuid": f"GPU-{node}{index}", "gpu_index": index}
+               for node in "abcde" for index in (0, 1)), source="inventory", gpu_model="h100",
+             valid_from_at=START)  # fmt: skip
     made.add("rates", source="rates", price_per_gpu_h=36, cluster=None)
     made.watched(9_000)
     made.state("a", "down", 1_000, 1_300)

@@ -93,8 +93,7 @@ def slowed(evidence, hours, of_hours, limit=90.0):
     evidence.listed("a", "a#0", "test", slurm_index=0, slowdown_temperature_c=limit)
     evidence.readings(
         evidence.gpu("a#0"), range(0, 3600 * of_hours, 600), gpu_temperature_c=84.0,
-        clocks_event_reasons=lambda s: HW_THERMAL if s < 3600 * hours else POWER_CAP,
-    )  # fmt: skip
+        clocks_event_reasons=lambda s: HW_THERMAL if s < 3600 * hours else POWER_CAP)  # fmt: skip
 
 
 # what it shows: hours with a reason of those read, limit in the inventory and in readings;
@@ -104,17 +103,14 @@ RECURRENCES = {
     "two of twelve hours are passing": (2, 12, 90.0, [], "passing", 6.0),
     "of few hours it is not known": (3, 5, 90.0, [], None, 6.0),
     "a limit of readings comes before that of the inventory": (
-        3, 12, 90.0, [87, 87], "chronic", 3.0,
-    ),
+        3, 12, 90.0, [87, 87], "chronic", 3.0),
     "a limit of readings alone": (3, 12, None, [87, 87], "chronic", 3.0),
     "no limit": (3, 12, None, [], "chronic", None),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("hours", "of_hours", "limit", "reported", "recurrence", "margin"),
-    RECURRENCES.values(), ids=RECURRENCES,
-)  # fmt: skip
+@pytest.mark.parametrize(("hours", "of_hours", "limit", "reported", "recurrence", "margin"),
+                         RECURRENCES.values(), ids=RECURRENCES)  # fmt: skip
 @built_together
 def test_how_often_a_gpu_is_throttled(
     cluster, hours, of_hours, limit, reported, recurrence, margin
@@ -144,17 +140,14 @@ LINK = "NETIR_LINK_EVT  {}   XC0 i0 Link 02"
 # what it shows: what is loaded, what is read of it
 SEVERITIES = {
     "a word in the message: nonfatal": (
-        xid(149, LINK.format("Nonfatal")), EVENT, [("xid", 149, "warning")],
-    ),
+        xid(149, LINK.format("Nonfatal")), EVENT, [("xid", 149, "warning")]),
     "fatal": (xid(149, LINK.format("Fatal")), EVENT, [("xid", 149, "gpu_fatal")]),
     "no word": (xid(149, "NETIR_LINK_EVT"), EVENT, [("xid", 149, "varies")]),
     "not what this code is": (xid(79, "Nonfatal, it says"), EVENT, [("xid", 79, "node_fatal")]),
     "of NVSwitch: not fatal": (
-        xid(12028, "Non-fatal, Link 03", "sxid"), EVENT, [("sxid", 12028, "warning")],
-    ),
+        xid(12028, "Non-fatal, Link 03", "sxid"), EVENT, [("sxid", 12028, "warning")]),
     "of NVSwitch: fatal": (
-        xid(12028, "Fatal, Link 03", "sxid"), EVENT, [("sxid", 12028, "gpu_fatal")],
-    ),
+        xid(12028, "Fatal, Link 03", "sxid"), EVENT, [("sxid", 12028, "gpu_fatal")]),
     "of NVSwitch: no word": (xid(12028, "Link 03", "sxid"), EVENT, [("sxid", 12028, None)]),
 }  # fmt: skip
 test_the_severity_is_that_of_the_code_else_the_word_in_the_message = shown_by(SEVERITIES)

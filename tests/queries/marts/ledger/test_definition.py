@@ -24,15 +24,12 @@ def built_measured(new_store):
     evidence = Evidence(new_store())
     evidence.watched(60 * HOUR_S)
     evidence.job_on_a_node("1", 0, 1100, 2)
-    evidence.events(
-        "1",
-        [
-            {"event": "job.start", "t": 0},
-            *steps(1, 100, 0, comm_s=1.0, straggler_s=0.0),
-            phase("eval", 1000, 1100),
-            durable(100, 1100),
-        ],
-    )
+    evidence.events("1", [
+        {"event": "job.start", "t": 0},
+        *steps(1, 100, 0, comm_s=1.0, straggler_s=0.0),
+        phase("eval", 1000, 1100),
+        durable(100, 1100),
+    ])  # fmt: skip
     return evidence.built()
 
 
@@ -123,19 +120,14 @@ def unplaced(cluster, scope=EVERYTHING):
 # more); what is unplaced of them
 OUTSIDE = {
     "without a node list": (
-        2, 0, [(0, 5000, [], 2, {}), (0, 1000, ["a"], 1, {})], [("0", "no_node_list", 10_000)],
-    ),
+        2, 0, [(0, 5000, [], 2, {}), (0, 1000, ["a"], 1, {})], [("0", "no_node_list", 10_000)]),
     # its start or end is in the hour that clocks repeat, and nothing settles which
     "its time came twice": (
         2, 0, [(0, 5000, ["a"], 2, {"is_time_ambiguous": True}), (0, 1000, ["a"], 1, {})],
-        [("0", "ambiguous_time", 10_000)],
-    ),
-    "beyond the GPUs of the node": (
-        2, 0, [(0, 1000, ["a"], 3, {})], [("0", "no_such_gpu", 1000)],
-    ),
+        [("0", "ambiguous_time", 10_000)]),
+    "beyond the GPUs of the node": (2, 0, [(0, 1000, ["a"], 3, {})], [("0", "no_such_gpu", 1000)]),
     "before the dates of the inventory": (
-        1, 600, [(0, 1000, ["a"], 1, {})], [("0", "no_such_gpu", 600)],
-    ),
+        1, 600, [(0, 1000, ["a"], 1, {})], [("0", "no_such_gpu", 600)]),
     "contested": (1, 0, [(0, 1000, ["a"], 1, {}), (900, 1500, ["a"], 1, {})], []),
 }  # fmt: skip
 
@@ -192,17 +184,13 @@ def node_read(cluster):
 # what the next step is about
 RUNGS = {
     "attempts that report steps in half of the allocated time give goodput": (
-        [2], True, ("goodput", 1.0, 1.0), None,
-    ),
+        [2], True, ("goodput", 1.0, 1.0), None),
     "of jobs that report nothing it is the share of allocated time that was active": (
-        [2], False, ("active_while_allocated", 0.5, 1.0), "five lines of Python",
-    ),
+        [2], False, ("active_while_allocated", 0.5, 1.0), "five lines of Python"),
     "few attempts that report steps do not represent the rest": (
-        [2, 6], True, ("active_while_allocated", None, 0.25), "it covers a part",
-    ),
+        [2, 6], True, ("active_while_allocated", None, 0.25), "it covers a part"),
     "without a scheduler the activity of GPUs is all there is": (
-        [], False, ("gpu_activity", 0.5, 1.0), "scheduler",
-    ),
+        [], False, ("gpu_activity", 0.5, 1.0), "scheduler"),
 }  # fmt: skip
 
 

@@ -64,16 +64,13 @@ IDLE = "select sum(idle_ms), sum(held_ms) from marts.executing_idle"
 SAME = {
     "the intervals of a category add up to the ledger": (
         "select category, gpu_ms from marts.ledger_by_category where gpu_ms > 0 order by 1",
-        "select category, sum(gpu_ms)::bigint from marts.category_intervals group by 1 order by 1",
-    ),
+        "select category, sum(gpu_ms)::bigint from marts.category_intervals group by 1 order by 1"),
     "the parts of a gap add up to the gap": (
         "select gap_id, gpu_ms, cost from marts.idle_gaps order by 1",
-        f"select gap_id, {ACCOUNTED} from marts.idle_gap_parts group by 1 order by 1",
-    ),
+        f"select gap_id, {ACCOUNTED} from marts.idle_gap_parts group by 1 order by 1"),
     "the GPUs of a run add up to its ledger": (
         "select run_key, held_ms from marts.runs order by 1",
-        "select run_key, sum(gpu_ms)::bigint from marts.run_gpus group by 1 order by 1",
-    ),
+        "select run_key, sum(gpu_ms)::bigint from marts.run_gpus group by 1 order by 1"),
     "executing idle is one figure": (IDLE, f"{IDLE}_by_team"),
 }  # fmt: skip
 # what it shows: a select without rows
@@ -143,11 +140,8 @@ def test_what_a_team_leads_to_adds_up_to_the_team(session, windows):
         )
         for (cluster, team), cells in teams.group_by("cluster", "team"):
             scope = replace(window, cluster=cluster, team=team)
-            ledger = session.read(
-                "select category, gpu_ms, cost from marts.ledger_by_category "
-                "where gpu_ms > 0 order by 1",
-                scope=scope,
-            )
+            ledger = session.read("select category, gpu_ms, cost from marts.ledger_by_category "
+                                  "where gpu_ms > 0 order by 1", scope=scope)  # fmt: skip
 
             assert_same(ledger, cells.drop("cluster", "team").sort("category"))
 
@@ -308,10 +302,8 @@ def test_stragglers_are_named_where_they_were_injected(recorded):
 
 
 def test_the_wait_a_straggler_imposes_is_counted_once(recorded):
-    found = recorded.read(
-        "select attempt, rank, imposed_wait_gpu_s from marts.stragglers "
-        "where run_id = 'main' order by all"
-    ).rows()
+    found = recorded.read("select attempt, rank, imposed_wait_gpu_s from marts.stragglers "
+                          "where run_id = 'main' order by all").rows()  # fmt: skip
 
     assert [row[:2] for row in found] == [(0, 1), (0, 3), (1, 3)]
     first, *others = [wait for _, _, wait in found]

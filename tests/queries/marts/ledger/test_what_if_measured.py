@@ -64,12 +64,10 @@ UNKNOWN = ("price_per_kwh", "power_limit_w", "cost_per_productive_gpu_h")
 LOADED = {
     "without rates, tariffs and limits they are not known": (
         a_node, lambda c: [name in of(c, "upgrade", "h100") for name in ("old_power_w", *UNKNOWN)],
-        [True, False, False, False],
-    ),
+        [True, False, False, False]),
     "unclassified time is no part of a loss": (
         two_jobs, lambda c: number(of(c, "halve-a-loss", "idle_held")["lost_gpu_h"]),
-        pytest.approx(1),
-    ),
+        pytest.approx(1)),
 }  # fmt: skip
 test_what_is_known = shown_by(LOADED)
 
@@ -78,20 +76,16 @@ LAST_HOURS = Scope(START_MS + 5 * HOUR_S * 1000, START_MS + 10 * HOUR_S * 1000)
 KNOWN = {
     "a model by count, power, use and price": (
         "priced", "upgrade", EVERYTHING, "h100",
-        {"old_gpus": 4, "old_power_w": 500, "price_per_kwh": 0.15, "held_ratio": 10 / 40},
-    ),
+        {"old_gpus": 4, "old_power_w": 500, "price_per_kwh": 0.15, "held_ratio": 10 / 40}),
     "a window by its own hours alone": (
-        "priced", "upgrade", LAST_HOURS, EVERY_MODEL, {"old_gpus": 4, "held_ratio": 0},
-    ),
+        "priced", "upgrade", LAST_HOURS, EVERY_MODEL, {"old_gpus": 4, "held_ratio": 0}),
     "idle GPUs as a loss that slows no job": (
         "priced", "halve-a-loss", EVERYTHING, "idle_no_demand",
-        {"lost_gpu_h": 30, "in_jobs_gpu_h": 0},
-    ),
+        {"lost_gpu_h": 30, "in_jobs_gpu_h": 0}),
     "a loss by its time": (
         "saving", "halve-a-loss", EVERYTHING, "checkpoint_save",
         {"lost_gpu_h": 2 * 10 * 30 / HOUR_S, "in_jobs_gpu_h": 2 * 10 * 30 / HOUR_S,
-         "capacity_gpu_h": 4, "held_gpu_h": 4, "window_h": 2, "price_per_gpu_h": 2},
-    ),
+         "capacity_gpu_h": 4, "held_gpu_h": 4, "window_h": 2, "price_per_gpu_h": 2}),
 }  # fmt: skip
 
 
@@ -131,15 +125,10 @@ def saving(new_store):
     evidence.job("1", 0, 2 * HOUR_S, ["n"], 2)
     for attempt, start in ((0, 0), (1, HOUR_S)):
         cycles = [start + 630 * n for n in range(5)]
-        reported = [
-            event
-            for n, begin in enumerate(cycles)
-            for event in (
-                *steps(60 * n + 300 * attempt, 60 * n + 59 + 300 * attempt, begin),
-                phase("ckpt_save", begin + 600, begin + 630),
-                durable(60 * n + 59 + 300 * attempt, begin + 630),
-            )
-        ]
+        reported = [event for n, begin in enumerate(cycles)
+                    for event in (*steps(60 * n + 300 * attempt, 60 * n + 59 + 300 * attempt,
+                                         begin), phase("ckpt_save", begin + 600, begin + 630),
+                                  durable(60 * n + 59 + 300 * attempt, begin + 630))]  # fmt: skip
         evidence.events("1", reported, attempt=attempt)
     evidence.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.build()

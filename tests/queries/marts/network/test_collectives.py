@@ -11,44 +11,36 @@ SIZES = tuple(KIB << 4 * power for power in range(5))
 
 def inspected(cluster, *busbw, size=MIB, first=0):
     """Load operations of two ranks of a node; the record of a rank that waited has half."""
-    cluster.add(
-        "collectives", *(
-            {"pid": cluster.first_pid + rank, "rank": rank, "sequence_number": first + number,
-             "busbw_bytes_per_s": gb * 1e9 / (2 - rank), "dumped_at": 10.0 + number}
-            for number, gb in enumerate(busbw) for rank in range(2)
-        ),
-        node="a", comm_id=cluster.name, ranks=2, nodes=1, operation="AllReduce", is_p2p=False,
-        message_bytes=size, exec_time_s=0.001,
-    )  # fmt: skip
+    cluster.add("collectives",
+                *({"pid": cluster.first_pid + rank, "rank": rank, "sequence_number": first + number,
+                   "busbw_bytes_per_s": gb * 1e9 / (2 - rank), "dumped_at": 10.0 + number}
+                  for number, gb in enumerate(busbw) for rank in range(2)), node="a",
+                comm_id=cluster.name, ranks=2, nodes=1, operation="AllReduce", is_p2p=False,
+                message_bytes=size, exec_time_s=0.001)  # fmt: skip
 
 
 def logged(cluster, algorithm, protocol, *, size=MIB):
     """Load what rank 0 logs of the tuning."""
-    cluster.add(
-        "comm_algorithms", node="a", pid=cluster.first_pid, operation="AllReduce",
-        message_bytes=size, algorithm=algorithm, protocol=protocol,
-    )  # fmt: skip
+    cluster.add("comm_algorithms", node="a", pid=cluster.first_pid, operation="AllReduce",
+                message_bytes=size, algorithm=algorithm, protocol=protocol)  # fmt: skip
 
 
 def summary(cluster, algorithm, busbw, second):
-    cluster.add(
-        "collective_summaries", node="a", gpu_uuid=cluster.gpu("a#0"), ts=float(second), nodes=1,
-        ranks=8, operation="AllReduce", is_p2p=False, size_from_bytes=64 * MIB,
-        algorithm=algorithm, protocol="SIMPLE", busbw_bytes_per_s=busbw * 1e9, exec_time_s=0.01,
-    )  # fmt: skip
+    cluster.add("collective_summaries", node="a", gpu_uuid=cluster.gpu("a#0"), ts=float(second),
+                nodes=1, ranks=8, operation="AllReduce", is_p2p=False, size_from_bytes=64 * MIB,
+                algorithm=algorithm, protocol="SIMPLE", busbw_bytes_per_s=busbw * 1e9,
+                exec_time_s=0.01)  # fmt: skip
 
 
 def benchmarked(cluster, nodes, time_s, *, operation="AllReduce", sizes=SIZES, ranks=None):
     """Load a run of nccl-tests, of eight ranks a node unless said; time_s: of a size and ranks."""
     ranks = ranks or 8 * nodes
     cluster.add(
-        "nccl_benchmarks",
-        *({"size_bytes": size, "time_s": time_s(size, ranks)} for size in sizes),
+        "nccl_benchmarks", *({"size_bytes": size, "time_s": time_s(size, ranks)} for size in sizes),
         source=f"tests-{nodes}-{operation}", benchmark_id=f"{cluster.name}-{nodes}-{operation}",
         operation=operation, dtype="float", reduction="sum", root=-1, is_in_place=False, repeat=0,
         is_cpu_time=False, ranks=ranks, nodes=[f"n{n}" for n in range(nodes)], gpu_model=H100,
-        started_at=0.0,
-    )  # fmt: skip
+        started_at=0.0)  # fmt: skip
 
 
 def ring(size, ranks):
@@ -172,15 +164,13 @@ def gang(cluster, **measured):
 
 def trace(cluster, rank, kernels, ranks=2):
     """Load a rank's profiler trace: start, duration and exposed seconds of NCCL kernels."""
-    cluster.add(
-        "profiled_collectives", *(
-            {"start_at": start, "duration_s": duration, "exposed_s": exposed, "place": place}
-            for place, (start, duration, exposed) in enumerate(kernels)
-        ),
-        source="kineto", trace_id=f"{cluster.name}-{rank}", rank=rank, ranks_total=ranks,
-        pid=cluster.first_pid + rank, device=rank, stream=7, kernel="ncclDevKernel_AllReduce",
-        operation="allreduce", group_name="default_pg", ranks=ranks,
-    )  # fmt: skip
+    cluster.add("profiled_collectives",
+                *({"start_at": start, "duration_s": duration, "exposed_s": exposed, "place": place}
+                  for place, (start, duration, exposed) in enumerate(kernels)), source="kineto",
+                trace_id=f"{cluster.name}-{rank}", rank=rank, ranks_total=ranks,
+                pid=cluster.first_pid + rank, device=rank, stream=7,
+                kernel="ncclDevKernel_AllReduce", operation="allreduce", group_name="default_pg",
+                ranks=ranks)  # fmt: skip
 
 
 WAITS, COMES_LATER = [(12, 3.0, 2.0)], [(13.5, 1.5, 1.5)]
@@ -190,14 +180,10 @@ TRACES = {
     # of 3 s on rank 0 one overlaps compute; rank 1 comes 1.5 s later and only transfers
     "traces of all ranks split exposed time into waiting and transfer": (
         [WAITS, COMES_LATER],
-        {"straggler_wait": 1.5, "exposed_comm": 2.0, "productive": 16.5, "step_unsplit": 80},
-    ),
-    "a trace of one rank measures no waiting": (
-        [WAITS], {"exposed_comm": 2.0, "step_unsplit": 98},
-    ),
+        {"straggler_wait": 1.5, "exposed_comm": 2.0, "productive": 16.5, "step_unsplit": 80}),
+    "a trace of one rank measures no waiting": ([WAITS], {"exposed_comm": 2.0, "step_unsplit": 98}),
     "a step that the trace has in part is left out": (
-        [IN_PART, IN_PART], {"exposed_comm": 5.0, "productive": 15.0, "step_unsplit": 80},
-    ),
+        [IN_PART, IN_PART], {"exposed_comm": 5.0, "productive": 15.0, "step_unsplit": 80}),
 }  # fmt: skip
 
 
@@ -217,11 +203,9 @@ def test_ledger_of_profiler_traces_that_come_after_the_steps(cluster, kernels, e
 # split, communication at most and its share
 BOUNDED = {
     "durations alone bound communication and leave steps unsplit": (
-        {}, {"step_unsplit": 100}, (100_000, 20_000, 0.2),
-    ),
+        {}, {"step_unsplit": 100}, (100_000, 20_000, 0.2)),
     "where exposed time is measured nothing is bounded": (
-        {"comm_s": 1.0}, {"exposed_comm": 10, "productive": 90}, (0, None, None),
-    ),
+        {"comm_s": 1.0}, {"exposed_comm": 10, "productive": 90}, (0, None, None)),
 }  # fmt: skip
 
 

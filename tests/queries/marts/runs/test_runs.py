@@ -115,11 +115,10 @@ NEED = {"event": "metric", "t": 10, "extra": '{"input_bytes_per_gpu_s": 2e8}'}
 
 
 def host(made, node, read_bytes_per_s, reads_per_s=0):
-    made.host(
-        node, range(0, 3601, 60), disk_read_bytes=lambda s: read_bytes_per_s * s,
-        dirty_bytes=lambda s: s, disk_reads=lambda s: reads_per_s * s, memory_total_bytes=10**12,
-        memory_available_bytes=6 * 10**11, page_cache_bytes=10**11,
-    )  # fmt: skip
+    made.host(node, range(0, 3601, 60), disk_read_bytes=lambda s: read_bytes_per_s * s,
+              dirty_bytes=lambda s: s, disk_reads=lambda s: reads_per_s * s,
+              memory_total_bytes=10**12, memory_available_bytes=6 * 10**11,
+              page_cache_bytes=10**11)  # fmt: skip
 
 
 def shared_host(cluster):
@@ -161,16 +160,12 @@ RUNS = {
     # accounting alone: allocated time, and no word of what the GPUs did in it
     "a run of which nothing is measured has no goodput": (
         lambda c: c.job_on_a_node("1", 0, 1000, 1),
-        "select goodput_of_held_ratio, goodput_of_held_hi_ratio from marts.runs", [(None, 1)],
-    ),
-    "reads of a host that two jobs share are of neither": (
-        shared_host, "from marts.run_input", [],
-    ),
+        "select goodput_of_held_ratio, goodput_of_held_hi_ratio from marts.runs", [(None, 1)]),
+    "reads of a host that two jobs share are of neither": (shared_host, "from marts.run_input", []),
     "a first epoch waits longer than the next": (
         lambda c: [gang(c, "1", ["a"]), c.events("1", EPOCHS)],
         "select epoch, steps, data_wait_ratio, median_step_s from marts.run_epochs order by epoch",
-        [(0, 10, 0.4, 10.0), (1, 10, 0.1, 10.0)],
-    ),
+        [(0, 10, 0.4, 10.0), (1, 10, 0.1, 10.0)]),
 }  # fmt: skip
 test_what_is_read_of_runs = shown_by(RUNS)
 
@@ -209,19 +204,15 @@ QUEUED = {
     "a wait goes from eligible to start": (OF_TEAM, [(2, 0, 400, 600, 560, None)], NLP),
     "what waits is counted until the end of the window": (
         f"select name, started, waiting, waiting_gpus, wait_p50_s, longest_waiting_s "
-        f"{WAITS.format('team')}", [("cv", 0, 1, 16, None, 600)], CV,
-    ),
+        f"{WAITS.format('team')}", [("cv", 0, 1, 16, None, 600)], CV),
     "job runs that wait at the end of an earlier window": (
         f"select started, waiting, longest_waiting_s {WAITS.format('team')}", [(0, 2, 300)],
-        replace(EARLY, team="nlp"),
-    ),
+        replace(EARLY, team="nlp")),
     "reasons are those of the scheduler, where it gives one": (
         f"select name, started, waiting {WAITS.format('reason')}",
-        [("QOSMaxGRESPerUser", 0, 1), ("not given", 2, 0)], SCOPE,
-    ),
+        [("QOSMaxGRESPerUser", 0, 1), ("not given", 2, 0)], SCOPE),
     "sizes are by the GPUs asked for": (
         f"select name, started {WAITS.format('size')}",
-        [("1 GPU", 1), ("2 to 8 GPUs", 1), ("9 to 64 GPUs", 0)], SCOPE,
-    ),
+        [("1 GPU", 1), ("2 to 8 GPUs", 1), ("9 to 64 GPUs", 0)], SCOPE),
 }  # fmt: skip
 test_queue_waits = read_from_world(QUEUED)

@@ -33,11 +33,9 @@ def attributes(evidence, run, scope=None):
 def test_a_run_has_what_its_job_and_the_inventory_report(cluster):
     extra = {"commit": "abc", "image": "torch:1", "nccl_version": "2.28.9", "env_hash": "e1"}
     trained(cluster, "1", samples=4.0, extra={**extra, "driver_version": "said"})
-    cluster.add(
-        "gpus", *({"gpu_uuid": f"n1#{i}", "slurm_index": i} for i in range(2)), source="nvml",
-        node="n1", driver_version="580.1", power_limit_w=700.0, gpu_model="h100",
-        valid_from_at=START,
-    )  # fmt: skip
+    cluster.add("gpus", *({"gpu_uuid": f"n1#{i}", "slurm_index": i} for i in range(2)),
+                source="nvml", node="n1", driver_version="580.1", power_limit_w=700.0,
+                gpu_model="h100", valid_from_at=START)  # fmt: skip
     cluster.counted(cluster.gpu("n1#0"), "power_limit_enforced_w", [(60, 500)])
     yield
     found = attributes(cluster, "1")
@@ -68,36 +66,31 @@ RUNS = {
         "select workload, gpus, gpu_models, speed_unit, round(speed, 6), step_s, batch, steps, "
         "not_comparable from marts.workload_runs order by run_key",
         [("llm", 2, "h100", "samples", 4.0, 2.0, 8.0, 50, None),
-         ("llm", 2, "h100", "samples", 6.4, 2.5, 16.0, 50, None)],
-    ),
+         ("llm", 2, "h100", "samples", 6.4, 2.5, 16.0, 50, None)]),
     # sizes do not follow each other, and a name of several runs is a name
     "names that only number runs are one workload": (
         [{"samples": 8.0, "start": 10 * place, "job": name} for place, name in enumerate(NAMES)],
         "select workload, runs from marts.baselines order by all",
         [("a.7", 1), ("a.8", 1), ("a.9", 1), ("bs-16", 1), ("bs-32", 1), ("bs-64", 1),
-         ("llama-2", 1), ("llama-3", 2), ("night-d#", 3), ("train-#", 3)],
-    ),
+         ("llama-2", 1), ("llama-3", 2), ("night-d#", 3), ("train-#", 3)]),
     "a run with few steps or throttled ones is not comparable": (
         [{"count": 25}, {"count": 60, "throttle_s": 0.2}],
         r"select regexp_replace(not_comparable, 'ing, \d.* %', 'ing, N %') "
         "from marts.workload_runs order by run_key",
-        [("only 15 steps after the warm-up",), ("throttling, N % of its allocated time",)],
-    ),
+        [("only 15 steps after the warm-up",), ("throttling, N % of its allocated time",)]),
     "a new commit is a change from the run before": (
         [{"samples": 8.0, "extra": {"commit": "a", "image": "i"}},
          {"samples": 8.0, "start": 200, "extra": {"commit": "b", "image": "i"}},
          {"samples": 8.0, "start": 400, "extra": {"commit": "c"}, "job": "other"}],
         "select attribute, value_before, value_after, run_id_before, run_id "
-        "from marts.version_changes", [("commit", "a", "b", "1", "2")],
-    ),
+        "from marts.version_changes", [("commit", "a", "b", "1", "2")]),
     # speeds 4, 5, 4, then 2: the last run is half as fast as the others; a short one is out
     "the baseline of a workload is its best and its usual run": (
         [*({"samples": 8.0, "length": length, "start": 250 * place}
            for place, length in enumerate((2.0, 1.6, 2.0, 4.0), 1)), {"samples": 8.0, "count": 15}],
         "select runs, left_out_runs, best_speed, best_run_id, usual_speed, "
         "round(run_variation_ratio, 2), last_run_id, last_change_ratio from marts.baselines",
-        [(4, 1, 5.0, "2", 4.0, 0.34, "4", -0.5)],
-    ),
+        [(4, 1, 5.0, "2", 4.0, 0.34, "4", -0.5)]),
     # eight GPUs are 2.4 times as fast as two: each is worth 0.6 of them, and 3 add nothing
     "a workload that scales badly is advised against more GPUs": (
         [{"samples": 8.0, "gpus": 2, "length": 2.4}, {"samples": 8.0, "gpus": 8, "length": 1.0},
@@ -105,18 +98,15 @@ RUNS = {
         "select workload, gpus, round(efficiency_ratio, 6), round(idle_gpus, 6), advice "
         f"{SCALING}",
         [("llm", 2, 1.0, 0.0, "the smallest size"),
-         ("llm", 8, 0.6, 3.2, "do not scale yet: 3 GPUs of 8 add nothing")],
-    ),
+         ("llm", 8, 0.6, 3.2, "do not scale yet: 3 GPUs of 8 add nothing")]),
     # a fifth of the steps on eight GPUs; on two nothing measures it
     "a size has the share of exposed communication that its runs measure": (
         [{"samples": 8.0, "gpus": 2}, {"samples": 8.0, "gpus": 8, "length": 1.0, "comm_s": 0.2}],
-        f"select gpus, round(usual_comm_ratio, 2) {SCALING}", [(2, None), (8, 0.2)],
-    ),
+        f"select gpus, round(usual_comm_ratio, 2) {SCALING}", [(2, None), (8, 0.2)]),
     "runs of a benchmark stand beside published times": (
         [{"gpus": 8, "job": "bert", "count": 327}],
         "select published_time_s, own_runs, own_time_s, time_ratio from marts.reference_results "
-        "where benchmark = 'bert' and gpus = 8", [(327.0, 1, 654.0, 2.0)],
-    ),
+        "where benchmark = 'bert' and gpus = 8", [(327.0, 1, 654.0, 2.0)]),
 }  # fmt: skip
 
 

@@ -43,31 +43,25 @@ MFUS = {
         {"flops": 2.0 * 0.4 * PEAK},
         {"mfu_ratio": 0.4, "mfu_method": "reported FLOPs", "mfu_dtype": "bf16",
          "is_dtype_assumed": True, "mfu_reason": None,
-         "work_reason": "the job reports neither tokens nor samples of its steps"},
-    ),
+         "work_reason": "the job reports neither tokens nor samples of its steps"}),
     "tokens and parameters": (
         {"tokens": 10_000.0, "metric": '{"params": 7e9, "dtype": "FP8"}'},
         {"mfu_ratio": 6 * 7e9 * 5000 / 1978.9e12, "mfu_method": "6 x parameters x tokens",
-         "is_dtype_assumed": False},
-    ),
+         "is_dtype_assumed": False}),
     "a sparse peak counts where the job declares it": (
         {"flops": 2.0 * PEAK, "metric": '{"dtype": "bf16", "is_sparse": true}'},
-        {"mfu_ratio": 0.5},
-    ),
+        {"mfu_ratio": 0.5}),
     # it does not say whether it is SXM, PCIe or NVL, whose peaks differ
     "of a model whose name is not whole no peak is known": (
         {"model": "h100", "flops": 1e12},
         {"mfu_ratio": None, "model_flops_per_s": 1e12,
-         "mfu_reason": NO_PEAK.format("fp16", "h100")},
-    ),
+         "mfu_reason": NO_PEAK.format("fp16", "h100")}),
     "nor of one that has none in the type": (
         {"model": "Tesla V100-SXM2-32GB", "flops": 1e12, "metric": '{"dtype": "bf16"}'},
-        {"mfu_ratio": None, "mfu_reason": NO_PEAK.format("bf16", "Tesla V100-SXM2-32GB")},
-    ),
+        {"mfu_ratio": None, "mfu_reason": NO_PEAK.format("bf16", "Tesla V100-SXM2-32GB")}),
     "nor in a type that is none": (
         {"flops": 1e12, "metric": '{"dtype": "quantised"}'},
-        {"mfu_ratio": None, "mfu_reason": NO_PEAK.format("quantised", H100)},
-    ),
+        {"mfu_ratio": None, "mfu_reason": NO_PEAK.format("quantised", H100)}),
 }  # fmt: skip
 
 
@@ -104,37 +98,28 @@ NO_TOKENS = "the job reports no tokens"
 SPEEDS = {
     "MFU above 1 is shown with its reason": (
         lambda c: trained(c, flops=3.0 * PEAK), "run_speed",
-        {"mfu_ratio": 1.5, "left(mfu_reason, 14)": "above the peak"},
-    ),
+        {"mfu_ratio": 1.5, "left(mfu_reason, 14)": "above the peak"}),
     "rates per GPU of a log are of all GPUs of the gang": (
         lambda c: logged(c, 8, H100, gpu_tokens=100.0, gpu_flops=2.0 * 0.3 * PEAK), "run_speed",
-        {"tokens_per_s": 400, "mfu_ratio": 0.3},
-    ),
+        {"tokens_per_s": 400, "mfu_ratio": 0.3}),
     "the job's own MFU where nothing else is known": (
         lambda c: logged(c, 1, "h100", mfu_ratio=0.41), "run_speed",
-        {"mfu_ratio": 0.41, "mfu_method": "reported MFU", "mfu_dtype": None},
-    ),
+        {"mfu_ratio": 0.41, "mfu_method": "reported MFU", "mfu_dtype": None}),
     "the best is the best tenth of windows": (
-        at_two_speeds, "run_speed",
-        {"speed_unit": "steps", "best_ratio": 0.5, "best_step_s": 1},
-    ),
+        at_two_speeds, "run_speed", {"speed_unit": "steps", "best_ratio": 0.5, "best_step_s": 1}),
     "few steps have no best": (
         lambda c: trained(c, count=50), "run_speed",
-        {"best_reason": "fewer than ten windows of ten steps"},
-    ),
+        {"best_reason": "fewer than ten windows of ten steps"}),
     "peers are runs of the same name, model and size": (
-        four_runs, "run_peers", {"right(run_key, 2)": "/1", "peers": 2, "peer_ratio": 0.5},
-    ),
+        four_runs, "run_peers", {"right(run_key, 2)": "/1", "peers": 2, "peer_ratio": 0.5}),
     "without price, tokens and energy there is a reason": (
         trained, "run_token_costs",
-        {"tokens_per_cost": None, "cost_reason": NO_TOKENS, "energy_reason": NO_TOKENS},
-    ),
+        {"tokens_per_cost": None, "cost_reason": NO_TOKENS, "energy_reason": NO_TOKENS}),
     "tokens of all ranks over step time, without the first step": (
         lambda c: trained(c, tokens=1000.0, samples=4.0), "run_speed",
         {"steps": 199, "median_step_s": 2, "tokens_per_s": 1000, "tokens_per_gpu_s": 500,
          "samples_per_s": 4, "mfu_ratio": None,
-         "mfu_reason": "the job reports neither FLOPs nor the number of its parameters"},
-    ),
+         "mfu_reason": "the job reports neither FLOPs nor the number of its parameters"}),
 }  # fmt: skip
 
 
@@ -195,15 +180,13 @@ def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(evidenc
 
 @built_together
 def test_peaks_have_a_source_and_names_match_one_model(cluster):
-    names = {
-        "NVIDIA A100-SXM4-40GB": "A100 SXM4 40GB", "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB",
-        "a100": "A100", "NVIDIA A10": "A10", "NVIDIA H100 PCIe": "H100 PCIe",
-        "NVIDIA H100 NVL": "H100 NVL", H100: "H100 SXM5", "NVIDIA H200": "H200 SXM",
-        "NVIDIA H200 NVL": "H200 NVL", "NVIDIA GH200 480GB": "GH200", "NVIDIA B200": "B200",
-        "NVIDIA GB200": "GB200", "NVIDIA L40S": "L40S", "NVIDIA L4": "L4",
-        "NVIDIA RTX 6000 Ada Generation": "RTX 6000 Ada", "AMD Instinct MI300X": "MI300X",
-        "h100": None,
-    }  # fmt: skip
+    names = {"NVIDIA A100-SXM4-40GB": "A100 SXM4 40GB", "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB",
+             "a100": "A100", "NVIDIA A10": "A10", "NVIDIA H100 PCIe": "H100 PCIe",
+             "NVIDIA H100 NVL": "H100 NVL", H100: "H100 SXM5", "NVIDIA H200": "H200 SXM",
+             "NVIDIA H200 NVL": "H200 NVL", "NVIDIA GH200 480GB": "GH200", "NVIDIA B200": "B200",
+             "NVIDIA GB200": "GB200", "NVIDIA L40S": "L40S", "NVIDIA L4": "L4",
+             "NVIDIA RTX 6000 Ada Generation": "RTX 6000 Ada", "AMD Instinct MI300X": "MI300X",
+             "h100": None}  # fmt: skip
     for number, model in enumerate(names):
         cluster.node(f"n{number}", 1, model=model)
     yield

@@ -88,17 +88,14 @@ RUNS = {
     "steps that become slower twice are one episode": (
         [([1.0 if k < 500 else 1.2 if k < 1000 else 1.5 for k in range(STEPS)], {})],
         {"before_ms": pytest.approx(500), "until_at": None,
-         "lost_gpu_ms": pytest.approx(2 * 500 * (100 + 250), rel=0.05)},
-    ),
+         "lost_gpu_ms": pytest.approx(2 * 500 * (100 + 250), rel=0.05)}),
     # the second life begins again at step 1, on the same node
     "checkpoints, data stalls and restarts are no change": (
-        [(noise(3), {"gap": SAVES, "data_s": STALLS}), (noise(4), {})], None,
-    ),
+        [(noise(3), {"gap": SAVES, "data_s": STALLS}), (noise(4), {})], None),
     # twice the samples in 1.4 times the time is faster: throughput is compared
     "a larger batch is no slower step": (
         [([1.0 if k <= 700 else 1.4 for k in range(1, STEPS + 1)], {"more": larger_batch})],
-        {"ratio": pytest.approx(0.7, abs=0.01), "lost_gpu_ms": 0},
-    ),
+        {"ratio": pytest.approx(0.7, abs=0.01), "lost_gpu_ms": 0}),
     "an attempt of few steps has no changes": ([([1.0] * 60 + [2.0] * 60, {})], None),
 }  # fmt: skip
 
@@ -170,9 +167,8 @@ def job_that_uses(cluster, used, hours=8):
     """Load a running job of one GPU whose used memory is `used(second)`."""
     cluster.listed("a", "a#0", "test", slurm_index=0, memory_bytes=MEMORY)
     cluster.job("1", 0, int(hours * HOUR_S), ["a"], 1)
-    readings(
-        cluster, "a#0", int(hours * HOUR_S), every=300, memory_used_bytes=lambda t: int(used(t))
-    )  # fmt: skip
+    readings(cluster, "a#0", int(hours * HOUR_S), every=300,
+             memory_used_bytes=lambda t: int(used(t)))  # fmt: skip
 
 
 def in_an_hour(*used_gib):

@@ -98,11 +98,9 @@ OF_GPU = ("throttled", None, "platform")
 # what it shows: what is loaded; losses, and the number of the throttled GPU
 NAMED = {
     "where one rank reports for all any throttled GPU is distinguished": (
-        one_rank_for_all, ({OF_GPU: 50, PEER: 150}, ["2"]),
-    ),
+        one_rank_for_all, ({OF_GPU: 50, PEER: 150}, ["2"])),
     "steps shorter than the sampling interval have the reading that covers them": (
-        short_steps, ({OF_GPU: 49.5, PEER: 49.5}, ["1"]),
-    ),
+        short_steps, ({OF_GPU: 49.5, PEER: 49.5}, ["1"])),
 }  # fmt: skip
 test_the_throttled_gpu = shown_by(NAMED, read=throttled_gpus)
 
@@ -137,14 +135,12 @@ def test_who_is_blamed_for_waits_beside_a_throttled_gpu(cluster, fast, r0, r1, l
 LATE_RANK = {"r0": {"comm_s": 6.0}, "r1": {"comm_s": 0.5}}
 RADIUS = "select reason, peers_wait_gpu_s from marts.blast_radius"
 # the error comes in later than the steps, as a kernel log does
-ERRORS = {
-    "a straggler with a hardware error passes the blame on": (
-        [lambda c: slow_gang(c, 2, **LATE_RANK),
-         lambda c: c.xid("a", 63, 90, gpu_uuid=c.gpu("a#1"))],
-        [({("straggler_wait", None, "own"): 55}, [("late", 55)]),
-         ({("straggler_wait", "faulty_peer", "platform"): 55}, [("faulty", 55)])],
-    ),
-}  # fmt: skip
+ERRORS = {"a straggler with a hardware error passes the blame on": (
+              [lambda c: slow_gang(c, 2, **LATE_RANK),
+               lambda c: c.xid("a", 63, 90, gpu_uuid=c.gpu("a#1"))],
+              [({("straggler_wait", None, "own"): 55}, [("late", 55)]),
+               ({("straggler_wait", "faulty_peer", "platform"): 55},
+                [("faulty", 55)])])}  # fmt: skip
 test_errors = shown_by(ERRORS, read=lambda c: (parts(c), c.read(RADIUS).rows()), builds=2)
 
 
@@ -175,22 +171,17 @@ def late_ones(step):
 GANGS = {
     "the one that waits least": (
         [0.9, 0.9, 0.9, 0.1], 20, 2.0, [(3, 19, 19 * 3 * 0.8)],
-        {"straggler_wait": 48, "exposed_comm": 8, "productive": 160 - 48 - 8},
-    ),
+        {"straggler_wait": 48, "exposed_comm": 8, "productive": 160 - 48 - 8}),
     "a rank that is late in some steps": (
         [late_ones, late_ones, late_ones, 0.1], 20, 2.0, [(3, 4, 4 * 3 * 0.8)],
-        {"straggler_wait": 9.6, "exposed_comm": 8, "productive": 160 - 9.6 - 8},
-    ),
+        {"straggler_wait": 9.6, "exposed_comm": 8, "productive": 160 - 9.6 - 8}),
     "equal communication names nobody": (
-        [0.9] * 4, 20, 2.0, [], {"exposed_comm": 72, "productive": 88},
-    ),
+        [0.9] * 4, 20, 2.0, [], {"exposed_comm": 72, "productive": 88}),
     "comm_s of some ranks names nobody and splits no wait": (
-        [0.9, None, None, 0.1], 20, 2.0, [], {"exposed_comm": 20, "step_unsplit": 140},
-    ),
+        [0.9, None, None, 0.1], 20, 2.0, [], {"exposed_comm": 20, "step_unsplit": 140}),
     # as the ranks of a job that hangs after some short steps do
     "waits below a GPU-second name nobody": (
-        [0.02, 0.02, 0.02, 0.0], 10, 0.1, [], {"straggler_wait": 0.6, "productive": 3.4},
-    ),
+        [0.02, 0.02, 0.02, 0.0], 10, 0.1, [], {"straggler_wait": 0.6, "productive": 3.4}),
 }  # fmt: skip
 
 

@@ -19,10 +19,8 @@ def load(evidence, gpu, rows, instance="", source="dcgm"):
 
 
 def buckets(evidence, gpu, **scope):
-    found = evidence.store.read(
-        "select * from marts.gpu_metrics order by gpu_instance, start_ms",
-        scope=Scope(gpu_uuid=gpu, **scope),
-    )
+    found = evidence.store.read("select * from marts.gpu_metrics order by gpu_instance, start_ms",
+                                scope=Scope(gpu_uuid=gpu, **scope))  # fmt: skip
     return found.to_dicts()
 
 
@@ -53,45 +51,35 @@ OF_A = METRICS.format("GPU-a")
 # what it shows: what is read, its rows, its scope
 ROWS = {
     "ten minutes without a sample have no row": (
-        f"select start_ms, samples {OF_A}", [(FIRST, 4), (LATE, 1)],
-    ),
+        f"select start_ms, samples {OF_A}", [(FIRST, 4), (LATE, 1)]),
     "reasons are counted and not averaged": (
         "select clocks_event_reasons.power_cap, clocks_event_reasons.sw_thermal, "
-        f"clocks_event_reasons.n {OF_A} limit 1", [(2, 1, 3)],
-    ),
+        f"clocks_event_reasons.n {OF_A} limit 1", [(2, 1, 3)]),
     "of two sources the one with more samples is shown": (
-        f"select source, power_w.mean {METRICS.format('GPU-b')}", [("dcgm", 200.0)],
-    ),
+        f"select source, power_w.mean {METRICS.format('GPU-b')}", [("dcgm", 200.0)]),
     "instances have their own rows": (
         f"select gpu_instance, round(sm_active_ratio.mean::double, 6) {METRICS.format(MIG)}",
-        [("1", 0.2), ("1", 0.2), ("2", 0.6), ("2", 0.6)],
-    ),
+        [("1", 0.2), ("1", 0.2), ("2", 0.6), ("2", 0.6)]),
     # 250 W and 200 W of whole GPUs, 500 W of the partitioned one; activity of two of them
     "the power of a node counts a partitioned GPU once": (
         "select power_w, gpus, thermal_gpus, energy_j from marts.node_metrics order by start_ms",
-        [(950.0, 3, 1, 900.0), (500.0, 1, None, None), (300.0, 1, None, None)],
-    ),
+        [(950.0, 3, 1, 900.0), (500.0, 1, None, None), (300.0, 1, None, None)]),
     "so does its activity": (
         "select round(sm_active_ratio::double, 6) from marts.node_metrics "
-        "order by start_ms limit 1", [(0.45,)],
-    ),
+        "order by start_ms limit 1", [(0.45,)]),
     "mean, least, most, last and number of samples": (
         f"select power_w {OF_A} limit 1",
-        [({"mean": 250.0, "min": 100.0, "max": 400.0, "last": 250.0, "n": 3},)],
-    ),
+        [({"mean": 250.0, "min": 100.0, "max": 400.0, "last": 250.0, "n": 3},)]),
     "a metric and a counter that no sample has are null and not zero": (
         f"select sm_active_ratio.mean, energy_j.gain, energy_j.n {OF_A} offset 1",
-        [(None, None, 0)],
-    ),
+        [(None, None, 0)]),
     # 600 J before the driver was loaded again, 300 J since
     "energy is the increase of its counter over a reset": (
         f"select energy_j {OF_A} limit 1",
-        [({"first": 5000.0, "last": 300.0, "gain": 900.0, "n": 4},)],
-    ),
+        [({"first": 5000.0, "last": 300.0, "gain": 900.0, "n": 4},)]),
     "a window has the buckets it touches": (
         f"select start_ms {OF_A}", [(START_MS,)],
-        Scope(from_ms=START_MS + 5 * 60_000, to_ms=START_MS + 2 * TEN_MINUTES_MS),
-    ),
+        Scope(from_ms=START_MS + 5 * 60_000, to_ms=START_MS + 2 * TEN_MINUTES_MS)),
 }  # fmt: skip
 
 

@@ -84,13 +84,9 @@ def named_later(cluster):
     cluster.add("gpus", *named, source="nvml", node="a")
 
 
-STAY = {
-    "they stay matched when an inventory names the GPU later": (
-        [lambda c: [c.job("7", 0, 300, ["a"], 2), c.events(RUN, RAN, gpu_uuid=c.gpu(UNKNOWN))],
-         named_later],
-        [540, 540],
-    ),
-}  # fmt: skip
+STAY = {"they stay matched when an inventory names the GPU later": (
+            [lambda c: [c.job("7", 0, 300, ["a"], 2), c.events(RUN, RAN, gpu_uuid=c.gpu(UNKNOWN))],
+             named_later], [540, 540])}  # fmt: skip
 test_events_stay_matched = shown_by(STAY, read=lambda c: c.gpu_s()["step_unsplit"], builds=2)
 
 

@@ -12,10 +12,8 @@ HOUR = 3600
 
 def label(owner, start, end, *, kind="pod", container="", instance=""):
     """Return what a label on the series of the GPU says."""
-    return {
-        "owner": owner, "first_seen_at": start, "last_seen_at": end, "kind": kind,
-        "container": container, "gpu_instance": instance,
-    }  # fmt: skip
+    return {"owner": owner, "first_seen_at": start, "last_seen_at": end, "kind": kind,
+            "container": container, "gpu_instance": instance}  # fmt: skip
 
 
 def loaded(cluster, labels, *, until=HOUR):
@@ -53,10 +51,8 @@ def mig(cluster, *, by_labels, by_accounting):
              label("b", 1800, HOUR, instance="2", kind=kind)]  # fmt: skip
     gpu = loaded(cluster, names if by_labels else [])
     parts = [{"gpu_instance": str(n + 1), "slurm_index": n} for n in range(2)]
-    cluster.add(
-        "gpu_instances", *parts, source="dcgm", gpu_uuid=gpu, profile="3g.40gb", compute_slices=3,
-        valid_from_at=0,
-    )  # fmt: skip
+    cluster.add("gpu_instances", *parts, source="dcgm", gpu_uuid=gpu, profile="3g.40gb",
+                compute_slices=3, valid_from_at=0)  # fmt: skip
     if by_accounting:
         cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 1, gpu_type="3g.40gb")
         cluster.job("b", 1800, HOUR, [f"{cluster.name}-a"], 1, gpu_type="3g.40gb")
@@ -69,10 +65,8 @@ def sliced(cluster, *, by_labels, by_accounting):
     if not by_accounting:
         return
     parts = [{"gpu_instance": f"share.{n}/4", "slurm_index": n} for n in range(4)]
-    cluster.add(
-        "gpu_instances", *parts, source="kubernetes", gpu_uuid=gpu, profile="shared 1/4",
-        compute_slices=1, slices_of=4,
-    )  # fmt: skip
+    cluster.add("gpu_instances", *parts, source="kubernetes", gpu_uuid=gpu, profile="shared 1/4",
+                compute_slices=1, slices_of=4)  # fmt: skip
     cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 1)
     cluster.job("b", 0, 1800, [f"{cluster.name}-a"], 2)
 
@@ -82,20 +76,16 @@ def sliced_instance(cluster, *, by_labels, by_accounting):
     pods = [label("a", 0, HOUR, instance="1"), label("b", 0, 1800, instance="1")]
     node, gpu = f"{cluster.name}-a", loaded(cluster, pods if by_labels else [])
     parts = [{"gpu_instance": str(n + 1), "slurm_index": n} for n in range(2)]
-    cluster.add(
-        "gpu_instances", *parts, source="dcgm", gpu_uuid=gpu, profile="3g.40gb", compute_slices=3,
-        valid_from_at=0,
-    )  # fmt: skip
+    cluster.add("gpu_instances", *parts, source="dcgm", gpu_uuid=gpu, profile="3g.40gb",
+                compute_slices=3, valid_from_at=0)  # fmt: skip
     if not by_accounting:
         return
     cluster.add("nodes", source="kubernetes", node=node, gres="nvidia_com_mig_3g_40gb=4")
     for job, end in (("a", HOUR), ("b", 1800)):
         cluster.job(job, 0, end, [node], 1, gpu_type="3g.40gb")
         if by_labels:
-            cluster.add(
-                "holds", source="kubernetes", job_id_raw=job, submit_at=0, node=node,
-                gpu_uuid=gpu, gpu_instance="1", method="pod",
-            )  # fmt: skip
+            cluster.add("holds", source="kubernetes", job_id_raw=job, submit_at=0, node=node,
+                        gpu_uuid=gpu, gpu_instance="1", method="pod")  # fmt: skip
 
 
 def virtual(cluster, *, by_labels, by_accounting):
@@ -124,10 +114,8 @@ def hami(cluster, *, by_labels, by_accounting):
         node = f"{cluster.name}-a"
         for job, end, percent in (("a", HOUR, 50), ("b", 1800, 25)):
             cluster.job(job, 0, end, [node], 0)
-            cluster.add(
-                "gpu_parts", source="kubernetes", job_id_raw=job, submit_at=0, node=node,
-                kind="mps", amount=percent,
-            )  # fmt: skip
+            cluster.add("gpu_parts", source="kubernetes", job_id_raw=job, submit_at=0, node=node,
+                        kind="mps", amount=percent)  # fmt: skip
 
 
 # a way to share one GPU; GPU-seconds of a and b by labels alone, by accounting, by both
@@ -135,14 +123,12 @@ SEVENTHS = ({"a": 3600 * 3 / 7, "b": 1800 * 3 / 7},) * 3
 WAYS = {
     mig: SEVENTHS,
     sliced: ({"a": 2700, "b": 900}, {"a": 900, "b": 900}, {"a": 900, "b": 900}),
-    sliced_instance: (
-        {"a": 2700 * 3 / 7, "b": 900 * 3 / 7},
-        *({"a": 3600 * 1.5 / 7, "b": 1800 * 1.5 / 7},) * 2,
-    ),
+    sliced_instance: ({"a": 2700 * 3 / 7, "b": 900 * 3 / 7},
+                      *({"a": 3600 * 1.5 / 7, "b": 1800 * 1.5 / 7},) * 2),
     virtual: ({"a": 2700, "b": 900}, {"a": 1800, "b": 360}, {"a": 1800, "b": 360}),
     containers: ({"a": 3600},) * 3,
     hami: ({"a": 2700, "b": 900}, {"a": 1800, "b": 450}, {"a": 1800, "b": 450}),
-}
+}  # fmt: skip
 BY = {"labels": (True, False), "accounting": (False, True), "both": (True, True)}
 
 
@@ -219,39 +205,30 @@ def test_a_flag_of_nvml_voids_the_reading_where_its_shares_are_incomplete(
 
 
 BLANK = "140737488355328.0"
-NAMES = {
-    "busy": "DCGM_FI_DEV_GPU_UTIL", "engine": "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
-    "sm": "DCGM_FI_PROF_SM_ACTIVE", "tensor": "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
-    "dram": "DCGM_FI_PROF_DRAM_ACTIVE", "pcie": "DCGM_FI_PROF_PCIE_TX_BYTES",
-    "power": "DCGM_FI_DEV_POWER_USAGE", "clock": "DCGM_FI_DEV_SM_CLOCK",
-}  # fmt: skip
+NAMES = {"busy": "DCGM_FI_DEV_GPU_UTIL", "engine": "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+         "sm": "DCGM_FI_PROF_SM_ACTIVE", "tensor": "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+         "dram": "DCGM_FI_PROF_DRAM_ACTIVE", "pcie": "DCGM_FI_PROF_PCIE_TX_BYTES",
+         "power": "DCGM_FI_DEV_POWER_USAGE", "clock": "DCGM_FI_DEV_SM_CLOCK"}  # fmt: skip
 NO_ACTIVITY = {"engine": 0, "tensor": 0, "dram": 0}
 # what it shows: what each scrape has of a GPU that no job holds, and its category
 SCRAPES = {
     "a share is missing, utilisation counts": (
-        {"busy": 90, "sm": BLANK, **NO_ACTIVITY}, "busy_unclassified",
-    ),
+        {"busy": 90, "sm": BLANK, **NO_ACTIVITY}, "busy_unclassified"),
     "the same where the first share is missing": (
-        {"busy": 90, "sm": 0, **NO_ACTIVITY, "engine": BLANK}, "busy_unclassified",
-    ),
+        {"busy": 90, "sm": 0, **NO_ACTIVITY, "engine": BLANK}, "busy_unclassified"),
     "utilisation of 0 beside a missing share": (
-        {"busy": 0, "sm": BLANK, **NO_ACTIVITY}, "idle_no_demand",
-    ),
+        {"busy": 0, "sm": BLANK, **NO_ACTIVITY}, "idle_no_demand"),
     "shares show activity beside a missing one": (
-        {"busy": 0, "sm": BLANK, "engine": 0.5}, "busy_unclassified",
-    ),
+        {"busy": 0, "sm": BLANK, "engine": 0.5}, "busy_unclassified"),
     "shares that show none beside a missing one prove nothing": (
-        {"sm": BLANK, **NO_ACTIVITY}, "free_unknown",
-    ),
+        {"sm": BLANK, **NO_ACTIVITY}, "free_unknown"),
     "no share but utilisation": ({"busy": 90, "sm": BLANK, "engine": BLANK}, "busy_unclassified"),
     "no utilisation but a share": ({"busy": BLANK, "sm": 0.4}, "busy_unclassified"),
     "nothing": ({"busy": BLANK, "sm": BLANK}, "free_unknown"),
     "a share that the exporter does not have": ({"busy": 90, **NO_ACTIVITY}, "idle_no_demand"),
-    **{
-        f"{name}: {value}": ({"busy": 90, name: value}, "busy_unclassified")
-        for name in ("pcie", "power", "clock", "dram")
-        for value in ("9223372036854775792", "2147483632", "NaN", "+Inf", "-1", "1e30")
-    },
+    **{f"{name}: {value}": ({"busy": 90, name: value}, "busy_unclassified")
+       for name in ("pcie", "power", "clock", "dram")
+       for value in ("9223372036854775792", "2147483632", "NaN", "+Inf", "-1", "1e30")},
 }  # fmt: skip
 
 

@@ -36,24 +36,18 @@ GONE = {"at_risk": 400, "fault_stall": 1500}
 # list of processes), end of the run, what the ledger says of it, its state
 SILENT = {
     "a busy run whose processes go on stalls": (
-        [(100, 3000)], 3000, 3000, None, STALLED, "RUNNING",
-    ),
+        [(100, 3000)], 3000, 3000, None, STALLED, "RUNNING"),
     "an idle run whose processes go on stalls": (
-        [(100, 500)], 3000, 3000, None, STALLED, "RUNNING",
-    ),
+        [(100, 500)], 3000, 3000, None, STALLED, "RUNNING"),
     "without lists of processes it stalls while its GPU is active": (
-        [(90, 2000)], 4000, None, 2000, GONE, "UNKNOWN",
-    ),
+        [(90, 2000)], 4000, None, 2000, GONE, "UNKNOWN"),
     "a hung run ends when its processes do": ([(90, 2000)], 4000, 2000, 2000, GONE, "UNKNOWN"),
     "without a sign of life it goes on for 15 minutes": (
-        [(90, 500)], 1390, None, None, {"at_risk": 400, "idle_held": 890}, "RUNNING",
-    ),
+        [(90, 500)], 1390, None, None, {"at_risk": 400, "idle_held": 890}, "RUNNING"),
     "without a sign of life it has ended after 15 minutes": (
-        [(90, 500)], 1400, None, 500, {"at_risk": 400}, "UNKNOWN",
-    ),
+        [(90, 500)], 1400, None, 500, {"at_risk": 400}, "UNKNOWN"),
     "silence of less than 15 minutes is no stall": (
-        [(90, 1390)], 1390, None, None, {"at_risk": 400, "busy_unclassified": 890}, "RUNNING",
-    ),
+        [(90, 1390)], 1390, None, None, {"at_risk": 400, "busy_unclassified": 890}, "RUNNING"),
 }  # fmt: skip
 
 
@@ -110,16 +104,13 @@ def gang(cluster):
 OTHERS = {
     # no reading of its GPUs comes after it: nobody watched it go on
     "a recorded run ends with its last event": (
-        two_gpus(([(90, 500)], 500), ([], 700)), lambda c: of_run(c)[0], {(100, 500)},
-    ),
+        two_gpus(([(90, 500)], 500), ([], 700)), lambda c: of_run(c)[0], {(100, 500)}),
     "the next run on its GPU ends a silent one": (
         lambda c: [two_gpus(([(90, 4000)], 4000))(c),
                    job(c, "next", [{"local_rank": 0}], start=1000, end=2000)],
-        lambda c: (of_run(c)[0], of_run(c, "next")[0]), ({(100, 1000)}, {(1000, 2000)}),
-    ),
+        lambda c: (of_run(c)[0], of_run(c, "next")[0]), ({(100, 1000)}, {(1000, 2000)})),
     "one GPU that works keeps the gang": (
-        gang, lambda c: (of_run(c)[0], of_run(c)[1]["fault_stall"]), ({(100, None)}, 2 * 2500),
-    ),
+        gang, lambda c: (of_run(c)[0], of_run(c)[1]["fault_stall"]), ({(100, None)}, 2 * 2500)),
 }  # fmt: skip
 test_when_silent_runs_end = shown_by(OTHERS)
 
