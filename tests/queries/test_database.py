@@ -46,15 +46,12 @@ def test_a_part_that_was_loaded_before_is_skipped(store):
     assert store.read("select count(*) from state.ingested").item() == 1
 
 
-@pytest.mark.parametrize(
-    ("table", "rows", "rows_new"),
-    [
-        ("gpu_samples", [sample(0), sample(1), sample(1)], 2),
+@pytest.mark.parametrize(("table", "rows", "rows_new"), [
+    ("gpu_samples", [sample(0), sample(1), sample(1)], 2),
         ("gpu_samples", [{**sample(0), "ts": "2026-11-20 12:00:00"}] * 2, 1),  # to be cast
-        ("gpus", [gpu(), gpu(gpu_model="H200")], 1),
-        ("rejects", [{"origin": "file", "reason": "cut", "content": "a"}] * 2, 1),
-    ],
-)
+    ("gpus", [gpu(), gpu(gpu_model="H200")], 1),
+    ("rejects", [{"origin": "file", "reason": "cut", "content": "a"}] * 2, 1),
+])  # fmt: skip
 def test_a_key_that_comes_twice_in_a_batch_is_stored_once(store, table, rows, rows_new):
     """Whether the batch was prepared or not."""
     ready = load.prepared(batch(table, *rows))

@@ -196,23 +196,20 @@ def found(rows, key=KEY):
     return keys_of(rows, key)
 
 
-@pytest.mark.parametrize(
-    ("gpus", "seconds", "may_repeat"),
-    [
-        ("a" * 20 + "b" * 20, [*range(20), *range(20)], False),
-        ("b" * 20 + "a" * 20, [*range(20), *range(20)], False),
+@pytest.mark.parametrize(("gpus", "seconds", "may_repeat"), [
+    ("a" * 20 + "b" * 20, [*range(20), *range(20)], False),
+    ("b" * 20 + "a" * 20, [*range(20), *range(20)], False),
         ("a" * 20, [*range(19), 18], True),  # the moment stands still
         ("a" * 20, [*range(19), 3], True),  # it goes back to one that was
         ("a" * 20, [*range(1, 20), 0], False),  # it goes back to none that was
-        ("a" * 20 + "b" * 20 + "a" * 20, [*range(20), *range(20), *range(20)], True),
-        ("a" * 20 + "b" * 20 + "a" * 20, [*range(20), *range(20), *range(20, 40)], False),
-        ("a" * 20 + "b" * 20, [*range(20), *range(19), 3], True),
-        ("ab" * 20, [n // 2 for n in range(40)], False),
-        ("ab" * 20, [n // 4 for n in range(40)], True),
-        ("a" * 20, [*range(18), None, None], True),
-        ("a" * 20, [*range(19), None], False),
-    ],
-)
+    ("a" * 20 + "b" * 20 + "a" * 20, [*range(20), *range(20), *range(20)], True),
+    ("a" * 20 + "b" * 20 + "a" * 20, [*range(20), *range(20), *range(20, 40)], False),
+    ("a" * 20 + "b" * 20, [*range(20), *range(19), 3], True),
+    ("ab" * 20, [n // 2 for n in range(40)], False),
+    ("ab" * 20, [n // 4 for n in range(40)], True),
+    ("a" * 20, [*range(18), None, None], True),
+    ("a" * 20, [*range(19), None], False),
+])  # fmt: skip
 def test_a_key_that_comes_twice_is_found_in_any_order(gpus, seconds, may_repeat):
     assert found(readings(gpus, seconds)).may_repeat is may_repeat
 

@@ -66,14 +66,11 @@ def two_small_nodes(shared_evidence):
     return shared_evidence.store
 
 
-@pytest.mark.parametrize(
-    ("hours", "expected"),
-    [
-        ({5, 6}, [(5, 7)]),
-        ({5, 7}, [(5, 6), (7, 8)]),
+@pytest.mark.parametrize(("hours", "expected"), [
+    ({5, 6}, [(5, 7)]),
+    ({5, 7}, [(5, 6), (7, 8)]),
         ({1, 2, 3, 4, 5}, [(1, 6)]),  # years before these nodes were there
-    ],
-)
+])  # fmt: skip
 def test_a_pass_has_hours_that_follow_one_another(two_small_nodes, hours, expected):
     with two_small_nodes.cursor() as cursor:
         assert passes.passes(cursor, hours, most_gpu_hours=12) == expected

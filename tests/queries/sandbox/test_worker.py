@@ -183,15 +183,12 @@ def test_rows_beyond_the_limit_are_left_out_and_said(locked):
     assert is_cut
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "with recursive r as (select 1 as n union all select n + 1 from r) select max(n) from r",
+@pytest.mark.parametrize("sql", [
+    "with recursive r as (select 1 as n union all select n + 1 from r) select max(n) from r",
         "select levenshtein(repeat('a', 1000000), repeat('b', 1000000))",  # nothing interrupts it
-        "select sleep_ms(60000)",
-        "select sum(a.range * b.range) from range(1000000) as a, range(1000000) as b",
-    ],
-)
+    "select sleep_ms(60000)",
+    "select sum(a.range * b.range) from range(1000000) as a, range(1000000) as b",
+])  # fmt: skip
 def test_a_select_ends_at_its_deadline(sql):
     limits = Limits(timeout_s=0.7, threads=1)
     began = time.monotonic()

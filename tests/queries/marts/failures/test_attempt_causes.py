@@ -110,38 +110,32 @@ OF_RUN = ("select cause, confidence from marts.attempt_causes where run_id = '{}
 OF_ECC, OF_BUS = (OF_RUN.format(run) for run in ("ecc", "bus"))
 # what it shows: what is read, its rows, its scope
 ROWS = {
-    **{
-        f"causes of {run}, by what they prove": (OF_RUN.format(run), ranked)
-        for run, ranked in RANKED.items()
-    },
+    **{f"causes of {run}, by what they prove": (OF_RUN.format(run), ranked)
+       for run, ranked in RANKED.items()},
     "the first cause is the failure reason of the attempt": (
         """select attempts.attempt_key from marts.attempts
         left join marts.attempt_causes as causes
             on attempts.attempt_key = causes.attempt_key and causes.rank = 1
         where attempts.cause is distinct from causes.cause
-            or attempts.cause_evidence is distinct from causes.evidence""", [],
-    ),
+            or attempts.cause_evidence is distinct from causes.evidence""", []),
     "an Xid explains one attempt of its job run": (
         "select attempt, cause, blame from marts.attempt_causes "
         "inner join intermediate.int_attempt_causes as causes using (attempt_key, cause) "
         "where run_id = 'twice' order by attempt",
-        [(0, "Xid 94", "platform"), (1, "FAILED", "own")],
-    ),
+        [(0, "Xid 94", "platform"), (1, "FAILED", "own")]),
     "losses of an attempt are those of the ledger": (
         """with lost as (
             select attempt_key, sum(gpu_ms)::bigint as ms from marts.ledger_scoped
             where category in ('lost_work', 'fault_stall', 'failed_without_progress') group by 1
         ), first as (from marts.attempt_causes where rank = 1)
         select attempt_key, ms, lost_gpu_ms from first full join lost using (attempt_key)
-        where coalesce(ms, 0) <> coalesce(lost_gpu_ms, 0)""", [],
-    ),
+        where coalesce(ms, 0) <> coalesce(lost_gpu_ms, 0)""", []),
     "a scope has no attempts of another node": (OF_BUS, [], Scope(node="ecc")),
     "a scope shows its own attempts": (OF_ECC, RANKED["ecc"], Scope(node="ecc")),
     "a window that ends before has none": (OF_BUS, [], Scope(to_ms=START_MS + 3_000_000)),
     # a window of half-open intervals ends where the evidence of the last attempt does
     "an attempt that ended with the window failed in it": (
-        OF_ECC, RANKED["ecc"], Scope(to_ms=END_MS),
-    ),
+        OF_ECC, RANKED["ecc"], Scope(to_ms=END_MS)),
     "and not in the next": (OF_ECC, [], Scope(from_ms=END_MS)),
     "a failure chain has its events in order": (
         """select position, epoch(event_at) - 1800000000 as second, what, node, source
@@ -153,23 +147,18 @@ ROWS = {
             (4, 3_981, "Xid 45", "bus", "kernel log"),
             (5, 3_990, "job failure: Exception", None, "job"),
             (6, 4_000, "job ended: FAILED", None, "scheduler"),
-            (7, 4_100, "attempt 1 began", None, "scheduler"),
-        ],
-    ),
+            (7, 4_100, "attempt 1 began", None, "scheduler")]),
     "the step at which the loss became NaN": (
         "select run_id, kind, step, last_finite_step, last_finite_loss, steps, is_lasting, step_at "
-        "from marts.loss_anomalies", [("nan", "not_finite", 37, 36, 2.0, 3, True, at(3_700))],
-    ),
+        "from marts.loss_anomalies", [("nan", "not_finite", 37, 36, 2.0, 3, True, at(3_700))]),
     # Garwood: 2 events have the interval 0.2422 to 7.2247
     "time between failures and to repair by cause": (
         "select failures, restarts, mttr_s, run_ms, mtbf_s, mtbf_low_s, mtbf_high_s, class "
         "from marts.reliability_by_cause where cause = 'Xid 79'",
-        [(2, 1, 200.0, 1000 * RUN_S,
-          *map(near, (RUN_S / 2, RUN_S / 7.224688, RUN_S / 0.242209)), "hardware")],
-    ),
+        [(2, 1, 200.0, 1000 * RUN_S, *map(near, (RUN_S / 2, RUN_S / 7.224688, RUN_S / 0.242209)),
+          "hardware")]),
     "each failure has one cause": (
-        "select sum(failures)::bigint from marts.reliability_by_cause", [(11,)],
-    ),
+        "select sum(failures)::bigint from marts.reliability_by_cause", [(11,)]),
 }  # fmt: skip
 test_what_ended_attempts = read_from_world(ROWS)
 
@@ -183,16 +172,14 @@ CAUSES = {
         "bus", 1, {"evidence": XID_79, "evidence_against": WENT_ON, "lost_gpu_ms": 1_000_000},
     ),  # 9 steps rolled back, 100 s of stall
     "an error that came before speaks against it": (
-        "bus", 2, {"evidence_against": "Xid 79 came 10 s before it"},
-    ),
+        "bus", 2, {"evidence_against": "Xid 79 came 10 s before it"}),
     "counters name class and GPU": (
-        "ecc", 1, {"left(evidence, 46)": "5 uncorrected ECC errors on ecc GPU 3 between ",
-                   "class": "hardware", "gpu_uuid": "GPU-ecc"},
-    ),
+        "ecc", 1,
+        {"left(evidence, 46)": "5 uncorrected ECC errors on ecc GPU 3 between ",
+         "class": "hardware", "gpu_uuid": "GPU-ecc"}),
     "so does the job's own failure before it": (
-        "late", 1, {"evidence_against":
-                    f"{WENT_ON}; it came 40 s after the job's own failure (assertion)"},
-    ),
+        "late", 1,
+        {"evidence_against": f"{WENT_ON}; it came 40 s after the job's own failure (assertion)"}),
     "nothing speaks against it": ("nan", 1, {"evidence_against": None}),
 }  # fmt: skip
 

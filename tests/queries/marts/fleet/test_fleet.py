@@ -57,61 +57,47 @@ SUMS = ", ".join(
 CASES = {
     "nodes have their rack": (
         "select node, rack, feed from marts.nodes where node in ('a', 'e') order by 1",
-        [("a", "r1", "1A+1B"), ("e", None, None)],
-    ),
+        [("a", "r1", "1A+1B"), ("e", None, None)]),
     "GPUs have their rack": (
         "select distinct node, rack_row from marts.gpus where node in ('a', 'e') order by 1",
-        [("a", "row 1"), ("e", None)],
-    ),
+        [("a", "row 1"), ("e", None)]),
     "racks add up to their nodes": (
         f"select (select ({SUMS}) from marts.racks) = (select ({SUMS}) from marts.nodes), "
-        "(select sum(capacity_ms)::bigint from marts.racks)", [(True, 20 * HOUR_MS)],
-    ),
+        "(select sum(capacity_ms)::bigint from marts.racks)", [(True, 20 * HOUR_MS)]),
     "a rack has the power of its nodes, and nodes without one are a row": (
         "select rack, nodes, power_w, events from marts.racks order by rack nulls first",
-        [(None, 1, None, 0), ("r1", 2, 400.0, 1), ("r2", 2, 500.0, 0)],
-    ),
+        [(None, 1, None, 0), ("r1", 2, 400.0, 1), ("r2", 2, 500.0, 0)]),
     "a rack has the feed of its nodes": (
-        "select feed from marts.racks where rack = 'r2'", [("2A",)],
-    ),
+        "select feed from marts.racks where rack = 'r2'", [("2A",)]),
     "a GPU has its run and last readings at the end": (
         "select run_id, runs, rack, power_w, engine_active_ratio, \"at\" from marts.gpu_states "
-        "where gpu_uuid = 'c/a#0'", [("7", 1, "r1", 300.0, 0.5, Evidence.at(3600))],
-    ),
+        "where gpu_uuid = 'c/a#0'", [("7", 1, "r1", 300.0, 0.5, Evidence.at(3600))]),
     "a GPU has its category and events": (
         "select gpu_uuid, category, events, (select count(*) from marts.gpu_states) "
         "from marts.gpu_states where gpu_uuid in ('c/b#0', 'c/e#0') order by 1",
-        [("c/b#0", "idle_with_demand", 0, 20), ("c/e#0", "drained", 0, 20)],
-    ),
+        [("c/b#0", "idle_with_demand", 0, 20), ("c/e#0", "drained", 0, 20)]),
     "errors are of their GPU": (
-        "select gpu_uuid, events from marts.gpu_states where events > 0", [("c/a#1", 1)],
-    ),
+        "select gpu_uuid, events from marts.gpu_states where events > 0", [("c/a#1", 1)]),
     "a reading of half an hour ago is no state": (
-        "select power_w from marts.gpu_states where gpu_uuid = 'c/c#0'", [(None,)],
-    ),
+        "select power_w from marts.gpu_states where gpu_uuid = 'c/c#0'", [(None,)]),
     # the readings of c ended half an hour before
     "in the minutes after the last reading a job is as it was before": (
         "select gpu_uuid, category from marts.unit_states where gpu_uuid in ('c/a#0', 'c/c#0') "
-        "order by 1", [("c/a#0", "busy_unclassified"), ("c/c#0", "unknown")],
-    ),
+        "order by 1", [("c/a#0", "busy_unclassified"), ("c/c#0", "unknown")]),
     "though the ledger has those minutes as unknown": (
         "select category from marts.ledger_pieces where gpu_uuid = 'c/a#0' "
-        f"and end_ms = {START_MS + HOUR_MS}", [("unknown",)],
-    ),
+        f"and end_ms = {START_MS + HOUR_MS}", [("unknown",)]),
     "free GPUs are counted in blocks that a job can have": (
         """select why, units, is_schedulable, blocks, largest_block, largest_rack_block
         from marts.unallocated_gpus where partition = 'p' order by why""",
         [("Node drained", 4, False, None, None, None), ("Part of a node", 2, True, 1, 2, None),
-         ("Whole node", 8, True, 2, 8, 4)],
-    ),
+         ("Whole node", 8, True, 2, 8, 4)]),
     "what waits is counted by the GPUs it asks for": (
         """select partition, units, waiting_jobs, smallest_request from marts.unallocated_gpus
-        where why = 'Whole node' order by 1""", [("p", 8, 2, 12), ("q", 4, 0, None)],
-    ),
+        where why = 'Whole node' order by 1""", [("p", 8, 2, 12), ("q", 4, 0, None)]),
     "every GPU is allocated or has a reason why not": (
         """select (select count(*) from marts.unit_states where "group" = 'held')
-            + (select sum(units) from marts.unallocated_gpus where partition = 'p')""", [(20,)],
-    ),
+            + (select sum(units) from marts.unallocated_gpus where partition = 'p')""", [(20,)]),
     "activity without an allocation is listed": (
         """select gpu_uuid, ms = 3600000, ms > 1700000 and ms <= 1800000 from (
             select gpu_uuid, sum(end_ms - start_ms) as ms from marts.busy_unallocated group by all
@@ -120,8 +106,7 @@ CASES = {
     ),
     "the state is the one at the end of the window": (
         "select category, power_w from marts.gpu_states where gpu_uuid = 'c/c#0'",
-        [("idle_no_demand", 500.0)], EARLY,
-    ),
+        [("idle_no_demand", 500.0)], EARLY),
 }  # fmt: skip
 
 

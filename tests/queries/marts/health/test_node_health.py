@@ -81,18 +81,15 @@ def test_health_of_a_node(world, name, from_s, expected):
 ROWS = {
     "what the gang lost has its cost and the fix is the vendor's": (
         "select round(caused_cost, 6), left(what_to_do, 29) from marts.node_health "
-        "where node = 'a'", [(3.9, "Drain the node and restart it")],
-    ),
+        "where node = 'a'", [(3.9, "Drain the node and restart it")]),
     "waste on the nodes adds up to the infrastructure-caused waste of the fleet": (
         """select lost > 0, lost = ms, round(lost_cost - cost, 6) = 0 from (
             select sum(lost_ms) as lost, sum(lost_cost) as lost_cost from marts.node_health
         ), (
             select sum(gpu_ms) as ms, sum(cost) as cost from marts.ledger_blamed_by_node
             where blame = 'platform'
-        )""", [(True, True, True)],
-    ),
+        )""", [(True, True, True)]),
     "the node that cost most comes first": (
-        "select node from marts.node_health order by place limit 2", [("a",), ("d",)],
-    ),
+        "select node from marts.node_health order by place limit 2", [("a",), ("d",)]),
 }  # fmt: skip
 test_health_of_the_fleet = read_from_world(ROWS)

@@ -35,51 +35,40 @@ def by_reason(name, is_loss):
 CASES = {
     "heat costs whatever the GPU draws": (
         {**HOT, "power_w": 170.0, "sm_clock_hz": 0.6e9}, None, EPISODES,
-        by_reason("hw_thermal", True),
-    ),
+        by_reason("hw_thermal", True)),
     # a power cap counts as loss only where it costs clock below the limit
     "a power cap at the limit": (
         {**CAPPED, "power_w": 690.0, "sm_clock_hz": 1.4e9}, None, EPISODES,
-        by_reason("sw_power_cap", False),
-    ),
+        by_reason("sw_power_cap", False)),
     "a power cap far below the limit": (
         {**CAPPED, "power_w": 170.0, "sm_clock_hz": 0.6e9}, None, EPISODES,
-        by_reason("sw_power_cap", False),
-    ),
+        by_reason("sw_power_cap", False)),
     "a power cap at full clock": (
         {**CAPPED, "power_w": 500.0, "sm_clock_hz": 1.9e9}, None, EPISODES,
-        by_reason("sw_power_cap", False),
-    ),
+        by_reason("sw_power_cap", False)),
     "a power cap with a low clock below the limit": (
         {**CAPPED, "power_w": 500.0, "sm_clock_hz": 1.0e9}, None, EPISODES,
-        by_reason("sw_power_cap", True),
-    ),
+        by_reason("sw_power_cap", True)),
     "a power cap of which nothing is known": (
-        CAPPED, None, EPISODES, by_reason("sw_power_cap", False),
-    ),
+        CAPPED, None, EPISODES, by_reason("sw_power_cap", False)),
     "without reasons an episode is where a counter goes up": (
         {}, (THERMAL_S, [5, 5, 9, 14, 14, 14, 20, 20, 20, 20, 20]), EPISODES,
         [("thermal", 9.0, True, "throttle counters", 20.0),
-         ("thermal", 6.0, True, "throttle counters", 10.0)],
-    ),
+         ("thermal", 6.0, True, "throttle counters", 10.0)]),
     "a counter that is reset gained nothing": ({}, (POWER_S, [5, 5, 0, 0]), EPISODES, []),
     "microseconds that are read as nanoseconds are no gain": (
-        {}, (POWER_S, [0, 0, 9000, 9000]), EPISODES, [],
-    ),
+        {}, (POWER_S, [0, 0, 9000, 9000]), EPISODES, []),
     "jitter of a busy GPU is no gain": ({}, (POWER_S, [0, 0.01, 0.02, 0.03]), EPISODES, []),
     "where readings carry reasons counters add nothing": (
-        {"clocks_event_reasons": 0}, (THERMAL_S, [0, 9, 18]), EPISODES, [],
-    ),
+        {"clocks_event_reasons": 0}, (THERMAL_S, [0, 9, 18]), EPISODES, []),
     "a source that reports no throttling": ({}, ("other", [0, 0]), SOURCES, [(True, False, False)]),
     "one that reports reasons": (
-        {"clocks_event_reasons": 0}, ("other", [0, 0]), SOURCES, [(True, True, False)],
-    ),
+        {"clocks_event_reasons": 0}, ("other", [0, 0]), SOURCES, [(True, True, False)]),
     "one that reports counters": ({}, (POWER_S, [0, 0]), SOURCES, [(True, False, True)]),
     "counters of throttled time count where there are no reasons": (
         {}, (THERMAL_S, [5, 5, 9, 14, 14]),
         """select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c
-        from marts.throttled_gpus""", [("thermal", 1, 1, None, None)],
-    ),
+        from marts.throttled_gpus""", [("thermal", 1, 1, None, None)]),
 }  # fmt: skip
 
 

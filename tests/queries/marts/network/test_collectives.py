@@ -57,39 +57,31 @@ CASES = {
         lambda c: [inspected(c, 100.0, 120.0), inspected(c, 10.0, size=KIB, first=2),
                    logged(c, "RING", "LL128")],
         f"select algorithm, protocol, size_from_bytes, samples, p50_bytes_per_s {ALGORITHMS}",
-        [("RING", "LL128", MIB, 2, 110e9)],
-    ),
+        [("RING", "LL128", MIB, 2, 110e9)]),
     "two algorithms of one size in a process are not distinguished": (
         lambda c: [inspected(c, 100.0), logged(c, "RING", "LL128"), logged(c, "TREE", "LL128")],
-        ALGORITHMS, [],
-    ),
+        ALGORITHMS, []),
     "reduction in the switch gains over the best of the others": (
         lambda c: [summary(c, "RING", 300.0, 0), summary(c, "TREE", 200.0, 1),
                    summary(c, "NVLS", 450.0, 2)],
         f"select algorithm, measured_by, offload_gain_ratio {ALGORITHMS}",
-        [("NVLS", "means", 0.5), ("RING", "means", None), ("TREE", "means", None)],
-    ),
+        [("NVLS", "means", 0.5), ("RING", "means", None), ("TREE", "means", None)]),
     # 15 transfers of 1 us, twice, and 100 GB/s of bus bandwidth without end
     "latency and bandwidth are fitted to the times of the sizes": (
         lambda c: benchmarked(c, 2, ring),
         f"""select ranks, nodes, sizes, latency_s, limit_bytes_per_s, half_bytes, fit_error_ratio
-        {FITS} where tested_from_ranks is null and scaling_error_ratio is null""", [FITTED],
-    ),
+        {FITS} where tested_from_ranks is null and scaling_error_ratio is null""", [FITTED]),
     "three sizes have no fit": (lambda c: benchmarked(c, 2, ring, sizes=SIZES[:3]), FITS, []),
     "sizes close together have none": (
-        lambda c: benchmarked(c, 2, ring, sizes=(4 * MIB, 5 * MIB, 6 * MIB, 7 * MIB)), FITS, [],
-    ),
+        lambda c: benchmarked(c, 2, ring, sizes=(4 * MIB, 5 * MIB, 6 * MIB, 7 * MIB)), FITS, []),
     "times that fall with the size have none": (
-        lambda c: benchmarked(c, 2, lambda size, _: 1 / size), FITS, [],
-    ),
+        lambda c: benchmarked(c, 2, lambda size, _: 1 / size), FITS, []),
     "inside a node more ranks are not forecast": (
         lambda c: benchmarked(c, 1, ring),
-        "select distinct ranks, forecast_ranks from marts.collective_forecasts", [(8, 8)],
-    ),
+        "select distinct ranks, forecast_ranks from marts.collective_forecasts", [(8, 8)]),
     "what is not in a ring is not forecast": (
         lambda c: benchmarked(c, 2, ring, operation="AlltoAll"),
-        "select distinct ranks, forecast_ranks from marts.collective_forecasts", [(16, 16)],
-    ),
+        "select distinct ranks, forecast_ranks from marts.collective_forecasts", [(16, 16)]),
 }  # fmt: skip
 
 
