@@ -87,11 +87,7 @@ def write(folder: Path, world: World, empty: Path | None = None) -> None:
             (folder / f"{name}.gz").write_bytes(packed)
         recipe = (files / "demo.toml").read_text(encoding="utf-8")
     head, *parts = recipe.split("\n[[ingest]]\n")
-    kept = [
-        part.replace(f'"{name}"', f'"{name}.gz"')
-        for part in parts
-        for name in KEPT
-        if f'path = "{name}"' in part
-    ]
+    kept = [part.replace(f'"{name}"', f'"{name}.gz"') for part in parts for name in KEPT
+            if f'path = "{name}"' in part]  # fmt: skip
     text = "\n[[ingest]]\n".join([head, *kept])
     (folder / "demo.toml").write_text(text, encoding="utf-8", newline="\n")

@@ -162,11 +162,8 @@ def test_runs_of_minutes_have_the_energy_of_their_meters_in_statements(smc):
 
 def test_one_job_measured_on_both_sides_differs_in_energy_alone(smc):
     """By as much as the readings say; time and GPUs are alike, and without steps no gate passes."""
-    joules = {
-        row["org"]: float(row["node_joules"])
-        for row in expected(SMC, None)
-        if row["run"] == COMPARED.rpartition("/")[2]
-    }
+    joules = {row["org"]: float(row["node_joules"]) for row in expected(SMC, None)
+              if row["run"] == COMPARED.rpartition("/")[2]}  # fmt: skip
 
     sides = [
         Side(org, resolved(smc, Scope(run=f"{org}/{COMPARED}")))
@@ -229,14 +226,10 @@ def test_each_run_holds_its_gpus_from_first_init_to_stop(built, name, org):
     found = {job: held for job, *held in built[name].read(runs, [org]).rows()}
 
     states = {"success": "COMPLETED", "aborted": "FAILED"}
-    assert found == {
-        f"{org}/{row['system']}/{row['benchmark']}/{row['run']}": [
-            states[row["status"]],
-            int(row["gpus"]),
-            int(row["gpus"]) * (int(row["run_stop"]) - int(row["init_start"])),
-        ]
-        for row in expected(SMC if name == "smc" else NVIDIA, org)
-    }
+    assert found == {f"{org}/{row['system']}/{row['benchmark']}/{row['run']}": [
+                         states[row["status"]], int(row["gpus"]),
+                         int(row["gpus"]) * (int(row["run_stop"]) - int(row["init_start"]))]
+                     for row in expected(SMC if name == "smc" else NVIDIA, org)}  # fmt: skip
 
 
 # the start-up of runs that were aborted later is start-up, too, and wasted all the same

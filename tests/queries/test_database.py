@@ -48,7 +48,7 @@ def test_a_part_that_was_loaded_before_is_skipped(store):
 
 @pytest.mark.parametrize(("table", "rows", "rows_new"), [
     ("gpu_samples", [sample(0), sample(1), sample(1)], 2),
-        ("gpu_samples", [{**sample(0), "ts": "2026-11-20 12:00:00"}] * 2, 1),  # to be cast
+    ("gpu_samples", [{**sample(0), "ts": "2026-11-20 12:00:00"}] * 2, 1),  # to be cast
     ("gpus", [gpu(), gpu(gpu_model="H200")], 1),
     ("rejects", [{"origin": "file", "reason": "cut", "content": "a"}] * 2, 1),
 ])  # fmt: skip

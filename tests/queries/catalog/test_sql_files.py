@@ -62,7 +62,7 @@ def test_lengths_and_the_scope_are_named_by_macros():
 @pytest.mark.parametrize(("name", "found"), [
     ("runs", "marts.runs"),
     ("raw.gpus", "raw.gpus"),
-        ("gpus", "marts.gpus"),  # a mart comes before the raw table of its name
+    ("gpus", "marts.gpus"),  # a mart comes before the raw table of its name
     ("rejects", "raw.rejects"),
 ])  # fmt: skip
 def test_a_name_finds_a_view(name, found):

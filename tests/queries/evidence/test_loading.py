@@ -199,9 +199,9 @@ def found(rows, key=KEY):
 @pytest.mark.parametrize(("gpus", "seconds", "may_repeat"), [
     ("a" * 20 + "b" * 20, [*range(20), *range(20)], False),
     ("b" * 20 + "a" * 20, [*range(20), *range(20)], False),
-        ("a" * 20, [*range(19), 18], True),  # the moment stands still
-        ("a" * 20, [*range(19), 3], True),  # it goes back to one that was
-        ("a" * 20, [*range(1, 20), 0], False),  # it goes back to none that was
+    ("a" * 20, [*range(19), 18], True),  # the moment stands still
+    ("a" * 20, [*range(19), 3], True),  # it goes back to one that was
+    ("a" * 20, [*range(1, 20), 0], False),  # it goes back to none that was
     ("a" * 20 + "b" * 20 + "a" * 20, [*range(20), *range(20), *range(20)], True),
     ("a" * 20 + "b" * 20 + "a" * 20, [*range(20), *range(20), *range(20, 40)], False),
     ("a" * 20 + "b" * 20, [*range(20), *range(19), 3], True),

@@ -69,7 +69,7 @@ def two_small_nodes(shared_evidence):
 @pytest.mark.parametrize(("hours", "expected"), [
     ({5, 6}, [(5, 7)]),
     ({5, 7}, [(5, 6), (7, 8)]),
-        ({1, 2, 3, 4, 5}, [(1, 6)]),  # years before these nodes were there
+    ({1, 2, 3, 4, 5}, [(1, 6)]),  # years before these nodes were there
 ])  # fmt: skip
 def test_a_pass_has_hours_that_follow_one_another(two_small_nodes, hours, expected):
     with two_small_nodes.cursor() as cursor:

@@ -185,7 +185,7 @@ def test_rows_beyond_the_limit_are_left_out_and_said(locked):
 
 @pytest.mark.parametrize("sql", [
     "with recursive r as (select 1 as n union all select n + 1 from r) select max(n) from r",
-        "select levenshtein(repeat('a', 1000000), repeat('b', 1000000))",  # nothing interrupts it
+    "select levenshtein(repeat('a', 1000000), repeat('b', 1000000))",  # nothing interrupts it
     "select sleep_ms(60000)",
     "select sum(a.range * b.range) from range(1000000) as a, range(1000000) as b",
 ])  # fmt: skip
