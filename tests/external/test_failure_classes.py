@@ -40,8 +40,11 @@ def test_the_class_of_a_failure_is_that_of_its_log(half):
     chosen = [label for label in labels if int(label["id"][-4:]) % 2 == half]
     assert len(chosen) == 180
 
-    wrong = [(label["id"], found) for label in chosen
-             if (found := failure_kind(FOLDER / label["log"])) != KIND_OF_MODE.get(
-                 label["mode"], label["mode"])]  # fmt: skip
+    wrong = [
+        (label["id"], found)
+        for label in chosen
+        if (found := failure_kind(FOLDER / label["log"]))
+        != KIND_OF_MODE.get(label["mode"], label["mode"])
+    ]
 
     assert wrong == []

@@ -81,11 +81,15 @@ def test_every_record_is_as_in_the_text(release):
 
     order = ["job_id_raw", "submit_at", "end_at"]
     differing = {
-        column: pl.DataFrame({"job_id": text.sort(order)["job_id"],
-                              "text": text.sort(order)[column],
-                              "json": found.sort(order)[
-                                  column]}).filter(pl.col("text").ne_missing(pl.col("json")))
-        for column in SAME}  # fmt: skip
+        column: pl.DataFrame(
+            {
+                "job_id": text.sort(order)["job_id"],
+                "text": text.sort(order)[column],
+                "json": found.sort(order)[column],
+            }
+        ).filter(pl.col("text").ne_missing(pl.col("json")))
+        for column in SAME
+    }
 
     assert {column: rows.rows() for column, rows in differing.items() if rows.height} == {}
 
