@@ -42,9 +42,8 @@ def clusters(store):
 
 
 def said(store):
-    return store.read(
-        "select example, n from marts.data_quality where kind = 'logs without a cluster'"
-    ).rows()
+    named = "from marts.data_quality where kind = 'logs without a cluster'"
+    return store.read(f"select example, n {named}").rows()
 
 
 LEDGER = "from marts.ledger_hourly_by_node order by all"
@@ -98,9 +97,7 @@ def test_a_followed_log_is_its_jobs_also_when_it_is_read_once_more(store, log, a
             store.load(batch)
         store.build()
 
-    assert store.read("select cluster, event from raw.job_events order by event").rows() == [
-        ("alpha", "step")
-    ]
+    assert store.read("select cluster, event from raw.job_events").rows() == [("alpha", "step")]
 
 
 def test_a_log_in_a_lake_is_its_jobs_in_a_database_of_the_lake(store, tmp_path, log, accounting):
