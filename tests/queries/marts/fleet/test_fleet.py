@@ -1,5 +1,6 @@
 """What is asked of fleets, and the ledger of a made-up one against its truth."""
 
+import contextlib
 import json
 
 import polars as pl
@@ -9,7 +10,7 @@ from tests.queries.conftest import START_MS, Evidence, read_from_world
 
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
-from goodput_queries.scope import Scope
+from goodput_queries.scope import EVERYTHING, Scope
 
 HOUR_MS = 3_600_000
 SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
@@ -24,22 +25,19 @@ def world(shared_evidence):
     made = shared_evidence
     for node in "abcde":
         made.node(node, 4, partitions=("p", "q") if node == "b" else ("p",))
-    made.load("node_racks", [
-        {"cluster": "c", "node": node, "rack": rack, "rack_row": "row 1", "feed": feed}
-        for node, rack, feed in (
-            ("a", "r1", "1A+1B"), ("b", "r1", "1A+1B"), ("c", "r2", None), ("d", "r2", "2A"),
-        )
-    ])  # fmt: skip
+    racks = {"a": ("r1", "1A+1B"), "b": ("r1", "1A+1B"), "c": ("r2", None), "d": ("r2", "2A")}
+    for node, (rack, feed) in racks.items():
+        made.add("node_racks", node=node, rack=rack, rack_row="row 1", feed=feed)
     made.watched(HOUR_MS / 1000)
     made.state("e", "drained", 600, HOUR_MS / 1000)
-    made.job("7", 0, None, ["a"], 2, state="RUNNING", observed_at=made.at(3600), partition="p")
-    made.job("8", 1800, None, ["c"], 4, state="RUNNING", observed_at=made.at(3600), partition="p")
-    made.job("9", None, None, [], None, state="PENDING", submit=3000, partition="p",
-             gpus_requested=16, observed_at=made.at(3600))  # fmt: skip
-    made.job("10", None, None, [], None, state="PENDING", submit=3100, partition="p",
-             gpus_requested=12, gpu_type_requested="h100", observed_at=made.at(3600))  # fmt: skip
-    made.job("11", None, None, [], None, state="PENDING", submit=3100, partition="p",
-             gpus_requested=1, gpu_type_requested="a100", observed_at=made.at(3600))  # fmt: skip
+    listed = {"observed_at": made.at(3600), "partition": "p"}
+    made.job("7", 0, None, ["a"], 2, "RUNNING", **listed)
+    made.job("8", 1800, None, ["c"], 4, "RUNNING", **listed)
+    for job, submit, gpus, kind in (
+        ("9", 3000, 16, None), ("10", 3100, 12, "h100"), ("11", 3100, 1, "a100"),
+    ):  # fmt: skip
+        made.job(job, None, None, [], None, "PENDING", submit=submit, gpus_requested=gpus,
+                 gpu_type_requested=kind, **listed)  # fmt: skip
     use = {"engine_active_ratio": 0.5, "gpu_temperature_c": 60.0}
     for gpu, power_w, end in (("a#0", 300.0, 3541), ("c#0", 500.0, 1801), ("b#1", 100.0, 3601)):
         made.readings(f"c/{gpu}", range(0, end, 60), power_w=power_w, **use)
@@ -121,27 +119,26 @@ TELEMETRY = ("idle_held", "busy_unclassified", "unknown")
 
 
 @pytest.fixture(scope="module")
-def folder(empty_database, tmp_path_factory):
-    return made_up_fleet.eventful(empty_database, tmp_path_factory)[0]
+def eventful(empty_database, tmp_path_factory):
+    """Return the files of the fleet and its database."""
+    return made_up_fleet.eventful(empty_database, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
-def fleet(empty_database, tmp_path_factory, new_store):
-    store = new_store(copy_of=made_up_fleet.eventful(empty_database, tmp_path_factory)[1])
-    yield store
-    store.close()
+def fleet(eventful, new_store):
+    with contextlib.closing(new_store(copy_of=eventful[1])) as store:
+        yield store
 
 
 @pytest.fixture(scope="module")
-def truth(folder):
-    frame = pl.read_parquet(folder / "truth.parquet")
+def truth(eventful):
+    frame = pl.read_parquet(eventful[0] / "truth.parquet")
     length = pl.col("end_ms") - pl.col("start_ms")
     return frame.with_columns((length * pl.col("slices") / 7).alias("gpu_ms"))
 
 
-@pytest.fixture(scope="module")
-def notes(folder):
-    return [json.loads(line) for line in (folder / "truth_notes.jsonl").read_text().splitlines()]
+def by_category(fleet, scope=EVERYTHING):
+    return dict(ledger(fleet, scope=scope).select("category", "gpu_ms").rows())
 
 
 def by(column, frame):
@@ -170,7 +167,7 @@ def test_capacity_is_conserved_to_the_millisecond(fleet):
 
 
 def test_every_category_is_what_the_rules_make_of_the_plan(fleet, truth):
-    found = dict(ledger(fleet).select("category", "gpu_ms").rows())
+    found = by_category(fleet)
     expected = by("expected", truth)
     capacity = capacity_ms(fleet)
 
@@ -185,7 +182,7 @@ def test_every_category_is_what_the_rules_make_of_the_plan(fleet, truth):
 
 
 def test_what_follows_from_the_scheduler_is_exact(fleet, truth):
-    found = dict(ledger(fleet).select("category", "gpu_ms").rows())
+    found = by_category(fleet)
     expected = by("expected", truth)
 
     for category in (
@@ -209,17 +206,15 @@ def test_what_follows_from_the_scheduler_is_exact(fleet, truth):
     ("measured", {"productive", "exposed_comm", "straggler_wait"}),
     ("saves-nobody-confirms", {"at_risk"}),
 ])  # fmt: skip
-def test_each_story_is_in_its_own_run(fleet, truth, notes, story, categories):
-    note = next(n for n in notes if n.get("story") == story)
-    found = dict(
-        ledger(fleet, scope=Scope(run=f"atlas/{note['run_id']}"))
-        .select("category", "gpu_ms")
-        .rows()
-    )
-    expected = by("expected", truth.filter(pl.col("run_id") == note["run_id"]))
+def test_each_story_is_in_its_own_run(fleet, truth, eventful, story, categories):
+    notes = map(json.loads, (eventful[0] / "truth_notes.jsonl").read_text().splitlines())
+    run = next(note["run_id"] for note in notes if note.get("story") == story)
+    found = by_category(fleet, Scope(run=f"atlas/{run}"))
+    of_run = truth.filter(pl.col("run_id") == run)
+    expected = by("expected", of_run)
 
     assert categories <= found.keys()
     assert sum(found.values()) == pytest.approx(sum(expected.values()), abs=1_000)
     for category in categories:
-        slack = gap_ends_ms(truth.filter(pl.col("run_id") == note["run_id"]), category)
+        slack = gap_ends_ms(of_run, category)
         assert found[category] == pytest.approx(expected[category], rel=0.03, abs=slack), category
