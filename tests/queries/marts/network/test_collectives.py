@@ -94,16 +94,15 @@ def test_a_forecast_is_tested_on_the_next_number_of_ranks(cluster):
     benchmarked(cluster, 2, ring)
     benchmarked(cluster, 4, lambda size, ranks: 1.1 * ring(size, ranks))
     yield
-    fit = cluster.read("from marts.collective_fits where ranks = 32").row(0, named=True)
-    assert fit["tested_from_ranks"] == 16
-    assert fit["scaling_error_ratio"] == pytest.approx(0.1 / 1.1)
+    error = pytest.approx(0.1 / 1.1)
+    fit = f"select tested_from_ranks, scaling_error_ratio {FITS} where ranks = 32"
+    assert cluster.read(fit).rows() == [(16, error)]
     rows = cluster.read(
         "select forecast_ranks, forecast_s, error_ratio from marts.collective_forecasts"
         f" where ranks = 32 and size_bytes = {MIB // 4} order by forecast_ranks"
     ).rows()
     assert [row[0] for row in rows] == [32, 64, 128]
-    assert rows[1][1] == pytest.approx(1.1 * ring(MIB // 4, 64))
-    assert rows[1][2] == pytest.approx(0.1 / 1.1)
+    assert rows[1][1:] == (pytest.approx(1.1 * ring(MIB // 4, 64)), error)
     assert rows[2][2] is None
 
 
@@ -218,18 +217,13 @@ def test_durations_alone_bound_communication_and_leave_steps_unsplit(
 def test_the_time_between_measured_steps_is_measured_too(cluster):
     """20 ms between steps of 2 s: the job's own loop, no step without communication measured."""
     cluster.job_on_a_node("1", 0, 202, 2)
+    measured = [{**step, "dur_s": 2.0} for step in steps(1, 100, 0, 2.02, comm_s=0.2)]
     for rank in (0, 1):
-        steps = [
-            {"event": "step", "step": k, "t": 2.02 * k, "dur_s": 2.0, "comm_s": 0.2}
-            for k in range(1, 101)
-        ]
-        cluster.events("1", steps, rank=rank, gpu_uuid=f"{cluster.name}/a#{rank}")
+        cluster.events("1", measured, rank=rank, gpu_uuid=cluster.gpu(f"a#{rank}"))
     yield
     found = cluster.gpu_s()
-
     assert "step_unsplit" not in found
-    assert found["exposed_comm"] == 40
-    assert found["productive"] == 2 * (100 * 1.8 + 99 * 0.02)
+    assert (found["exposed_comm"], found["productive"]) == (40, 2 * (100 * 1.8 + 99 * 0.02))
 
 
 @built_together(builds=2)

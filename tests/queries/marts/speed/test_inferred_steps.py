@@ -66,9 +66,8 @@ def test_the_rhythm_is_that_of_what_a_step_calls_once(cluster):
     found = inferred(cluster)
     assert found["period_ms"] == pytest.approx(2000, rel=0.01)
     assert 0 < found["error_ms"] < 30
-    assert found["message_bytes"] == 200_000_000
-    assert found["confidence"] == "Likely"
-    assert found["method"] == "inferred from collectives"
+    of = {"message_bytes": 200_000_000, "confidence": "Likely"}
+    assert found.items() >= {**of, "method": "inferred from collectives"}.items()
     assert train_steps(cluster) == (0, None)
     assert "step_unsplit" not in cluster.gpu_s()
 
@@ -125,25 +124,19 @@ def test_only_steps_of_several_readings_have_a_rhythm(cluster):
     """Of three runs: steps of seven seconds, of a third of a second, and no steps."""
     chance = random.Random(4)  # noqa: S311 -- noise, no secret
     noise = [(at, abs(chance.gauss(0.4, 0.15))) for at, _ in activity(7)]
-    for node, (job, readings) in zip(
-        "abc", {"slow": activity(7.3), "fast": activity(0.31), "none": noise}.items(), strict=True
-    ):
-        cluster.node(node, 1)
-        cluster.job(job, 0, READ_S, [node], 1)
+    for run, readings in {"slow": activity(7.3), "fast": activity(0.31), "none": noise}.items():
+        cluster.node(run, 1)
+        cluster.job(run, 0, READ_S, [run], 1)
         active = dict(readings).get
         uses = {"sm_active_ratio": active, "engine_active_ratio": active}
-        cluster.readings(cluster.gpu(f"{node}#0"), dict(readings), **uses)
+        cluster.readings(cluster.gpu(f"{run}#0"), dict(readings), **uses)
     yield
-    found = {}
-    for run in ("slow", "fast", "none"):
-        found[run] = cluster.read(
-            "select period_ms, error_ms, confidence, reason from marts.reading_rhythm",
-            scope=Scope(run=f"{cluster.name}/{run}"),
-        ).row(0)
-
-    period_ms, error_ms, confidence, _ = found["slow"]
+    rhythm = "select period_ms, error_ms, confidence, reason from marts.reading_rhythm"
+    (period_ms, error_ms, confidence, _), fast, none = (
+        cluster.read(rhythm, Scope(run=f"{cluster.name}/{run}")).row(0)
+        for run in ("slow", "fast", "none")
+    )
     assert abs(period_ms - 7_300) <= error_ms == 500
     assert confidence == "Likely"
-    assert found["fast"][::3] == (
-        None, "activity does not swing: steps may be shorter than readings")  # fmt: skip
-    assert found["none"][::3] == (None, "activity does not repeat itself")
+    too_short = "activity does not swing: steps may be shorter than readings"
+    assert (fast[::3], none[::3]) == ((None, too_short), (None, "activity does not repeat itself"))

@@ -32,15 +32,10 @@ def slow_gang(evidence, gpus=2, ranks=None, fast=10, **of_rank):
 
 def parts(evidence):
     """Return GPU-seconds by category, phase and blame of losses inside steps."""
-    scope = Scope(cluster=evidence.name)
-    frame = ledger(evidence.store, by=["category", "phase", "blame"], scope=scope)
-    return {
-        (category, phase, blame): gpu_s
-        for category, phase, blame, gpu_s in frame.select(
-            "category", "phase", "blame", "gpu_s"
-        ).iter_rows()
-        if category in {"throttled", "straggler_wait"}
-    }
+    keys = ["category", "phase", "blame"]
+    rows = ledger(evidence.store, by=keys, scope=Scope(cluster=evidence.name))
+    found = {tuple(key): gpu_s for *key, gpu_s in rows.select(*keys, "gpu_s").rows()}
+    return {key: found[key] for key in found if key[0] in {"throttled", "straggler_wait"}}
 
 
 def one_rank_for_all(cluster):
@@ -75,21 +70,16 @@ def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(cluster):
         ("throttled", None, "platform"): 50,
         ("straggler_wait", "throttled_peer", "platform"): 150,
     }
-    episode = cluster.read("select reason, verdict from marts.throttle_episodes").row(0)
-    assert episode[0] == "hw_thermal"
-    assert "hot" in episode[1]
-    radius = cluster.read("select * from marts.blast_radius").row(0, named=True)
-    assert radius["gpu_uuid"] == f"{cluster.name}/a#3"
-    assert (radius["gpu_index"], radius["reason"]) == (3, "throttled")
-    assert (radius["own_gpu_s"], radius["peers_wait_gpu_s"], radius["peers"]) == (50, 150, 3)
-    assert radius["gang_gpu_s"] == 200
-    assert radius["gang_cost"] == pytest.approx(0.2)
-    losses = cluster.read(
-        "select category, cause, evidence from marts.loss_causes where blame = 'platform'"
-    )
-    assert set(losses["category"]) == {"throttled", "straggler_wait"}
-    assert set(losses["cause"]) == {"GPU 3 of a was throttled"}
-    assert all("cost the gang 200.0 GPU-s" in text for text in losses["evidence"])
+    episode = cluster.read("select reason, contains(verdict, 'hot') from marts.throttle_episodes")
+    assert episode.row(0) == ("hw_thermal", True)
+    columns = "gpu_uuid, reason, own_gpu_s, peers_wait_gpu_s, peers, gang_gpu_s, gang_cost::double"
+    radius = (cluster.gpu("a#3"), "throttled", 50, 150, 3, 200, pytest.approx(0.2))
+    assert cluster.read(f"select {columns} from marts.blast_radius").rows() == [radius]
+    losses = "category, cause, contains(evidence, 'cost the gang 200.0 GPU-s')"
+    found = cluster.read(f"select {losses} from marts.loss_causes where blame = 'platform'")
+    assert set(found.rows()) == {
+        (category, "GPU 3 of a was throttled", True) for category in ("throttled", "straggler_wait")
+    }
 
 
 LATE, WAITS = {"comm_s": 0.5}, {"comm_s": 6.0}
@@ -201,17 +191,6 @@ def test_stragglers_of_a_gang(cluster, comm_s, count, length, late, ledger):
         own = f"where starts_with(run_key, '{cluster.name}/')"
         named = cluster.read(f"select straggler_rank from marts.train_steps {own}")
         assert named["straggler_rank"].null_count() == count
-
-
-@built_together
-def test_evidence_of_a_straggler_names_the_source_there_is(cluster):
-    gang(cluster, [0.9, 0.9, 0.9, 0.1])
-    yield
-    loss = cluster.read(
-        "select evidence from marts.loss_causes where category = 'straggler_wait'"
-    ).item()
-    cost = "GPU 3 of a cost the gang 45.6 GPU-s"
-    assert loss == f"comm_s of all ranks: what each has over the least; {cost}"
 
 
 PARTS = {"fwd_s": [0.5] * 4, "bwd_s": [1.4, 1.4, 1.4, 0.6]}

@@ -101,13 +101,9 @@ test_gaps = shown_by(CASES)
 def test_a_gap_coincides_with_what_the_job_declares(cluster, declared, coincides, confidence):
     gang(cluster, [(1000, 1100)])
     before, after = declared
-    ran = [
-        *steps(1, before // 10, 0),
-        phase("ckpt_save", before, after),
-        *steps(before // 10 + 1, 500, max(after, 1110)),
-        durable(500, 7000),
-    ]
-    cluster.events("1", ran)
+    later = steps(before // 10 + 1, 500, max(after, 1110))
+    saved = [phase("ckpt_save", before, after), *later, durable(500, 7000)]
+    cluster.events("1", [*steps(1, before // 10, 0), *saved])
     yield
     found = cluster.read(f"select coincides, confidence {GAPS}")
     assert found.rows() == [(coincides, confidence)]
@@ -251,8 +247,10 @@ WORK = {
 def test_executing_idle_of_a_hold(cluster, works, memory, events, idle_s):
     readings(cluster, works, memory, events)
     yield
-    (run,) = cluster.read("select * from marts.executing_idle").rows(named=True)
-    (team,) = cluster.read("select * from marts.executing_idle_by_team").rows(named=True)
-    assert {name: run[name] for name in team} == team
+    (run,), (team,) = (
+        cluster.read(f"select * from marts.executing_idle{by}").rows(named=True)
+        for by in ("", "_by_team")
+    )
+    assert run.items() >= team.items()
     assert (run["idle_ms"] / 1000, run["held_ms"] / 1000) == (idle_s, pytest.approx(1200, abs=1))
     assert run["idle_ratio"] == pytest.approx(idle_s / 1200, abs=0.001)
