@@ -58,8 +58,8 @@ def helm(*arguments, values):
 
 def template(values):
     """Return what Helm renders for Kubernetes 1.25, the oldest version of the chart."""
-    return helm(*("template", "goodput", ".", "--namespace", "goodput", "--kube-version", "1.25.0"),
-                values=values)  # fmt: skip
+    release = ("goodput", ".", "--namespace", "goodput", "--kube-version", "1.25.0")
+    return helm("template", *release, values=values)
 
 
 @cache
@@ -96,16 +96,8 @@ def settings_of(values):
 
 def server(values):
     """Return the container that serves."""
-    (found,) = of_kind("Deployment", values)["spec"]["template"]["spec"]["containers"]
+    (found,) = pods(values)[0]["containers"]
     return found
-
-
-def example_of_the_documentation():
-    """Return the values that docs/operate.md shows."""
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    page = (ROOT / "docs/operate.md").read_text("utf-8")
-    (shown,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    return yaml.safe_load(shown)
 
 
 @pytest.mark.parametrize("values", [{}, LEAST, ALL], ids=["default", "least", "all"])
@@ -167,7 +159,10 @@ def test_settings_are_those_that_goodput_reads(values, expected, tmp_path):
 
 
 def test_values_of_the_documentation_are_of_a_server_that_people_sign_in_to(tmp_path):
-    values = example_of_the_documentation()
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    page = (ROOT / "docs/operate.md").read_text("utf-8")
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    values = yaml.safe_load(shown)
     (tmp_path / "goodput.toml").write_text(values["settings"], encoding="utf-8")
     found = goodput_settings.read(tmp_path / "goodput.toml")
 
@@ -177,24 +172,23 @@ def test_values_of_the_documentation_are_of_a_server_that_people_sign_in_to(tmp_
     assert f"https://{rule['host']}" == found.public_url
 
 
+OF_POD = {"automountServiceAccountToken": False, "enableServiceLinks": False}
+AS_USER = {**dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"), USER), "runAsNonRoot": True,
+           "seccompProfile": {"type": "RuntimeDefault"}}  # fmt: skip
+OF_CONTAINER = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]}}  # fmt: skip
+
+
 def test_pods_have_no_privilege_and_no_token_of_kubernetes():
     found = pods(ALL)
 
     assert len(found) == 2
     for pod in found:
-        assert pod["automountServiceAccountToken"] is False
-        assert pod["enableServiceLinks"] is False
+        assert pod.items() >= OF_POD.items()
+        assert pod["securityContext"].items() >= AS_USER.items()
         assert "hostNetwork" not in pod
-        context = pod["securityContext"]
-        assert context["runAsNonRoot"] is True
-        assert {context[key] for key in ("runAsUser", "runAsGroup", "fsGroup")} == {USER}
-        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
         for container in [*pod.get("initContainers", ()), *pod["containers"]]:
-            assert container["securityContext"] == {
-                "allowPrivilegeEscalation": False,
-                "readOnlyRootFilesystem": True,
-                "capabilities": {"drop": ["ALL"]},
-            }
+            assert container["securityContext"] == OF_CONTAINER
             writable = {one["mountPath"] for one in container["volumeMounts"]} - {"/etc/goodput"}
             assert {"/tmp", "/var/lib/goodput"} <= writable  # noqa: S108 -- in the container
             assert container["workingDir"] == "/var/lib/goodput"

@@ -24,9 +24,7 @@ def test_the_end_by_a_node_failure_is_the_verdict_on_its_run(cluster):
     lost, key = rows["infrastructure_failure"]
 
     # it is the largest finding about the run, and so the verdict on it
-    verdict = cluster.read("from marts.run_verdicts", scope=Scope(run=f"{cluster.name}/1")).row(
-        0, named=True
-    )
+    (verdict,) = cluster.read("from marts.run_verdicts", Scope(run=f"{cluster.name}/1")).to_dicts()
     assert (verdict["finding_key"], verdict["gpu_ms"]) == (key, lost)
     assert verdict["confidence"] == "Confirmed"
     assert verdict["cause"].startswith("scheduler state NODE_FAIL")
@@ -84,28 +82,20 @@ def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_oth
 @built_together
 def test_the_parts_of_a_loss_add_up_to_the_ledger(cluster):
     world = [
-        {"node": "a", "gpus": GPUS},
-        {"watched": 2 * HOUR},
+        {"node": "a", "gpus": GPUS}, {"watched": 2 * HOUR},
         {"job": "1", "end": 6000, "state": "FAILED"},
         {"steps": "1", "start": 600, "to": 5400, "data_s": 5, "comm_s": [10, 10, 10, 1]},
         {"state": "drained", "node": "a", "start": 6500, "end": 2 * HOUR},
-    ]
+    ]  # fmt: skip
     given.load(cluster, world)
     yield
-    claimed, lost = cluster.read(
-        """select
-            (select sum(gpu_ms) from marts.loss_claims),
-            (
-                select sum(gpu_ms) from marts.ledger_blamed_by_node
-                inner join reference.gpu_second_categories using (category)
-                where
-                    kind in ('badput', 'unavailable', 'unknown', 'unsettled')
-                    and category not in (
-                        'planned', 'free_unknown', 'at_risk', 'teardown', 'maintenance',
-                        'powered_off'
-                    )
-            )"""
-    ).row(0)
+    claimed = cluster.read("select sum(gpu_ms) from marts.loss_claims").item()
+    lost = cluster.read(
+        """select sum(gpu_ms) from marts.ledger_blamed_by_node
+        inner join reference.gpu_second_categories using (category)
+        where kind in ('badput', 'unavailable', 'unknown', 'unsettled') and category not in (
+            'planned', 'free_unknown', 'at_risk', 'teardown', 'maintenance', 'powered_off')"""
+    ).item()
     assert claimed == lost > 0
 
 
@@ -148,9 +138,6 @@ WAITED = """select job_id, waited_s / 3600, free_gpu_ms / 3600000 from marts.wai
 test_jobs_that_waited = shown_by(WAITING, before=fleet,
                                  load=lambda c, jobs: [waits(c, job, **of) for job, of in jobs],
                                  read=WAITED)  # fmt: skip
-
-
-HOUR = 3600
 
 
 def idle_job(cluster):

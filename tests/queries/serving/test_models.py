@@ -165,21 +165,19 @@ test_observed_time = shown_by(OBSERVED)
 def test_tokens_of_an_account_are_on_its_statement(world, tmp_path):
     """All four GPUs are of one account; `rare` does not say what of its time is prefill."""
     ended = datetime(2027, 1, 16, 1, tzinfo=UTC)
-    made = statement(
-        world.store, date(2027, 1, 15), StatementSettings(), closes_now=True, now=ended
-    )
+    of_day = (world.store, date(2027, 1, 15), StatementSettings())
+    made = statement(*of_day, closes_now=True, now=ended)
     tokens = (150 + 2 * 9, 300 + 4 + 150 + 10)
     million = sum(tokens) * HOUR / 1e6
     rows = pl.read_csv(io.BytesIO(files.csv(made)))
 
     usage = rows.filter(pl.col("line") == "usage").row(0, named=True)
-    assert usage["account_served_input_tokens"] == tokens[0] * HOUR
-    assert usage["account_served_output_tokens"] == tokens[1] * HOUR
-    assert usage["account_served_cost_per_m_tokens"] == pytest.approx(8 * PRICE / million)
-    assert usage["account_served_joules_per_m_tokens"] == pytest.approx(
-        4 * GPU_POWER_W * 2 * HOUR / million
-    )
-    assert usage["account_served_cost_per_m_input_tokens"] is None
+    served = {
+        "input_tokens": tokens[0] * HOUR, "output_tokens": tokens[1] * HOUR,
+        "cost_per_m_tokens": 8 * PRICE / million, "cost_per_m_input_tokens": None,
+        "joules_per_m_tokens": 4 * GPU_POWER_W * 2 * HOUR / million,
+    }  # fmt: skip
+    assert {of: usage[f"account_served_{of}"] for of in served} == pytest.approx(served)
     assert rows.filter(pl.col("line") == "idle")["account_served_output_tokens"].count() == 0
 
     shown = use_tables.served(of_account(world.store, made, "team")).rows

@@ -31,7 +31,7 @@ def time_of(cluster):
             sum(gpu_ms)::bigint // 1000
         from marts.ledger_scoped_by_node group by all"""
     ).rows()
-    return {(category, phase, is_held): s for category, phase, is_held, s in rows}
+    return {tuple(key): seconds for *key, seconds in rows}
 
 
 OTHER = {"model": "other"}
@@ -105,18 +105,15 @@ def test_engines_of_one_pod_have_a_part_of_its_gpus_each(cluster):
         for name in names:
             cluster.label(name, owner, first, last, source="test")
     for index, since in (("0", 1500), ("1", 9000)):
-        of_pod = {"pod": "chat-0", "namespace": "llm", "endpoint": "llm/chat-0:8000"}
-        busy(
-            cluster, engine(cluster, "n", engine=index, **of_pod, **OTHER), 1300, 3600, since=since
-        )
+        of_pod = {"pod": "chat-0", "namespace": "llm", "endpoint": "llm/chat-0:8000", **OTHER}
+        busy(cluster, engine(cluster, "n", engine=index, **of_pod), 1300, 3600, since=since)
     yield
     assert [(engine, gpu, *rest) for engine, _, gpu, *rest in places(cluster)] == [
         (f"{place // 2}", name, "pod", True, 1000, 3600) for place, name in enumerate(names)
     ]
-    found = time_of(cluster)
-    assert found["startup", "model_load", True] == 4 * 300
-    assert found["idle_held", "standby", True] == 2 * 200 + 2 * 2300
-    assert found["step_unsplit", "serving", True] == 2 * 2100
+    assert time_of(cluster).items() >= {
+        ("startup", "model_load", True): 4 * 300, ("step_unsplit", "serving", True): 2 * 2100,
+        ("idle_held", "standby", True): 2 * 200 + 2 * 2300}.items()  # fmt: skip
 
 
 # what it shows: job runs (start, nodes, GPUs), when engines of node a begin to work; how many

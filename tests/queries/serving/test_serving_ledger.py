@@ -195,9 +195,7 @@ def test_bounds_of_histograms_contain_the_share_of_the_request_log(evidence):
     )
     evidence.node("a", 1)
     evidence.watched(3600)
-    buckets = []
-    requests = []
-    truth = {}
+    buckets, requests, truth = [], [], {}
     for number in range(LOADS):
         latencies = load(number)
         of = engine(evidence, endpoint=f"h{number}")
@@ -217,7 +215,6 @@ def test_bounds_of_histograms_contain_the_share_of_the_request_log(evidence):
     evidence.store.build()
 
     found = {row["endpoint"]: row for row in evidence.store.read(SHARES).to_dicts()}
-
     exact = 0
     for number, share in truth.items():
         log, bounds = found[f"r{number}"], found[f"h{number}"]
