@@ -41,14 +41,13 @@ BUSY = {"engine_active_ratio": 0.95, "sm_active_ratio": 0.8, "tensor_active_rati
 IDLE = {"engine_active_ratio": 0.0, "sm_active_ratio": 0.0, "tensor_active_ratio": 0.0,
         "dram_active_ratio": 0.0, "gpu_busy_ratio": 0.0, "power_w": 75.0, "sm_clock_hz": 0.345e9,
         "gpu_temperature_c": 33.0, "memory_used_bytes": 10**9}  # fmt: skip
+# as they wait in a collective that hangs (recorded session)
+WAITING = {"sm_active_ratio": 0.09, "tensor_active_ratio": 0.0, "dram_active_ratio": 0.0}
 USES = {
     "busy": BUSY,
     "idle": IDLE,
     "unread": {**BUSY, "power_w": None},
-    # as they wait in a collective that hangs (recorded session)
-    "waiting": BUSY
-    | {"sm_active_ratio": 0.09, "tensor_active_ratio": 0.0}
-    | {"dram_active_ratio": 0.0, "power_w": 125.0},
+    "waiting": {**BUSY, **WAITING, "power_w": 125.0},
     "engine": {**dict.fromkeys(BUSY), "engine_active_ratio": 0.9},
 }
 CORES, MEMORY_BYTES = 64, 10**12
@@ -113,10 +112,8 @@ class Given(Evidence):
         listed = {key: more.pop(key) for key in ("cpus", "partitions") if key in more}
         for name in names(node):
             self.gpus[name] = gpus
-            slots = [
-                {"gpu_uuid": self.gpu(f"{name}/{i}"), "gpu_index": i, "slurm_index": i}
-                for i in range(gpus)
-            ]
+            uuids = enumerate(self.gpu(f"{name}/{i}") for i in range(gpus))
+            slots = [{"gpu_uuid": uuid, "gpu_index": i, "slurm_index": i} for i, uuid in uuids]
             of_model = {"gpu_model": "h100", "memory_bytes": 80 * 10**9, "valid_from_at": 0}
             self.add("gpus", *slots, node=name, **of_model | more)
             if listed:
@@ -186,9 +183,8 @@ class Given(Evidence):
                     row["power_w"] += 2.0 * (number % 3 - 1)
                     row["gpu_temperature_c"] += number % 2
                 if has_energy and row["energy_j"] is None and row["power_w"]:
-                    row["energy_j"] = self.energy_j[gpu] = (
-                        self.energy_j[gpu] + every * row["power_w"]
-                    )
+                    self.energy_j[gpu] += every * row["power_w"]
+                    row["energy_j"] = self.energy_j[gpu]
                 rows.append({"ts": self.at(second), "gpu_uuid": self.gpu(gpu), **row})
         self.load("gpu_samples", [{"gpu_instance": "", **row} for row in rows], "dcgm")
 

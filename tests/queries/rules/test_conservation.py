@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.queries.conftest import START_MS, at, built_together, steps
+from tests.queries.conftest import START_MS, at, built_together, durable, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger import capacity_ms, ledger
@@ -59,24 +59,20 @@ def contradictory_evidence(draw):
                                "comm_s": draw(st.sampled_from([None, 0.01, 5.0]))})  # fmt: skip
             for _ in range(draw(st.integers(0, 3))):
                 begin = draw(seconds())
-                phase = draw(st.sampled_from(PHASES))
-                events.append({"event": "phase.start", "phase": phase, "t": begin})
+                phase = {"phase": draw(st.sampled_from(PHASES))}
+                events.append({"event": "phase.start", **phase, "t": begin})
                 if draw(st.booleans()):
-                    events.append(
-                        {"event": "phase.end", "phase": phase, "t": begin + draw(seconds(0, 600))}
-                    )
+                    end = begin + draw(seconds(0, 600))
+                    events.append({"event": "phase.end", **phase, "t": end})
             if draw(st.booleans()):
-                events.append(
-                    {"event": "ckpt.durable", "step": draw(st.integers(0, 12)), "t": moment}
-                )
+                events.append(durable(draw(st.integers(0, 12)), moment))
             attempt = draw(st.integers(0, 1))
             calls.append(("events", (job, events), {"attempt": attempt, "host": nodes[0]}))
     for node in "ab":
         for state in draw(st.lists(st.sampled_from(["down", "drained", "planned"]), max_size=2)):
             start = draw(seconds(0, SPAN_S - 100))
-            calls.append(
-                ("state", (node, state, start, draw(st.one_of(st.none(), seconds(start + 1)))), {})
-            )
+            end = draw(st.one_of(st.none(), seconds(start + 1)))
+            calls.append(("state", (node, state, start, end), {}))
     for gpu in ("a#0", "a#1", "b#3"):
         begin, end = sorted((draw(seconds()), draw(seconds())))
         every = draw(st.sampled_from([10, 30, 31]))

@@ -222,9 +222,8 @@ def failed(cluster, node, state="FAILED", *events):
 
 def cause(cluster):
     """Return cause, confidence, evidence and what to do of the only attempt."""
-    return cluster.read(
-        "select cause, cause_confidence, cause_evidence, cause_fix from marts.attempts"
-    ).row(0)
+    columns = "cause, cause_confidence, cause_evidence, cause_fix"
+    return cluster.read(f"select {columns} from marts.attempts").row(0)
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["inventory first", "inventory last"])
@@ -233,11 +232,8 @@ def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, or
     """What to do against it is reported with its losses."""
     node = f"{cluster.name}-a"
     gpu = {"node": node, "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0, "valid_from_at": 0}
-    listings = [
-        ("inventory", {"slurm_index": 0}),
-        ("dcgm", {"pci_bus_id": BUS, "gpu_model": "NVIDIA H100"}),
-    ]
-    for source, known in listings[::order]:
+    by_dcgm = {"pci_bus_id": BUS, "gpu_model": "NVIDIA H100"}
+    for source, known in [("inventory", {"slurm_index": 0}), ("dcgm", by_dcgm)][::order]:
         cluster.add("gpus", source=source, **gpu, **known)
     failed(cluster, node)
     cluster.xid(node, 79, 110, pci_bus_id=BUS)
@@ -246,7 +242,7 @@ def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, or
     assert found[:2] == ("Xid 79", "Confirmed")
     assert found[3].startswith("Drain the node and restart it")
     fixes = cluster.read("select distinct fix from marts.losses where cause = 'Xid 79'")
-    assert [fix.startswith("Drain the node and restart it") for (fix,) in fixes.rows()] == [True]
+    assert fixes["fix"].str.starts_with("Drain the node and restart it").to_list() == [True]
     assert cluster.own("distinct gpu_model", "marts.ledger_pieces") == [("NVIDIA H100",)]
 
 
@@ -257,7 +253,7 @@ def test_a_job_that_ran_out_of_host_memory_is_confirmed_by_its_state(cluster, sa
     reported = [{"event": "failure", "kind": said, "t": 150}] if said else []
     failed(cluster, "a", "OUT_OF_MEMORY", *reported)
     yield
-    found = cause(cluster)
-    assert found[:2] == ("OUT_OF_MEMORY", "Confirmed")
-    assert "host memory" in found[2]
-    assert "host memory" in found[3]
+    named, confidence, evidence, fix = cause(cluster)
+    assert (named, confidence) == ("OUT_OF_MEMORY", "Confirmed")
+    assert "host memory" in evidence
+    assert "host memory" in fix

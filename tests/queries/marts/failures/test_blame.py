@@ -1,8 +1,8 @@
 """Who caused lost GPU time: one rule for the ledger, losses, statements and credits."""
 
-import csv
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.queries.conftest import built_together, durable, phase, shown_by, steps
 
@@ -77,13 +77,11 @@ def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(clust
 
 
 def test_every_cause_is_listed_once_with_a_reason():
-    text = (REFERENCE / "blame_by_cause.csv").read_text()
-    rows = list(csv.DictReader(text.splitlines()))
+    rows = pl.read_csv(REFERENCE / "blame_by_cause.csv")
 
-    keys = [(row["applies_to"], row["cause"]) for row in rows]
-    assert len(keys) == len(set(keys))
-    assert {row["blame"] for row in rows} <= {"own", "platform", "unsettled"}
-    assert all(row["reason"] for row in rows)
+    assert rows.select("applies_to", "cause").is_unique().all()
+    assert set(rows["blame"]) <= {"own", "platform", "unsettled"}
+    assert rows["reason"].null_count() == 0
 
 
 @built_together
