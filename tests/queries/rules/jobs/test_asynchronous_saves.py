@@ -49,19 +49,15 @@ def maxtext(*saves):
 def composer(*saves):
     """Return a log whose rounds a collector dated."""
     said = "{at:%Y-%m-%d %H:%M:%S},000: rank0[7][MainThread]: DEBUG: composer.{line}\n"
-    return text_of(
-        lambda at, text: "".join(
-            (said if line.startswith("callbacks") else "{at:%Y-%m-%dT%H:%M:%SZ} {line}\n").format(
-                at=at, line=line
-            )
-            for line in text.splitlines()
-        ),
-        lambda step: f"[batch={step}/500]:\n\t Train time/batch: {step - 1}",
-        [
-            (at, f"callbacks.checkpoint_saver: {line} bucket/ep0-ba10-rank0.pt")
-            for at, line in saves
-        ],
-    )
+
+    def dated(at, text):
+        forms = {True: said, False: "{at:%Y-%m-%dT%H:%M:%SZ} {line}\n"}
+        lines = text.splitlines()
+        return "".join(forms[line[:9] == "callbacks"].format(at=at, line=line) for line in lines)
+
+    saver = "callbacks.checkpoint_saver: {} bucket/ep0-ba10-rank0.pt"
+    return text_of(dated, lambda step: f"[batch={step}/500]:\n\t Train time/batch: {step - 1}",
+                   [(at, saver.format(line)) for at, line in saves])  # fmt: skip
 
 
 TOOK = "Time taken: 60.000000s. directory=/ckpt/9"
