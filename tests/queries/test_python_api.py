@@ -128,18 +128,13 @@ def note(tmp_path):
     return ServerNote(NOBODY_LISTENS, "secret", os.getpid(), "instance", database)
 
 
-def test_a_note_is_readable_by_its_owner_only_and_replaces_the_one_before(note):
+def test_a_note_is_readable_by_its_owner_only_replaces_the_one_before_and_goes_with_it(note):
     write_note(replace(note, instance="of a server that was killed"))
     write_note(note)
 
     assert note_path(note.database).stat().st_mode & 0o777 == 0o600
     assert read_note(note.database) == note
     assert list(note_path(note.database).parent.iterdir()) == [note_path(note.database)]
-
-
-def test_a_server_removes_its_own_note_only(note):
-    write_note(note)
-
     remote.remove_note(replace(note, instance="another"))
     assert read_note(note.database) == note
     remote.remove_note(note)

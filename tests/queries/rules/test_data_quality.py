@@ -126,11 +126,8 @@ def test_hosts_whose_events_all_lie_off_their_holds_by_a_like_amount_are_named(c
     cluster.job("late", 0, 600, ["late"], 1, "TIMEOUT")
     cluster.events("late", [*steps(1, 58, 10), durable(58, 625)], attempt=None, host="late")
     yield
-    ((n, example),) = [
-        row[:2]
-        for row in named(cluster, "clocks that disagree", "n, example, what_to_do, what")
-        if "chrony" in row[2] and "a host" in row[3]
-    ]
+    rows = named(cluster, "clocks that disagree", "n, example, what_to_do, what")
+    ((n, example),) = (row[:2] for row in rows if "chrony" in row[2] and "a host" in row[3])
     assert n == len(OFF)
     assert example.startswith("off2: ")
     assert abs(int(example.split(": ")[1].split(" s")[0]) - OFF[2]) <= 20

@@ -107,10 +107,8 @@ def test_how_often_a_gpu_is_throttled(
     slowed(cluster, hours, of_hours, limit)
     counts(cluster, "slowdown_temperature_c", reported, 600)
     yield
-    found = cluster.read(
-        "select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c "
-        "from marts.throttled_gpus"
-    )
+    columns = "reason, throttled_hours, read_hours, recurrence, slowdown_margin_c"
+    found = cluster.read(f"select {columns} from marts.throttled_gpus")
     assert found.rows() == [("hw_thermal", hours, of_hours, recurrence, margin)]
 
 

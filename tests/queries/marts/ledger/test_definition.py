@@ -60,11 +60,8 @@ def test_a_day_that_was_closed_by_the_first_definition_keeps_it(measured):
     assert not again.was_corrected
     assert again.accounts["productive_ms"].sum() == 1_800_000
     assert files.table(again)["definition_version"].unique().to_list() == [1]
-
-
-def test_a_policy_that_names_no_definition_was_made_by_the_first():
+    # a policy that names no definition was made by the first
     old = '{"idle": "none", "credits_infra_failures": false, "currency": "USD", "quotas": []}'
-
     # nor did it decide about inferred time, which stays as it was closed
     assert closing.policy_of_text(old) == Policy(definition_version=1, charge_inferred=None)
 

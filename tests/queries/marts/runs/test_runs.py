@@ -43,22 +43,15 @@ def test_a_log_gives_the_parts_and_the_ratio(cluster, case):
     assert {**found, "goodput": round(run["nvcre_goodput_ratio"], 6)} == given["expected"]
 
 
-# wall, lost, rescheduling, resuming, saving: the ratio
-RATIOS = {
-    "all parts": (7200, 600, 120, 80, 40, 6360 / 7080),
-    "nothing but work": (3600, 0, 0, 0, 0, 1),
-    "saves alone": (3600, 0, 0, 0, 90, 0.975),
-    "more lost than there was": (3600, 4000, 0, 0, 0, 0),
-    "nothing but rescheduling": (300, 0, 300, 0, 0, 0),
-}
+RATIOS = {  # wall, lost, rescheduling, resuming, saving: the ratio
+    "7200, 600, 120, 80, 40": 6360 / 7080, "3600, 0, 0, 0, 0": 1, "3600, 0, 0, 0, 90": 0.975,
+    "3600, 4000, 0, 0, 0": 0, "300, 0, 300, 0, 0": 0,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("row", RATIOS.values(), ids=RATIOS)
-@built_together
-def test_the_ratio_of_its_parts(cluster, row):
-    *parts, expected = row
-    yield
-    found = cluster.read("select nvcre_goodput_ratio({}, {}, {}, {}, {})".format(*parts)).item()
+@pytest.mark.parametrize(("parts", "expected"), RATIOS.items())
+def test_the_ratio_of_its_parts(shared_evidence, parts, expected):
+    found = shared_evidence.store.read(f"select nvcre_goodput_ratio({parts})").item()
     assert found == pytest.approx(expected)
 
 

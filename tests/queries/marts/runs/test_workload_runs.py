@@ -22,11 +22,8 @@ def trained(evidence, name, *, gpus=2, length=2.0, count=60, start=0, **more):
 
 def attributes(evidence, run, scope=None):
     """Return the value of each attribute of a run."""
-    rows = evidence.read(
-        f"select attribute, value from marts.run_attributes where run_key like '%{run}%'",
-        scope or Scope(),
-    ).rows()
-    return dict(rows)
+    sql = f"select attribute, value from marts.run_attributes where run_key like '%{run}%'"
+    return dict(evidence.read(sql, scope or Scope()).rows())
 
 
 @built_together
@@ -47,9 +44,8 @@ def test_a_run_has_what_its_job_and_the_inventory_report(cluster):
 @built_together
 def test_a_window_has_the_version_that_held_in_it(cluster):
     trained(cluster, "1", count=300, extra={"commit": "old"})
-    cluster.events(
-        "1", [{"event": "metric", "t": 300, "extra": json.dumps({"commit": "new"})}], host="n1"
-    )
+    new = {"event": "metric", "t": 300, "extra": json.dumps({"commit": "new"})}
+    cluster.events("1", [new], host="n1")
     yield
     begin = START_MS
     assert attributes(cluster, "1", Scope(begin, begin + 200_000))["commit"] == "old"
@@ -121,11 +117,9 @@ def test_what_a_new_model_is_worth_is_measured_on_workloads_of_both(cluster):
         trained(cluster, f"a{place}", samples=8.0, job=job, model="A100-SXM4-80GB")
         trained(cluster, f"h{place}", samples=8.0, job=job, length=length, model="H100 SXM")
     yield
-    row = cluster.read(
-        "select speed_up, lowest_speed_up, highest_speed_up, workloads, runs "
-        "from marts.gpu_model_speed_ups where old_model = 'A100-SXM4-80GB'"
-    ).row(0)
-    assert row == (2.25, 2.0, 2.5, 2, 4)
+    columns = "speed_up, lowest_speed_up, highest_speed_up, workloads, runs"
+    of_a100 = "from marts.gpu_model_speed_ups where old_model = 'A100-SXM4-80GB'"
+    assert cluster.read(f"select {columns} {of_a100}").row(0) == (2.25, 2.0, 2.5, 2, 4)
     given = measured(cluster.store, "upgrade", Scope(cluster=cluster.name), "A100-SXM4-80GB")
     assert (given["speed_up"].span.lo, given["speed_up"].span.hi) == (2, 2.5)
     assert "H100 SXM, 2 workloads, 4 runs" in given["speed_up"].source

@@ -23,11 +23,9 @@ def test_a_host_is_its_node_with_and_without_its_domain(cluster, of_job, of_even
     yield
     found = cluster.gpu_s()
     assert (found["step_unsplit"], found["data_stall"]) == (2 * 80 - 24, 24)
-    lives = cluster.store.read(
-        "select job_run_key from intermediate.int_event_lives where list_has_any(hosts, $1)",
-        [[node, f"{node}.cluster.example"]],
-    )
-    assert lives["job_run_key"].to_list() == [f"{cluster.name}/1@1800000000"]
+    hosts = f"list_has_any(hosts, ['{node}', '{node}.cluster.example'])"
+    lives = f"select job_run_key from intermediate.int_event_lives where {hosts}"
+    assert cluster.store.read(lives).rows() == [(f"{cluster.name}/1@1800000000",)]
 
 
 # what it shows: when the inventory has the GPU in node `a`, when the pod sees it; s of its nodes

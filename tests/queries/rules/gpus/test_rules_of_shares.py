@@ -36,9 +36,7 @@ def pod(evidence, name, start, end, gpu=None):
 def held_gpu_s(evidence):
     """Return GPU-seconds by job, None for what nobody held."""
     assert evidence.violations() == 0
-    assert evidence.store.read(
-        "from intermediate.int_hold_conflicts where cluster = $1", [evidence.name]
-    ).is_empty()
+    assert evidence.own("job_run_key", "intermediate.int_hold_conflicts") == []
     rows = evidence.read("select job_id, sum(gpu_ms) / 1000 from marts.ledger_scoped group by all")
     return dict(rows.rows())
 
@@ -66,14 +64,9 @@ def test_shares_of_a_gpu_that_is_known_by_number_are_those_of_the_uuid(cluster):
     pod(cluster, "p", 0, 1000)
     yield
     assert held_gpu_s(cluster) == {"p": 500, None: 500}
-    units = cluster.store.read(
-        "select gpu_uuid, gpu_instance, mig_profile, share_lo, share_hi, share_of "
-        "from intermediate.int_gpu_units where cluster = $1 order by 2",
-        [cluster.name],
-    )
-    assert units.rows() == [
-        (uuid(cluster), "share.0/2", "shared 1/2", 0, 1, 2),
-        (uuid(cluster), "share.1/2", "shared 1/2", 1, 2, 2),
+    columns = "gpu_uuid, gpu_instance, mig_profile, share_lo, share_hi, share_of"
+    assert cluster.own(columns, "intermediate.int_gpu_units") == [
+        (uuid(cluster), f"share.{n}/2", "shared 1/2", n, n + 1, 2) for n in range(2)
     ]
 
 

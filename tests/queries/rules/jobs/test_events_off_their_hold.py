@@ -11,11 +11,8 @@ def event(name, second, **more):
 
 
 def gpu_s_of(evidence, run):
-    rows = evidence.read(
-        "select category, sum(gpu_ms) / 1000 from marts.ledger_scoped group by category",
-        scope=Scope(run=f"{evidence.name}/{run}"),
-    )
-    return dict(rows.rows())
+    sql = "select category, sum(gpu_ms) / 1000 from marts.ledger_scoped group by category"
+    return dict(evidence.read(sql, Scope(run=f"{evidence.name}/{run}")).rows())
 
 
 @pytest.mark.parametrize("attempt", [None, 0])
@@ -49,9 +46,7 @@ def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_bef
 
 
 @built_together
-def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_no_attempt_of_it(
-    cluster,
-):
+def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_none_of_it(cluster):
     cluster.job_on_a_node("1", 0, 600, 1, "NODE_FAIL")
     cluster.job("1", 610, 1200, ["a"], 1, submit=600)
     cluster.events("1", [event("job.start", 2), *steps(1, 20, 10), durable(20, 210)])

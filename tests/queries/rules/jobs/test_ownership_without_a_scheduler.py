@@ -50,10 +50,8 @@ def test_a_process_holds_its_gpus_while_it_is_listed(cluster):
         readings(cluster, gpu, [(100, 400)])
         processes(cluster, gpu, [4711], 100, 1500)
     yield
-    assert holds(cluster) == [
-        ("n-0", "pid 4711 on n", 100, 1500, "process"),
-        ("n-1", "pid 4711 on n", 100, 1500, "process"),
-    ]
+    listed = ("pid 4711 on n", 100, 1500, "process")
+    assert holds(cluster) == [("n-0", *listed), ("n-1", *listed)]
     assert phases(cluster) == {
         ("busy_unclassified", None): 600,
         ("idle_held", "pause"): 600,

@@ -11,6 +11,8 @@ from tests.queries.rules.jobs.without_a_scheduler import (
     steps,
 )
 
+from goodput_queries.scope import Scope
+
 
 def silent(evidence, start=100, last=500, run="train", **said):
     """Load a job with a step every ten seconds and no end, on the first GPU."""
@@ -21,13 +23,11 @@ def silent(evidence, start=100, last=500, run="train", **said):
 def of_run(cluster, run="train"):
     """Return begin, end and state of a run's holds, and what the ledger says of it."""
     times = {row[2:4] for row in holds(cluster) if row[1] == run}
-    rows = cluster.store.read(
-        """select category, sum(gpu_ms) / 1000 from marts.ledger_pieces as segments
-        inner join intermediate.int_job_runs as runs using (job_run_key)
-        where job_id = $1 and runs.cluster = $2 group by all""",
-        [run, cluster.name],
+    sql = (
+        "select category, sum(gpu_ms) / 1000 from marts.ledger_scoped where job_id = $1 group by 1"
     )
-    return times, dict(rows.rows())
+    scope = Scope(cluster=cluster.name)
+    return times, dict(cluster.store.read(sql, [run], scope=scope).rows())
 
 
 STALLED = {"at_risk": 400, "fault_stall": 2500}
