@@ -96,8 +96,7 @@ def test_a_reject_keeps_its_line_and_reason_also_where_a_batch_has_nothing_else(
 
     assert store.load(empty) == Loaded(0, 0, 2, is_repeat=False)
     assert store.read("select line, reason, content from raw.rejects order by line").rows() == [
-        (7, "14 fields", long[:-1]), (None, "cut", ""),
-    ]  # fmt: skip
+        (7, "14 fields", long[:-1]), (None, "cut", "")]  # fmt: skip
 
 
 def test_the_note_of_a_load_is_in_utc(store):

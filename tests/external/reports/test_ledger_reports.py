@@ -113,8 +113,7 @@ LATE = ("late0_9", "late1_2", "late1_9", "late3", "late25", "num3", "uuid3", "nu
 OWN = {"ann step_unsplit": 1160, "bob teardown": 160, "ann fault_stall": None}
 # what it shows: its database and cluster, by what GPU time is asked for, GPU-seconds of some
 CASES = {
-    "a cluster that is read faster changes no other": (
-        "built", "slow", (), {"idle_held": 7200}),
+    "a cluster that is read faster changes no other": ("built", "slow", (), {"idle_held": 7200}),
     **{f"a line after the end of its job is of no neighbour: {of}": (
            "built", of, BY_USER, {"bob step_unsplit": 3500, "ann step_unsplit": 580})
        for of in ("late -0.1", "late 12")},

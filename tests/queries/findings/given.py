@@ -214,12 +214,9 @@ class Given(Evidence):
             {name: _by_hour(gauges[key]) for name, key in zip(known, gauges, strict=True)},
         )
         made.samples({s: values for s, values in readings.items() if s <= to})
-        seen = [
-            (second, of["ttft"])
-            for of in requests
-            for second in times(of["start"], of.get("every"), of.get("to"))
-            for _ in range(of.get("n", 1))
-        ]
+        seen = [(second, of["ttft"]) for of in requests
+                for second in times(of["start"], of.get("every"), of.get("to"))
+                for _ in range(of.get("n", 1))]  # fmt: skip
         if seen:
             made.histogram("ttft_s", seen, self.every(0, 2 * HOUR, 300))
 

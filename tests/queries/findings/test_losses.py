@@ -81,12 +81,10 @@ def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_oth
 
 @built_together
 def test_the_parts_of_a_loss_add_up_to_the_ledger(cluster):
-    world = [
-        {"node": "a", "gpus": GPUS}, {"watched": 2 * HOUR},
-        {"job": "1", "end": 6000, "state": "FAILED"},
-        {"steps": "1", "start": 600, "to": 5400, "data_s": 5, "comm_s": [10, 10, 10, 1]},
-        {"state": "drained", "node": "a", "start": 6500, "end": 2 * HOUR},
-    ]  # fmt: skip
+    world = [{"node": "a", "gpus": GPUS}, {"watched": 2 * HOUR},
+             {"job": "1", "end": 6000, "state": "FAILED"},
+             {"steps": "1", "start": 600, "to": 5400, "data_s": 5, "comm_s": [10, 10, 10, 1]},
+             {"state": "drained", "node": "a", "start": 6500, "end": 2 * HOUR}]  # fmt: skip
     given.load(cluster, world)
     yield
     claimed = cluster.read("select sum(gpu_ms) from marts.loss_claims").item()

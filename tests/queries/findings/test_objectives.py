@@ -36,10 +36,9 @@ def test_an_objective_burns_its_budget_when_gpus_are_of_no_use(evidence):
     capacity = 4 * 12 * HOUR_MS
     lost = capacity - useful - of_cluster["unsettled_ms"]
     # 12 of 24 hours; no use where half is allowed; there is no evidence of 24 hours
-    expected = {
-        "base_ms": capacity, "useful_ms": useful, "covered_ratio": 0.5, "spent_ms": lost,
-        "budget_spent_ratio": pytest.approx(lost / (0.5 * capacity)), "burn_rate_1h": 2,
-        "burn_rate_6h": 2, "burn_rate_24h": None}  # fmt: skip
+    expected = {"base_ms": capacity, "useful_ms": useful, "covered_ratio": 0.5, "spent_ms": lost,
+                "budget_spent_ratio": pytest.approx(lost / (0.5 * capacity)), "burn_rate_1h": 2,
+                "burn_rate_6h": 2, "burn_rate_24h": None}  # fmt: skip
     assert {name: of_cluster[name] for name in expected} == expected
     assert (of_team["base_ms"], of_team["attained_ratio"]) == (held, pytest.approx(useful / held))
     assert of_team["burn_rate_6h"] is None, "it had no GPU"

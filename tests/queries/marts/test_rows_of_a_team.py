@@ -74,11 +74,8 @@ def test_another_team_changes_nothing_of_what_a_team_sees(seen):
     """Not one value differs where the names, times and amounts of the other team do."""
     cobalt, azure = seen
 
-    differing = {
-        name: [*{*cobalt[name]} ^ {*azure[name]}]
-        for name in OF_A_TEAM
-        if cobalt[name] != azure[name]
-    }
+    differing = {name: [*{*cobalt[name]} ^ {*azure[name]}] for name in OF_A_TEAM
+                 if cobalt[name] != azure[name]}  # fmt: skip
     assert differing == {}
 
 

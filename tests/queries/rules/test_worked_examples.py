@@ -77,10 +77,9 @@ def test_example_2_failure_hang_restart(cluster):
         (0, "lost_work"): 8800, (0, "fault_stall"): 9600, (1, "startup"): 3840, (1, "restore"): 960,
         (1, "step_unsplit"): 32000, (1, "checkpoint_save"): 640, (1, "teardown"): 160}  # fmt: skip
     run = cluster.read("select * from marts.runs").row(0, named=True)
-    expected = {
-        "held_ms": 126_080_000, "kept_step_ms": 96_000_000, "restarts": 1,
-        "ettr_ratio": 0.733496, "runtime_lo_ratio": 0.761421, "runtime_hi_ratio": 0.761421,
-        "goodput_of_held_ratio": 0.761421}  # fmt: skip
+    expected = {"held_ms": 126_080_000, "kept_step_ms": 96_000_000, "restarts": 1,
+                "ettr_ratio": 0.733496, "runtime_lo_ratio": 0.761421, "runtime_hi_ratio": 0.761421,
+                "goodput_of_held_ratio": 0.761421}  # fmt: skip
     assert {name: run[name] for name in expected} == pytest.approx(expected, abs=1e-6)
     summary = cluster.summary()
     assert (summary["program_ratio"], summary["communication_ratio"]) == (None, None)

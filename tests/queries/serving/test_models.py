@@ -172,11 +172,9 @@ def test_tokens_of_an_account_are_on_its_statement(world, tmp_path):
     rows = pl.read_csv(io.BytesIO(files.csv(made)))
 
     usage = rows.filter(pl.col("line") == "usage").row(0, named=True)
-    served = {
-        "input_tokens": tokens[0] * HOUR, "output_tokens": tokens[1] * HOUR,
-        "cost_per_m_tokens": 8 * PRICE / million, "cost_per_m_input_tokens": None,
-        "joules_per_m_tokens": 4 * GPU_POWER_W * 2 * HOUR / million,
-    }  # fmt: skip
+    served = {"input_tokens": tokens[0] * HOUR, "output_tokens": tokens[1] * HOUR,
+              "cost_per_m_tokens": 8 * PRICE / million, "cost_per_m_input_tokens": None,
+              "joules_per_m_tokens": 4 * GPU_POWER_W * 2 * HOUR / million}  # fmt: skip
     assert {of: usage[f"account_served_{of}"] for of in served} == pytest.approx(served)
     assert rows.filter(pl.col("line") == "idle")["account_served_output_tokens"].count() == 0
 

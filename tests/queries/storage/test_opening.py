@@ -218,11 +218,9 @@ def test_few_templates_of_other_versions_are_kept(cache, tmp_path, create, monke
     assert len(list(cache.iterdir())) == template.KEPT
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [lambda file: file.write_text("another"), lambda file: file.chmod(0o666)],
-    ids=["damaged", "writable by others"],
-)
+@pytest.mark.parametrize("harm",
+                         [lambda file: file.write_text("another"), lambda file: file.chmod(0o666)],
+                         ids=["damaged", "writable by others"])  # fmt: skip
 def test_a_template_that_cannot_be_trusted_is_made_again(cache, tmp_path, create, harm):
     copied(tmp_path / "a", create)
     harm(next(cache.iterdir()))

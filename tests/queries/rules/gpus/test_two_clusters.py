@@ -43,11 +43,8 @@ def transport(cluster, comm, name):
 
 def behind(cluster, comm):
     """Load that rank 1 launches one operation less than rank 0."""
-    counts = [
-        {"ts": second, "launched": 40 - rank, "ranks": [rank]}
-        for second in (40, 60, 80)
-        for rank in range(2)
-    ]
+    counts = [{"ts": second, "launched": 40 - rank, "ranks": [rank]} for second in (40, 60, 80)
+              for rank in range(2)]  # fmt: skip
     of = {"comm_id": comm, "comm_ranks": 2, "operation": "AllReduce", "rank_count": 1}
     cluster.add("comm_counts", *counts, source="nccl-ras", **of)
 

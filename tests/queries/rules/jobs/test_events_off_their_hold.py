@@ -119,11 +119,8 @@ def test_all_events_of_a_job_may_lie_behind_its_hold(cluster):
     assert ("1", f"{cluster.name}/1@1800000000", "job_id") in lives.rows()
 
 
-STEPS_THAT_TOUCH = [
-    event(name, 10 * step + late, step=step)
-    for step in range(1, 9)
-    for name, late in (("step.start", 0), ("step", 10))
-]
+STEPS_THAT_TOUCH = [event(name, 10 * step + late, step=step) for step in range(1, 9)
+                    for name, late in (("step.start", 0), ("step", 10))]  # fmt: skip
 MOMENTARY_SAVE = [  # as logs with a resolution of seconds report short ones
     *(event(f"phase.{end}", 50, phase="ckpt_save") for end in ("start", "end")),
     *steps(1, 8, 10),
