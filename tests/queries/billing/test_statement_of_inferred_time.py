@@ -65,7 +65,9 @@ def test_cost_of_inferred_time(workstation, charges, expected):
         assert found[line] == pytest.approx(amount, abs=1e-5)
 
 
-def test_a_statement_with_inferred_time_balances(workstation):
+def test_a_statement_with_inferred_time_balances_and_shares_idle_cost_with_those_charged(
+    workstation,
+):
     made = statement(workstation, DAY.date, StatementSettings())
 
     (balance,) = made.balance.to_dicts()
@@ -73,11 +75,7 @@ def test_a_statement_with_inferred_time_balances(workstation):
     assert balance["held_ms"] == balance["ledger_held_ms"] == 4_200_000
     assert balance["statement_ms"] == balance["ledger_ms"] == balance["capacity_ms"]
     assert made.differences.is_empty()
-
-
-def test_shared_idle_cost_goes_to_those_who_are_charged(workstation):
     rows = computed(workstation, DAY, Policy(idle="proportional", charge_inferred=True))
-
     carried = dict(rows.group_by("line").agg(pl.col("idle_share_cost").sum()).iter_rows())
     assert carried["inferred"] == -carried["idle"] > 0
 

@@ -102,14 +102,3 @@ def test_example_2b_without_a_log_nothing_is_booked_as_lost_or_productive(cluste
                 "goodput_hi_ratio": 126_080_000 / summary["capacity_ms"], "coverage_ratio": 0,
                 "runtime_reason": "not measured (coverage 0 %)"}  # fmt: skip
     assert {name: summary[name] for name in expected} == pytest.approx(expected)
-
-
-@built_together
-def test_communication_of_a_job_that_reports_it_without_its_waits(cluster):
-    cluster.job_on_a_node("1", 0, 100, 1)
-    cluster.events("1", steps(1, 10, 0, comm_s=2.0))
-    yield
-    assert cluster.gpu_s() == {"exposed_comm": 20, "step_unsplit": 80}
-    summary = cluster.summary()
-    assert summary["communication_ratio"] == pytest.approx(0.2)
-    assert summary["communication_step_ms"] == 100_000

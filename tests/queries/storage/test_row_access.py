@@ -72,10 +72,6 @@ def test_what_is_declared_is_read(store, sql):
     store.read(sql, ["x"] if "$1" in sql else None, scope=LIMITED)
 
 
-def test_who_sees_all_teams_is_not_asked(store):
-    assert store.read("select count(*) from raw.job_runs").item() == 0
-
-
 @pytest.mark.parametrize("sql", ["set variable scope_teams = null", "select 1; from raw.job_runs"])
 def test_only_one_select_comes_through(store, sql):
     with pytest.raises(QueryError, match="expected one select"):

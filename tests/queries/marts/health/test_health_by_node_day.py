@@ -61,12 +61,9 @@ def world(shared_evidence):
 
 def value(world, node, kind, day=FIRST_DAY, **scope):
     """Return the value of a node's day, None where nothing was read."""
-    found = world.store.read("select value from marts.health_by_node_day "
-                             "where node = $1 and kind = $2 and day_at::date = $3",
-                             [node, kind, day],
-                             scope=Scope(**scope))["value"].to_list()  # fmt: skip
-    assert len(found) <= 1
-    return found[0] if found else None
+    of_day = "from marts.health_by_node_day where node = $1 and kind = $2 and day_at::date = $3"
+    found = world.store.read(f"select value {of_day}", [node, kind, day], scope=Scope(**scope))
+    return found.item() if found.height else None
 
 
 ONE_HOUR = {"from_ms": START_MS + HOUR_MS, "to_ms": START_MS + 2 * HOUR_MS}

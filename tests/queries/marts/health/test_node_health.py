@@ -35,13 +35,6 @@ def world(shared_evidence):
     return made
 
 
-def node(world, name, **scope):
-    (row,) = world.store.read(
-        "select * from marts.node_health where node = $1", [name], scope=Scope(**scope)
-    ).to_dicts()
-    return row
-
-
 # node, from second; its columns
 NODES = {
     # three GPUs for 130 s: nothing of it was saved
@@ -72,9 +65,9 @@ NODES = {
 
 @pytest.mark.parametrize(("name", "from_s", "expected"), NODES.values(), ids=NODES)
 def test_health_of_a_node(world, name, from_s, expected):
-    found = node(world, name, **({"from_ms": START_MS + 1000 * from_s} if from_s else {}))
-
-    assert {column: found[column] for column in expected} == expected
+    sql = f"select {', '.join(expected)} from marts.node_health where node = $1"
+    scope = Scope(from_ms=START_MS + 1000 * from_s if from_s else None)
+    assert world.store.read(sql, [name], scope=scope).to_dicts() == [expected]
 
 
 # what it shows: what is read, its rows

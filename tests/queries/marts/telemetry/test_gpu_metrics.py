@@ -11,17 +11,13 @@ MIG = "GPU-mig"
 
 def load(evidence, gpu, rows, instance="", source="dcgm"):
     """Load samples: (second, metrics) each."""
-    readings = [
-        {"gpu_uuid": gpu, "gpu_instance": instance, "ts": evidence.at(second), **metrics}
-        for second, metrics in rows
-    ]
-    evidence.load("gpu_samples", readings, source)
+    readings = [{"ts": second, **metrics} for second, metrics in rows]
+    evidence.add("gpu_samples", *readings, source=source, gpu_uuid=gpu, gpu_instance=instance)
 
 
-def buckets(evidence, gpu, **scope):
-    found = evidence.store.read("select * from marts.gpu_metrics order by gpu_instance, start_ms",
-                                scope=Scope(gpu_uuid=gpu, **scope))  # fmt: skip
-    return found.to_dicts()
+def buckets(evidence, gpu):
+    found = evidence.store.read("from marts.gpu_metrics", scope=Scope(gpu_uuid=gpu)).to_dicts()
+    return {row["start_ms"]: row for row in found}
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +87,9 @@ def test_a_late_sample_changes_its_own_bucket_alone(cluster):
     gpu = cluster.gpu("a")
     load(cluster, gpu, [(s, {"power_w": 100.0, "energy_j": s}) for s in range(0, 7200, 300)])
     yield
-    before = {row["start_ms"]: row for row in buckets(cluster, gpu)}
+    before = buckets(cluster, gpu)
     load(cluster, gpu, [(1250, {"power_w": 700.0, "energy_j": 1250.0})])
     yield
-    after = {row["start_ms"]: row for row in buckets(cluster, gpu)}
+    after = buckets(cluster, gpu)
     changed = [start - START_MS for start in after if after[start] != before[start]]
     assert changed == [2 * TEN_MINUTES_MS]
