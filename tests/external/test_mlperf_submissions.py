@@ -38,49 +38,31 @@ COMPARED = (  # measured on the AC and on the DC side
 )
 ENERGY = """
 with readings as (
-    select
-        node,
-        power_w,
-        epoch_ms(ts) as ts_ms,
+    select node, power_w, epoch_ms(ts) as ts_ms,
         lag(epoch_ms(ts)) over (partition by node order by ts) as since_ms
-    from raw.node_samples
-    where node not like '%/sw_0'
+    from raw.node_samples where node not like '%/sw_0'
 ),
 
 nodes as (
-    select
-        regexp_replace(node, '/[^/]+$', '') as run,
-        node,
+    select regexp_replace(node, '/[^/]+$', '') as run, node,
         sum(power_w * (ts_ms - since_ms)) / (max(ts_ms) - min(ts_ms)) as mean_w
-    from readings
-    group by all
+    from readings group by all
 ),
 
 networks as (
     select regexp_replace(node, '/[^/]+$', '') as run, max(power_w) as mean_w
-    from raw.node_samples
-    where node like '%/sw_0'
-    group by all
+    from raw.node_samples where node like '%/sw_0' group by all
 ),
 
 scored as (
-    select run_id as run, max(dur_s) as run_s
-    from raw.job_events
-    where event = 'step'
-    group by all
+    select run_id as run, max(dur_s) as run_s from raw.job_events where event = 'step' group by all
 )
 
-select
-    split_part(run, '/', 1) as org,
-    split_part(run, '/', 2) as system,
-    split_part(run, '/', 3) as benchmark,
-    split_part(run, '/', 4) as run_name,
-    any_value(run_s) as run_s,
-    sum(nodes.mean_w) * any_value(run_s) as nodes_j,
+select split_part(run, '/', 1) as org, split_part(run, '/', 2) as system,
+    split_part(run, '/', 3) as benchmark, split_part(run, '/', 4) as run_name,
+    any_value(run_s) as run_s, sum(nodes.mean_w) * any_value(run_s) as nodes_j,
     coalesce(any_value(networks.mean_w), 0) * any_value(run_s) as network_j
-from scored
-inner join nodes using (run)
-left join networks using (run)
+from scored inner join nodes using (run) left join networks using (run)
 group by run
 """
 

@@ -93,11 +93,8 @@ def test_a_lane_adds_up_to_the_ledger(cluster, evidence, window):
     first, last = (START_MS + 1000 * second for second in window)
     scope = Scope(first, last, cluster=cluster.name, run=f"{cluster.name}/7")
     drawn = Counter()
-    for category, start, end, share in cluster.read(
-        """select category, epoch_ms(start_at), epoch_ms(end_at), share_ratio
-        from marts.run_timeline""",
-        scope,
-    ).rows():
+    lane = "category, epoch_ms(start_at), epoch_ms(end_at), share_ratio from marts.run_timeline"
+    for category, start, end, share in cluster.read(f"select {lane}", scope).rows():
         drawn[category] += 2 * share * (min(end, last) - max(start, first))
     found = ledger(cluster.store, by=["category"], scope=scope)
     expected = dict(found.select("category", "gpu_ms").rows())
@@ -135,12 +132,11 @@ def test_reads_of_its_hosts_count_for_each_gpu_of_a_run(cluster):
     host(cluster, "a", 400_000_000, 100)
     host(cluster, "b", 200_000_000, 50)
     yield
-    found = cluster.read("from marts.run_input").to_dicts()[0]
-
-    assert (found["gpus"], found["nodes"]) == (4, 2)
-    assert found["read_bytes_per_gpu_s"] == found["most_read_bytes_per_gpu_s"] == 150_000_000
-    assert found["mean_read_bytes"] == 4_000_000
-    assert (found["need_bytes_per_gpu_s"], found["memory_available_bytes"]) == (2e8, 6 * 10**11)
+    (found,) = cluster.read("from marts.run_input").to_dicts()
+    assert found.items() >= {
+        "gpus": 4, "nodes": 2, "read_bytes_per_gpu_s": 150_000_000, "mean_read_bytes": 4_000_000,
+        "most_read_bytes_per_gpu_s": 150_000_000, "need_bytes_per_gpu_s": 2e8,
+        "memory_available_bytes": 6 * 10**11}.items()  # fmt: skip
 
 
 EPOCHS = [
@@ -174,11 +170,9 @@ def world(shared_evidence):
     made.watched(3600)
     made.job("1", 600, 700, ["a"], 1, submit=0, account="nlp", gpus_requested=1)
     made.job("2", 800, 900, ["a"], 8, submit=0, eligible=600, account="nlp", gpus_requested=8)
-    pending = {"state": "PENDING", "observed_at": made.at(3600)}
-    made.job("3", None, None, [], None, submit=3000, account="cv", gpus_requested=16,
-             reason="QOSMaxGRESPerUser", **pending)  # fmt: skip
-    made.job("4", None, None, [], None, submit=3000, eligible=None, account="cv",
-             gpus_requested=16, reason="Dependency", **pending)  # fmt: skip
+    pending = {"observed_at": made.at(3600), "submit": 3000, "account": "cv", "gpus_requested": 16}
+    made.job("3", None, None, [], None, "PENDING", reason="QOSMaxGRESPerUser", **pending)
+    made.job("4", None, None, [], None, "PENDING", eligible=None, reason="Dependency", **pending)
     made.job("5", 100, 200, ["a"], 0, submit=0, account="web", gpus_requested=0)
     made.job("6", None, 900, [], None, submit=0, account="nlp", gpus_requested=4, state="CANCELLED")
     made.build()

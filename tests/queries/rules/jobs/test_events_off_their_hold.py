@@ -2,12 +2,9 @@
 
 import pytest
 from tests.queries.conftest import built_together, durable, steps
+from tests.queries.rules.jobs.test_rules_of_jobs import event
 
 from goodput_queries.scope import Scope
-
-
-def event(name, second, **more):
-    return {"event": name, "t": second, **more}
 
 
 def gpu_s_of(evidence, run):

@@ -136,16 +136,3 @@ def test_a_scheduler_record_ends_a_silent_run(evidence):
     evidence.job("77", 2000, 2500, ["n"], 1)
 
     assert of_run(evidence)[0] == {(100, 1990)}, "the last reading before it decides"
-
-
-@pytest.mark.parametrize("untils", [(1000, 4000), (4000, 1000)])
-@built_together(builds=3)
-def test_readings_may_come_in_any_order(cluster, untils):
-    cluster.telemetry("n", 2)
-    silent(cluster, pid=7)
-    yield
-    for until in untils:
-        processes(cluster, "n-0", [7], 90, 1900, until=until)
-        readings(cluster, "n-0", [(90, 3000)], until=until)
-        yield
-    assert of_run(cluster)[0] == {(100, 1900)}
