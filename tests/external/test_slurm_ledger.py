@@ -55,16 +55,10 @@ def stores(new_store, tmp_path_factory):
         store.close()
 
 
-def window(start, end):
-    def ms(text):
-        return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
-
-    return Scope(from_ms=ms(start), to_ms=ms(end))
-
-
 def test_the_ledger_and_the_reconciliation_give_the_published_figures(stores):
     store = stores["22.05.8"]
-    scope = window("2026-11-20T11:42:54", "2026-11-20T12:00:00")
+    at = (datetime(2026, 11, 20, *of, tzinfo=UTC) for of in ((11, 42, 54), (12,)))
+    scope = Scope(*(int(moment.timestamp() * 1000) for moment in at))
 
     units = "held_gpu_s, capacity_gpu_s, down_gpu_s, drained_gpu_s"
     found = store.read(f"select {units} from marts.scheduler_reconciliation", scope=scope)

@@ -49,11 +49,6 @@ def labels(cluster, *owners):
         cluster.label(cluster.gpu(f"{node}-0"), owner, start, 900, of_job)
 
 
-def unknown_ranks(cluster):
-    cluster.job_on_a_node("1", 0, 5000, 2)
-    cluster.all_reduces([0.1], range(100, 110), pid=cluster.first_pid, ranks=2, comm_name="")
-
-
 def works(node, start, end, active):
     """Return what loads work on node a, and a job; without one the work would be somebody's."""
     return lambda c: [c.node("a", 1), c.node("b", 1), c.job("1", start, end, [node], 1),
@@ -97,7 +92,9 @@ NAMED = {
         lambda c: [c.node("a", 2), c.job("1", 0, 5000, [], 2), c.job("2", 0, 1000, ["a"], 3)],
         kind("allocated, GPUs not placed", "gpu_ms, n"), [(1_000_000, 1), (10_000_000, 1)]),
     "collectives of processes that no run has": (
-        unknown_ranks, kind("collectives of unknown ranks", "n, gpu_ms"), [(1, 13_000)]),
+        lambda c: [c.job_on_a_node("1", 0, 5000, 2),
+                   c.all_reduces([0.1], range(100, 110), ranks=2, comm_name="")],
+        kind("collectives of unknown ranks", "n, gpu_ms"), [(1, 13_000)]),
     # of three such the first: the others have a job but for less than a reading
     "work where no job was": (works("b", 0, 100, lambda s: s <= 100), BUSY, [(1, 100_000)]),
     "not work of a job that begins between two readings": (

@@ -81,7 +81,9 @@ def world(new_store):
     """Give engines that start, restart, have other buckets, a frontend, and objectives."""
     serving = Serving(Evidence(new_store()))
     _restarted(serving)
-    _frontend(serving)
+    for endpoint, role, ttft_s in (("engine", "both", 0.3), ("frontend", "frontend", 0.9)):
+        engine = serving.engine(endpoint, "gate", role=role)
+        engine.histogram("ttft_s", [(10.0, ttft_s)] * 20, (0.0, 60.0))
     _objectives(serving)
     coarse = (0.1, 1.0, 10.0, math.inf)
     for endpoint, bounds in (("fine", BOUNDS), ("coarse", coarse)):
@@ -102,13 +104,6 @@ def _restarted(serving):
     usual = [(110.0 + n / 10, 0.3) for n in range(100)]
     again = [(510.0 + n / 10, 0.3) for n in range(20)]
     engine.histogram("ttft_s", [*first, *usual, *again], (0.0, 60.0, 400.0, 600.0))
-
-
-def _frontend(serving):
-    engine = serving.engine("engine", "gate")
-    engine.histogram("ttft_s", [(10.0, 0.3)] * 20, (0.0, 60.0))
-    frontend = serving.engine("frontend", "gate", role="frontend")
-    frontend.histogram("ttft_s", [(10.0, 0.9)] * 20, (0.0, 60.0))
 
 
 def _objectives(serving):

@@ -92,12 +92,6 @@ def table(store, mart):
     return store.read(f"select * from marts.{mart}", scope=HALF_HOURS, is_kept=True).to_dicts()
 
 
-def row_of(store, mart, of):
-    """Return the row of a view that has these values."""
-    (row,) = [row for row in table(store, mart) if row.items() >= of.items()]
-    return row
-
-
 # what it shows: level, its name and availability, watts by minute
 POWERS = {
     "a node has its mean": ("node", "a", None, {30: BUSY_W, 90: IDLE_W}),
@@ -249,7 +243,7 @@ FIGURES = {
 
 @pytest.mark.parametrize(("mart", "of", "expected", "rel"), FIGURES.values(), ids=FIGURES)
 def test_figures_of_power_and_energy(world, mart, of, expected, rel):
-    row = row_of(world, mart, of)
+    (row,) = (row for row in table(world, mart) if row.items() >= of.items())
     for name, value in expected(row).items():
         is_number = isinstance(value, int | float)
         assert row[name] == (pytest.approx(value, rel=rel) if is_number else value), name

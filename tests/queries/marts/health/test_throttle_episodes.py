@@ -77,14 +77,6 @@ test_throttling_of_a_gpu = shown_by(
 )
 
 
-def slowed(evidence, hours, of_hours, limit=90.0):
-    """Load a reading every ten minutes, which has a thermal reason in the first hours."""
-    evidence.listed("a", "a#0", "test", slurm_index=0, slowdown_temperature_c=limit)
-    evidence.readings(
-        evidence.gpu("a#0"), range(0, 3600 * of_hours, 600), gpu_temperature_c=84.0,
-        clocks_event_reasons=lambda s: HW_THERMAL if s < 3600 * hours else POWER_CAP)  # fmt: skip
-
-
 # what it shows: hours with a reason of those read, limit in the inventory and in readings;
 # whether it comes back, degrees to the limit
 RECURRENCES = {
@@ -104,7 +96,10 @@ RECURRENCES = {
 def test_how_often_a_gpu_is_throttled(
     cluster, hours, of_hours, limit, reported, recurrence, margin
 ):
-    slowed(cluster, hours, of_hours, limit)
+    cluster.listed("a", "a#0", "test", slurm_index=0, slowdown_temperature_c=limit)
+    reasons = {"clocks_event_reasons": lambda s: HW_THERMAL if s < 3600 * hours else POWER_CAP}
+    seconds = range(0, 3600 * of_hours, 600)
+    cluster.readings(cluster.gpu("a#0"), seconds, gpu_temperature_c=84.0, **reasons)
     counts(cluster, "slowdown_temperature_c", reported, 600)
     yield
     columns = "reason, throttled_hours, read_hours, recurrence, slowdown_margin_c"

@@ -55,30 +55,20 @@ def test_the_ratio_of_its_parts(shared_evidence, parts, expected):
     assert found == pytest.approx(expected)
 
 
-def waits_of_all(rank):
-    """Return steps in which each rank reports its own waits."""
-    return steps(1, 300, 20, comm_s=1 + rank / 4, straggler_s=2 - rank / 2, data_s=0.5)
+MEASURED, UNMEASURED = steps(1, 100, 20, comm_s=1.0, straggler_s=1.0), steps(101, 299, 1025)
+# what a rank reports
+REPORTED = {
+    "its own waits": lambda rank: steps(1, 300, 20, comm_s=1 + rank / 4, straggler_s=2 - rank / 2,
+                                        data_s=0.5),
+    "waits of rank 0 alone": lambda rank: steps(
+        1, 300, 20, **({"comm_s": 1.0, "straggler_s": 0.5} if rank == 0 else {})),
+    "waits for data, which do not split a step": lambda rank: steps(1, 300, 20, data_s=1.0 + rank),
+    "steps around a save of 5 s": lambda rank: [
+        *MEASURED, *([] if rank else [phase("ckpt_save", 1020, 1025)]), *UNMEASURED],
+}  # fmt: skip
 
 
-def waits_of_one(rank):
-    """Return steps of which rank 0 alone reports waits."""
-    return steps(1, 300, 20, **({"comm_s": 1.0, "straggler_s": 0.5} if rank == 0 else {}))
-
-
-def communication_alone(rank):
-    """Return steps whose waits are not known: they are no split of a step."""
-    return steps(1, 300, 20, data_s=1.0 + rank)
-
-
-def a_save_between(rank):
-    """Return steps around a save of 5 s."""
-    first, second = steps(1, 100, 20, comm_s=1.0, straggler_s=1.0), steps(101, 299, 1025)
-    return [*first, phase("ckpt_save", 1020, 1025), *second] if rank == 0 else [*first, *second]
-
-
-@pytest.mark.parametrize(
-    "evidence", [waits_of_all, waits_of_one, communication_alone, a_save_between]
-)
+@pytest.mark.parametrize("evidence", REPORTED.values(), ids=REPORTED)
 @pytest.mark.parametrize("window", [(0, 3600), (615, 1234), (1019, 1027), (3000, 3100)])
 @built_together
 def test_a_lane_adds_up_to_the_ledger(cluster, evidence, window):

@@ -81,17 +81,7 @@ def logged(evidence, gpus, model, **of_a_line):
     evidence.log("1", steps(1, 200, 0, 2.0, **of_a_line))
 
 
-def at_two_speeds(evidence):
-    """Load a job with 20 % of its steps at 1 s, the others at 2 s."""
-    evidence.job_on_a_node("1", 0, 1000, 1)
-    evidence.events("1", [*steps(1, 100, 0, 1.0), *steps(101, 500, 100, 2.0)])
-
-
-def four_runs(evidence):
-    for name, length, ranks in (("1", 2.0, 2), ("2", 1.0, 2), ("3", 1.0, 2), ("4", 0.5, 1)):
-        trained(evidence, name=name, length=length, ranks=ranks, tokens=10.0, count=20)
-
-
+FOUR_RUNS = {"1": (2.0, 2), "2": (1.0, 2), "3": (1.0, 2), "4": (0.5, 1)}  # length of steps, ranks
 NO_TOKENS = "the job reports no tokens"
 # what it shows: what is loaded, view, columns of the first run
 SPEEDS = {
@@ -105,12 +95,17 @@ SPEEDS = {
         lambda c: logged(c, 1, "h100", mfu_ratio=0.41), "run_speed",
         {"mfu_ratio": 0.41, "mfu_method": "reported MFU", "mfu_dtype": None}),
     "the best is the best tenth of windows": (
-        at_two_speeds, "run_speed", {"speed_unit": "steps", "best_ratio": 0.5, "best_step_s": 1}),
+        # 20 % of the steps take 1 s, the others 2 s
+        lambda c: [c.job_on_a_node("1", 0, 1000, 1),
+                   c.events("1", [*steps(1, 100, 0, 1.0), *steps(101, 500, 100, 2.0)])],
+        "run_speed", {"speed_unit": "steps", "best_ratio": 0.5, "best_step_s": 1}),
     "few steps have no best": (
         lambda c: trained(c, count=50), "run_speed",
         {"best_reason": "fewer than ten windows of ten steps"}),
     "peers are runs of the same name, model and size": (
-        four_runs, "run_peers", {"right(run_key, 2)": "/1", "peers": 2, "peer_ratio": 0.5}),
+        lambda c: [trained(c, name=name, length=length, ranks=ranks, tokens=10.0, count=20)
+                   for name, (length, ranks) in FOUR_RUNS.items()],
+        "run_peers", {"right(run_key, 2)": "/1", "peers": 2, "peer_ratio": 0.5}),
     "without price, tokens and energy there is a reason": (
         trained, "run_token_costs",
         {"tokens_per_cost": None, "cost_reason": NO_TOKENS, "energy_reason": NO_TOKENS}),

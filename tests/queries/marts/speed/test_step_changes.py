@@ -163,14 +163,6 @@ def test_a_run_is_bound_by(cluster, of_a_step, values, processors, expected, sen
     assert sentence in (None, found["sentence"])
 
 
-def job_that_uses(cluster, used, hours=8):
-    """Load a running job of one GPU whose used memory is `used(second)`."""
-    cluster.listed("a", "a#0", "test", slurm_index=0, memory_bytes=MEMORY)
-    cluster.job("1", 0, int(hours * HOUR_S), ["a"], 1)
-    readings(cluster, "a#0", int(hours * HOUR_S), every=300,
-             memory_used_bytes=lambda t: int(used(t)))  # fmt: skip
-
-
 def in_an_hour(*used_gib):
     """Return the memory at a second of an hour, linear between ten-minute marks from 20 on."""
 
@@ -200,7 +192,10 @@ MEMORIES = {
 @pytest.mark.parametrize(("used", "hours", "windows"), MEMORIES.values(), ids=MEMORIES)
 @built_together
 def test_memory_that_grows(cluster, used, hours, windows):
-    job_that_uses(cluster, lambda t: used(t) * 2**30, hours)
+    end = int(hours * HOUR_S)
+    cluster.listed("a", "a#0", "test", slurm_index=0, memory_bytes=MEMORY)
+    cluster.job("1", 0, end, ["a"], 1)
+    readings(cluster, "a#0", end, every=300, memory_used_bytes=lambda t: int(used(t) * 2**30))
     yield
     found = cluster.read("select windows from marts.memory_growth").rows()
     assert found == ([(windows,)] if windows else [])

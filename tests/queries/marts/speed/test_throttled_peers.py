@@ -38,11 +38,6 @@ def parts(evidence):
     return {key: found[key] for key in found if key[0] in {"throttled", "straggler_wait"}}
 
 
-def one_rank_for_all(cluster):
-    slow_gang(cluster, 4, ranks=1)
-    readings(cluster, hot=2, gpus=4)
-
-
 def short_steps(cluster):
     """Of 100 slow steps the first has a reading of its own, still without a reason."""
     cluster.job_on_a_node("1", 0, 250, 2)
@@ -88,7 +83,8 @@ OF_GPU = ("throttled", None, "platform")
 # what it shows: what is loaded; losses, and the number of the throttled GPU
 NAMED = {
     "where one rank reports for all any throttled GPU is distinguished": (
-        one_rank_for_all, ({OF_GPU: 50, PEER: 150}, ["2"])),
+        lambda c: [slow_gang(c, 4, ranks=1), readings(c, hot=2, gpus=4)],
+        ({OF_GPU: 50, PEER: 150}, ["2"])),
     "steps shorter than the sampling interval have the reading that covers them": (
         short_steps, ({OF_GPU: 49.5, PEER: 49.5}, ["1"])),
 }  # fmt: skip

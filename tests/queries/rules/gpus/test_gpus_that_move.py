@@ -95,18 +95,13 @@ def test_an_inventory_comes_before_a_node_where_only_a_job_held_the_gpu(cluster,
     assert cluster.violations() == 0
 
 
-def renumbered(cluster):
-    inventory(cluster, 0, a=0, b=1)
-    inventory(cluster, 500, a=1, b=0)
-    cluster.watched(1000)
-    cluster.job("1", 600, 1000, ["n"], 1)
-    cluster.hold("1", submit=600, node="n", slurm_index=1)
-
-
 # what it shows: what is loaded, what is read of it
 MOVED = {
     "GPUs that change numbers at a reboot stay two": (
-        renumbered, lambda c: (gpu_s(c), c.own("gpu_uuid", "intermediate.int_holds")),
+        lambda c: [inventory(c, 0, a=0, b=1), inventory(c, 500, a=1, b=0), c.watched(1000),
+                   c.job("1", 600, 1000, ["n"], 1),
+                   c.hold("1", submit=600, node="n", slurm_index=1)],
+        lambda c: (gpu_s(c), c.own("gpu_uuid", "intermediate.int_holds")),
         lambda c: ({"a": 1000, "b": 1000}, [(c.gpu("a"),)])),
     "a GPU that moves is in its new node from then on": (
         lambda c: [listed(c, "a"), listed(c, "b", since=60), c.watched(100)], places,

@@ -35,19 +35,12 @@ SHARDS = {
 }  # fmt: skip
 
 
-def four_gpus(cluster):
-    """Load a node of four GPUs of 4 shards or 100 of MPS; return it."""
+@pytest.mark.parametrize(("jobs", "expected"), SHARDS.values(), ids=SHARDS)
+@built_together
+def test_parts_of_the_accounting_share_one_device(cluster, jobs, expected):
     node = f"{cluster.name}-g"
     cluster.node(node, 4, model="a40")
     cluster.add("nodes", node=node, gres=FOUR_GPUS)
-    return node
-
-
-@pytest.mark.parametrize("given", SHARDS)
-@built_together
-def test_parts_of_the_accounting_share_one_device(cluster, given):
-    jobs, expected = SHARDS[given]
-    node = four_gpus(cluster)
     for job, asked, start, end in jobs:
         tres, gpus = (asked, 0) if isinstance(asked, str) else (None, asked)
         state = "RUNNING" if end is None else "COMPLETED"

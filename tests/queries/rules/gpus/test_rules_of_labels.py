@@ -24,13 +24,6 @@ def pod(cluster, gpu, first, last, **more):
     cluster.label(cluster.gpu(f"n-{gpu}"), "nlp/a", first, last, **more)
 
 
-def numbered(cluster):
-    """Load a job whose GPU the scheduler numbers, and series of another one have its id."""
-    cluster.job("4711", 100, 900, ["n"], 1)
-    cluster.label(cluster.gpu("n-1"), "4711", 130, 900, kind="hpc_job")
-    cluster.hold("4711", submit=100, node="n", slurm_index=0)
-
-
 # what it shows: what is loaded, what is read of it
 OTHERS = {
     "a pod on the series of GPUs has held them": (
@@ -42,7 +35,10 @@ OTHERS = {
         lambda c: [pod(c, 0, 100, 600), pod(c, 0, 90, 900, source="prometheus")], holds,
         [("n-0", "nlp/a", 90, 900, "label")]),
     "ids on series go before what the scheduler numbers": (
-        numbered, holds, [("n-1", "4711", 100, 900, "hpc_job")]),
+        lambda c: [c.job("4711", 100, 900, ["n"], 1),
+                   c.label(c.gpu("n-1"), "4711", 130, 900, kind="hpc_job"),
+                   c.hold("4711", submit=100, node="n", slurm_index=0)],
+        holds, [("n-1", "4711", 100, 900, "hpc_job")]),
     # exporters are scraped at moments of their own: that is no gang wait
     "parts of an owner that are read apart do not wait for each other": (
         lambda c: [pod(c, 0, 100, 900), pod(c, 1, 130, 900)], lambda c: set(c.gpu_s()),

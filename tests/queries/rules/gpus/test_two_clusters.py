@@ -56,10 +56,6 @@ def labelled(cluster, until):
     cluster.samples("l-0", cluster.every(0, until), lambda _: True)
 
 
-def meter(cluster, power_w):
-    cluster.host("n", cluster.every(0, 100), "ipmi", power_w=power_w)
-
-
 def host(cluster, node, name):
     read = {"ts": 0, "memory_total_bytes": 1}
     cluster.add("node_samples", read, source="node-exporter", node=node, cluster=name)
@@ -88,7 +84,7 @@ def world(new_store):
     transport(west, WEST_COMM, "NET/Socket")
     for cluster, name, until in ((east, "east-label", 1000), (west, "west-label", 3000)):
         labelled(Evidence(store, name), until)
-        meter(cluster, 1000)
+        cluster.host("n", cluster.every(0, 100), "ipmi", power_w=1000)
     for name, node in (("up", "u"), ("down", "u.down.example")):
         cluster = Evidence(store, name)
         cluster.telemetry(node, 1, "dcgm")
