@@ -74,57 +74,37 @@ def small_demo(small_week, tmp_path_factory):
         yield store
 
 
+BEFORE = Scope(from_ms=END_MS - HOURS * HOUR_MS, to_ms=END_MS)
+
+
 def test_the_demo_has_the_archived_hours_as_they_were_written(small_demo, small_week):
-    before = Scope(from_ms=END_MS - HOURS * HOUR_MS, to_ms=END_MS)
+    """With the teams of their jobs, and with steps whose events are not kept."""
     archived = pl.read_parquet(small_week / "ledger.parquet")
+    sums = archived.group_by("category").agg(pl.col("gpu_ms").sum())
+    found = ledger(small_demo, scope=BEFORE).filter(pl.col("gpu_ms") > 0)
 
-    found = ledger(small_demo, scope=before)
-
-    assert capacity_ms(small_demo, before) == GPUS * HOURS * HOUR_MS
-    assert dict(found.filter(pl.col("gpu_ms") > 0).select("category", "gpu_ms").rows()) == dict(
-        archived.group_by("category").agg(pl.col("gpu_ms").sum()).rows()
-    )
-
-
-def test_the_demo_has_the_archived_energy_as_it_was_written(small_demo, small_week):
-    sql = f"select * from marts.statement_energy_hourly where hour_ms < {END_MS}"
-
-    found = small_demo.read(sql)
-
-    assert sorted(found.rows(), key=str) == sorted(
-        pl.read_parquet(small_week / "energy.parquet").rows(), key=str
-    )
-
-
-def test_archived_hours_have_the_teams_of_their_jobs(small_demo):
-    before = Scope(from_ms=END_MS - HOURS * HOUR_MS, to_ms=END_MS)
-
-    teams = small_demo.read("select distinct team from marts.ledger_scoped_by_node", scope=before)
-
+    assert capacity_ms(small_demo, BEFORE) == GPUS * HOURS * HOUR_MS
+    assert dict(found.select("category", "gpu_ms").rows()) == dict(sums.rows())
+    teams = small_demo.read("select distinct team from marts.ledger_scoped_by_node", scope=BEFORE)
     assert {"nlp", "vision"} <= set(teams["team"])
-
-
-def test_archived_hours_count_steps_whose_events_are_not_kept(small_demo, small_week):
-    before = Scope(from_ms=END_MS - HOURS * HOUR_MS, to_ms=END_MS)
     steps = pl.col("category").is_in(["productive", "step_unsplit", "exposed_comm", "data_stall"])
-    with_steps = pl.read_parquet(small_week / "ledger.parquet").filter(steps)
-
-    reported = small_demo.read("select reported_ms from marts.evidence_ladder", scope=before).item()
-
-    assert reported >= with_steps["gpu_ms"].sum() > 0
+    reported = small_demo.read("select reported_ms from marts.evidence_ladder", scope=BEFORE)
+    assert reported.item() >= sums.filter(steps)["gpu_ms"].sum() > 0
 
 
-def test_the_demo_balances_with_archived_hours(small_demo):
+def test_the_demo_has_the_archived_energy_as_it_was_written_and_balances(small_demo, small_week):
+    sql = f"select * from marts.statement_energy_hourly where hour_ms < {END_MS}"
+    archived = pl.read_parquet(small_week / "energy.parquet").rows()
+
+    assert sorted(small_demo.read(sql).rows(), key=str) == sorted(archived, key=str)
     assert check(small_demo)["violations"].sum() == 0
 
 
 def test_the_days_compare_with_the_archived_hours_before(small_demo):
     days = Scope(cluster="atlas", from_ms=END_MS, to_ms=END_MS + HOURS * HOUR_MS)
-    clusters = small_demo.read("from marts.clusters")
 
-    (windows,) = like_for_like.windows(days, clusters)
+    (windows,) = like_for_like.windows(days, small_demo.read("from marts.clusters"))
 
     assert windows.left_out == ()
-    assert [[capacity_ms(small_demo, side) for side in pair] for pair in windows.pairs] == [
-        [GPUS * HOURS * HOUR_MS] * 2
-    ]
+    (pair,) = windows.pairs
+    assert [capacity_ms(small_demo, side) for side in pair] == [GPUS * HOURS * HOUR_MS] * 2

@@ -52,8 +52,7 @@ def week(number: int, *, gpus: int, hours: int, end: datetime) -> World:
 
     world = synthetic.imagine(
         gpus=gpus, hours=hours, seed=demo.FLEET_SEED, interval_s=INTERVAL_S, plan=numbered,
-        start=end - timedelta(hours=hours * (len(PLANS) - number)),
-    )  # fmt: skip
+        start=end - timedelta(hours=hours * (len(PLANS) - number)))  # fmt: skip
     for run in world.schedule.runs:
         if run.end_s is None:
             run.state, run.end_s = "CANCELLED", world.total_s
@@ -88,11 +87,7 @@ def write(folder: Path, world: World, empty: Path | None = None) -> None:
             (folder / f"{name}.gz").write_bytes(packed)
         recipe = (files / "demo.toml").read_text(encoding="utf-8")
     head, *parts = recipe.split("\n[[ingest]]\n")
-    kept = [
-        part.replace(f'"{name}"', f'"{name}.gz"')
-        for part in parts
-        for name in KEPT
-        if f'path = "{name}"' in part
-    ]
+    kept = [part.replace(f'"{name}"', f'"{name}.gz"') for part in parts for name in KEPT
+            if f'path = "{name}"' in part]  # fmt: skip
     text = "\n[[ingest]]\n".join([head, *kept])
     (folder / "demo.toml").write_text(text, encoding="utf-8", newline="\n")

@@ -18,10 +18,9 @@ from goodput_queries.errors import IngestError
 
 FOLDER = EXTERNAL / "gpualert-injected"
 pytestmark = reading(FOLDER)
-KIND_OF_MODE = {
-    "ram_oom": "host_memory", "missing_module": "missing_module", "div_zero": "division_by_zero",
-    "nan_loss": "nan", "traceback": "exception", "cuda_runtime": "cuda_error",
-}  # fmt: skip
+KIND_OF_MODE = {"ram_oom": "host_memory", "missing_module": "missing_module",
+                "div_zero": "division_by_zero", "nan_loss": "nan", "traceback": "exception",
+                "cuda_runtime": "cuda_error"}  # fmt: skip
 READ_OUT = ReadOptions(observed_at=datetime(2026, 11, 20, 12))  # noqa: DTZ001 -- naive, UTC
 
 

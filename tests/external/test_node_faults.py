@@ -5,7 +5,7 @@ of 400 nodes are 1.7 million GPU-hours of ledger, which a test has no time for.
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -64,39 +64,28 @@ def store(new_store, tmp_path_factory):
     made.close()
 
 
-def test_faults_of_one_node_at_one_time_count_once(store):
+def test_faults_of_one_node_at_one_time_count_once_and_are_down_in_the_ledger(store):
     found = store.read(
         "select count(*), count(*) filter (where end_at is null), sum(reports)::int, "
         "round(sum(outage_ms) / 3600000.0, 3) from marts.node_outages"
     )
 
     assert found.rows() == [(312, 3, 313, 2_030.339)]
-
-
-def test_the_ledger_has_the_same_time_as_down(store):
-    found = store.read(
-        "select round(sum(gpu_ms) / 3600000.0, 3) from marts.ledger_by_category "
-        "where category = 'down'"
-    )
+    found = store.read("select round(sum(gpu_ms) / 3600000.0, 3) from marts.ledger_by_category "
+                       "where category = 'down'")  # fmt: skip
 
     assert found.rows() == [(2_030.339,)]
 
 
 def test_time_between_failures_is_that_of_the_trace(store):
-    found = store.read(
-        "select nodes, failures, round(mtbf_s / 3600, 4), round(available_ratio, 6) "
-        "from marts.fleet_reliability"
-    )
+    found = store.read("select nodes, failures, round(mtbf_s / 3600, 4), round(available_ratio, 6) "
+                       "from marts.fleet_reliability")  # fmt: skip
 
     up = NODES * DAYS - 2_030.3392
     assert found.rows() == [(400, 312, round(up / 312, 4), round(up / (NODES * DAYS), 6))]
 
 
 def test_nodes_rank_by_their_faults_as_in_the_trace(store):
-    counts = defaultdict(int)
-    for node, *_ in faults():
-        counts[node] += 1
-
     found = store.read("select node, failures from marts.node_health where failures > 0")
 
-    assert dict(found.rows()) == counts
+    assert dict(found.rows()) == Counter(node for node, *_ in faults())

@@ -55,43 +55,29 @@ def stores(new_store, tmp_path_factory):
         store.close()
 
 
-def window(start, end):
-    def ms(text):
-        return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
-
-    return Scope(from_ms=ms(start), to_ms=ms(end))
-
-
 def test_the_ledger_and_the_reconciliation_give_the_published_figures(stores):
     store = stores["22.05.8"]
-    scope = window("2026-11-20T11:42:54", "2026-11-20T12:00:00")
+    at = (datetime(2026, 11, 20, *of, tzinfo=UTC) for of in ((11, 42, 54), (12,)))
+    scope = Scope(*(int(moment.timestamp() * 1000) for moment in at))
 
-    units = store.read("select * from marts.scheduler_reconciliation", scope=scope).row(
-        0, named=True
-    )
-    summary = store.read("select * from marts.goodput_summary", scope=scope).row(0, named=True)
-
-    assert units["held_gpu_s"] == 5013
-    assert units["capacity_gpu_s"] == 45495
-    assert (units["down_gpu_s"], units["drained_gpu_s"]) == (3192, 424)
-    assert summary["capacity_ms"] == 41_931_000
-    assert summary["held_ms"] == 5_001_571
-    assert summary["unavailable_ms"] == 3_616_000
+    units = "held_gpu_s, capacity_gpu_s, down_gpu_s, drained_gpu_s"
+    found = store.read(f"select {units} from marts.scheduler_reconciliation", scope=scope)
+    assert found.rows() == [(5013, 45495, 3192, 424)]
+    times = "capacity_ms, held_ms, unavailable_ms"
+    found = store.read(f"select {times} from marts.goodput_summary", scope=scope)
+    assert found.rows() == [(41_931_000, 5_001_571, 3_616_000)]
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_each_record_holds_what_its_own_arithmetic_says(stores, release):
-    store = stores[release]
-    held = {
-        (job, submit): seconds
-        for job, submit, seconds in store.read(
-            """select runs.job_id, runs.submit_ms // 1000,
-                coalesce(sum(segments.end_ms - segments.start_ms), 0) / 1000.0
-            from staging.stg_job_runs as runs
-            left join marts.ledger_pieces as segments using (job_run_key)
-            group by runs.job_run_key, runs.job_id, runs.submit_ms"""
-        ).iter_rows()
-    }
+    rows = stores[release].read(
+        """select runs.job_id, runs.submit_ms // 1000,
+            coalesce(sum(segments.end_ms - segments.start_ms), 0) / 1000.0
+        from staging.stg_job_runs as runs
+        left join marts.ledger_pieces as segments using (job_run_key)
+        group by runs.job_run_key, runs.job_id, runs.submit_ms"""
+    )
+    held = {(job, submit): seconds for job, submit, seconds in rows.rows()}
     with (EXTERNAL / "slurm" / f"expected_gpu_seconds_{release}.csv").open() as file:
         expected = {}
         for row in csv.DictReader(file):
@@ -111,14 +97,8 @@ def test_the_checks_are_clean(stores, release):
 
 def test_a_suspended_job_keeps_its_gpus(stores):
     """Job 16 ran 22 s, 15 of them suspended: all 22 are held."""
-    rows = (
-        stores["22.05.8"]
-        .read(
-            "select category, sum(gpu_ms)::bigint from marts.ledger_scoped "
-            "where job_id = '16' group by all"
-        )
-        .rows()
-    )
+    of_job = "from marts.ledger_scoped where job_id = '16' group by all"
+    rows = stores["22.05.8"].read(f"select category, sum(gpu_ms)::bigint {of_job}").rows()
 
     assert dict(rows) == {"suspended": 15_000, "unknown": 7_000}
 
@@ -149,13 +129,8 @@ def test_what_sets_it_apart_from_the_scheduler_is_named_to_the_millisecond(made)
 
 def test_it_charges_every_priced_hour_at_its_price(made):
     priced = made.rows.filter(pl.col("price_per_gpu_h").is_not_null())
-    cost = sum(
-        (
-            row["gpu_ms"] * row["price_per_gpu_h"] / 3_600_000
-            for row in priced.iter_rows(named=True)
-        ),
-        Decimal(0),
-    )
+    cost = sum((row["gpu_ms"] * row["price_per_gpu_h"] / 3_600_000
+                for row in priced.iter_rows(named=True)), Decimal(0))  # fmt: skip
 
     assert abs(made.total_cost - cost) <= Decimal("0.005")
     assert sum(made.accounts["total_cost"]) == made.total_cost

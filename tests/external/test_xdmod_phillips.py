@@ -17,37 +17,25 @@ from goodput_ingest.source import ReadOptions
 pytestmark = reading(EXTERNAL)
 PHILLIPS = EXTERNAL / "xdmod-sacct-phillips"
 DAYS = """
-with jobs as (
-    select *, len(nodes) as node_count
-    from raw.job_runs
-    where len(nodes) > 0
-),
+with jobs as (select *, len(nodes) as node_count from raw.job_runs where len(nodes) > 0),
 
 days as (
-    select
-        unnest(generate_series(date_trunc('day', start_at), end_at, interval 1 day)) as day_start,
-        jobs.*
+    select jobs.*, unnest(
+        generate_series(date_trunc('day', start_at), end_at, interval 1 day)) as day_start
     from jobs
 ),
 
 job_days as (
-    select
-        *,
-        day_start::date as day,
-        greatest(0, date_diff('second', greatest(start_at, day_start),
-            least(end_at, day_start + interval 1 day))) / 3600 as hours
+    select *, day_start::date as day, greatest(0, date_diff('second',
+        greatest(start_at, day_start), least(end_at, day_start + interval 1 day))) / 3600 as hours
     from days
 )
 
-select
-    day,
-    count(*) as running_job_count,
+select day, count(*) as running_job_count,
     count(*) filter (where start_at::date = day) as started_job_count,
     count(*) filter (where end_at::date = day) as job_count,
-    sum(hours) as total_wallduration_hours,
-    sum(hours * gpus) as total_gpu_hours,
-    sum(hours * cpus) as total_cpu_hours,
-    sum(hours * node_count) as total_node_hours,
+    sum(hours) as total_wallduration_hours, sum(hours * gpus) as total_gpu_hours,
+    sum(hours * cpus) as total_cpu_hours, sum(hours * node_count) as total_node_hours,
     coalesce(sum(date_diff('second', submit_at, start_at))
         filter (where start_at::date = day), 0) / 3600 as total_waitduration_hours
 from job_days

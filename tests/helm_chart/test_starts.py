@@ -24,12 +24,10 @@ def test_the_server_starts_as_its_user_with_nothing_to_write_to_but_its_folders(
     with started(of_kind("Deployment", values), folder, values) as process:
         url = process.stdout.readline().strip()
         asked = httpx.get(f"{url}/healthz", headers={"Host": "10.244.0.7:8501"}, timeout=PATIENCE_S)
-        metrics = {
-            host: httpx.get(f"{url}/metrics",
-                            headers={"Host": host, "Authorization": "Bearer of-metrics"},
-                            timeout=PATIENCE_S).status_code
-            for host in ("goodput.goodput.svc:8501", "10.244.0.7:8501")
-        }  # fmt: skip
+        metrics = {host: httpx.get(f"{url}/metrics",
+                                   headers={"Host": host, "Authorization": "Bearer of-metrics"},
+                                   timeout=PATIENCE_S).status_code
+                   for host in ("goodput.goodput.svc:8501", "10.244.0.7:8501")}  # fmt: skip
         process.send_signal(signal.SIGTERM)
 
         assert process.wait(PATIENCE_S) == 0

@@ -86,11 +86,8 @@ class Evidence(Loaders):
 
     def state(self, node, state, start, end, **columns):
         """Add a node state."""
-        self.add(
-            "node_states",
-            {"node": node, "state": state, "start_at": start, "end_at": end},
-            **columns,
-        )
+        self.add("node_states", {"node": node, "state": state, "start_at": start, "end_at": end},
+                 **columns)  # fmt: skip
 
     def job(
         self, job_id, start, end, nodes, gpus,
@@ -99,19 +96,16 @@ class Evidence(Loaders):
         """Add a job run; `submit` and `eligible` default to its start."""
         submit = more.pop("submit", start if start is not None else 0)
         eligible = more.pop("eligible", submit)
-        row = {
-            "cluster": self.name, "job_id": job_id, "job_id_raw": job_id, "submit_at": at(submit),
-            "eligible_at": at(eligible), "start_at": at(start), "end_at": at(end), "state": state,
-            "nodes": nodes, "gpus": gpus, "job_name": job_id, "account": "team", "user_name": "ann",
-        }  # fmt: skip
+        row = {"cluster": self.name, "job_id": job_id, "job_id_raw": job_id,
+               "submit_at": at(submit), "eligible_at": at(eligible), "start_at": at(start),
+               "end_at": at(end), "state": state, "nodes": nodes, "gpus": gpus, "job_name": job_id,
+               "account": "team", "user_name": "ann"}  # fmt: skip
         self.load("job_runs", [{**row, **more}])
 
     def events(self, run, events, attempt=0, source="test", **common):
         """Add job events of rank 0 unless they say otherwise; `t` is the event's second."""
-        of_run = {
-            "cluster": self.name, "run_id": run, "attempt": attempt, "rank": 0, "host": "a",
-            "reports_durability": True, **common,
-        }  # fmt: skip
+        of_run = {"cluster": self.name, "run_id": run, "attempt": attempt, "rank": 0, "host": "a",
+                  "reports_durability": True, **common}  # fmt: skip
         rows = [{**of_run, **event, "ts": at(event["t"])} for event in events]
         for row in rows:
             del row["t"]

@@ -128,27 +128,21 @@ class Loaders:
         The record of a rank that waited has half of the bandwidth.
         """
         ranks = [(node, 2 * place + slot) for place, node in enumerate(nodes) for slot in range(2)]
-        rows = [
-            {"node": node, "pid": self.first_pid + rank, "rank": rank,
-             "sequence_number": first + number, "dumped_at": second + number,
-             "busbw_bytes_per_s": gb * 1e9 / (1 if rank else 2)}
-            for number, gb in enumerate(busbw) for node, rank in ranks
-        ]  # fmt: skip
-        self.add(
-            "collectives", *rows, comm_id=f"{self.name}-{name}", ranks=len(ranks),
-            nodes=len(set(nodes)), operation=operation, is_p2p=False, message_bytes=size,
-            exec_time_s=0.001,
-        )  # fmt: skip
+        rows = [{"node": node, "pid": self.first_pid + rank, "rank": rank,
+                 "sequence_number": first + number, "dumped_at": second + number,
+                 "busbw_bytes_per_s": gb * 1e9 / (1 if rank else 2)}
+                for number, gb in enumerate(busbw) for node, rank in ranks]  # fmt: skip
+        self.add("collectives", *rows, comm_id=f"{self.name}-{name}", ranks=len(ranks),
+                 nodes=len(set(nodes)), operation=operation, is_p2p=False, message_bytes=size,
+                 exec_time_s=0.001)  # fmt: skip
 
     def all_reduces(self, exec_time_s, starts, first=0, pid=None, **more):
         """Add AllReduces that the NCCL Inspector logs on node a; exec_time_s: seconds by rank."""
         first_pid = self.first_pid if pid is None else pid
-        rows = [
-            {"pid": first_pid + rank, "rank": rank, "sequence_number": number,
-             "exec_time_s": seconds, "started_at": start, "dumped_at": start + 4}
-            for number, start in enumerate(starts, first)
-            for rank, seconds in enumerate(exec_time_s)
-        ]  # fmt: skip
+        rows = [{"pid": first_pid + rank, "rank": rank, "sequence_number": number,
+                 "exec_time_s": seconds, "started_at": start, "dumped_at": start + 4}
+                for number, start in enumerate(starts, first)
+                for rank, seconds in enumerate(exec_time_s)]  # fmt: skip
         of = {"node": "a", "comm_id": self.name, "ranks": len(exec_time_s), "is_p2p": False}
         of |= {"operation": "AllReduce", **more}
         self.add("collectives", *rows, source="nccl-inspector", **of)

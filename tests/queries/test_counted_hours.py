@@ -1,5 +1,6 @@
 """Settled hours are counted once: counters add up to the capacity and never fall."""
 
+from collections import Counter
 from datetime import datetime
 
 import pytest
@@ -12,7 +13,8 @@ from goodput_queries.evidence.retention import Retention, drop_old
 HOUR_S = 3_600
 SETTLE_MS = 6 * HOUR_MS
 NOW = datetime(2027, 1, 18)  # noqa: DTZ001 -- naive UTC; after the end of the evidence
-TEAMS = ("large", "middle", "small", "x" * 500)  # by time; the last name is longer than a label
+# hours of their jobs; the last name is longer than a label
+TEAMS = {"large": (0, 8), "middle": (8, 14), "small": (14, 18), "x" * 500: (18, 20)}
 
 
 @pytest.fixture(scope="module")
@@ -21,14 +23,9 @@ def built(new_store):
     evidence = Evidence(new_store())
     evidence.node("a", 2, partitions=("batch",))
     evidence.watched(30 * HOUR_S)
-    start = 0
-    for number, team in enumerate(TEAMS):
-        hours = 8 - 2 * number
-        evidence.job(
-            str(number), start * HOUR_S, (start + hours) * HOUR_S, ["a"], 1,
-            account=team, partition="batch",
-        )  # fmt: skip
-        start += hours
+    for number, (team, (start, end)) in enumerate(TEAMS.items()):
+        evidence.job(str(number), start * HOUR_S, end * HOUR_S, ["a"], 1, account=team,
+                     partition="batch")  # fmt: skip
     evidence.samples("a#0", evidence.every(0, 30 * HOUR_S, 600), lambda _: True)
     elsewhere = Evidence(evidence.store, "default")
     elsewhere.job("9", 0, HOUR_S, ["gone"], 0)
@@ -51,9 +48,9 @@ def counters(world, label_values=20):
 
 
 def by_team(world, label_values=20):
-    sums = {}
+    sums = Counter()
     for (_, _, team, _, _), gpu_ms in counters(world, label_values).items():
-        sums[team] = sums.get(team, 0) + gpu_ms
+        sums[team] += gpu_ms
     return sums
 
 
@@ -71,6 +68,7 @@ def test_counted_time_adds_up_to_the_capacity_of_settled_hours(world):
     assert {cluster for cluster, *_ in counters(world)} == {"c"}  # the other one has no GPU
     assert sum(counters(world).values()) == 2 * hours * HOUR_MS
     assert by_team(world)["large"] == 8 * HOUR_MS
+    assert max(map(len, by_team(world))) == counted_hours.VALUE_MAX_CHARS, "long names are cut"
     assert set(revisions(world.store)["gpu_ms"]) == {0}
 
 
@@ -126,13 +124,5 @@ def test_teams_beyond_the_limit_are_counted_together(world):
     assert set(by_team(world)) == {"", "large", "middle", OTHER}
     assert by_team(world)[OTHER] == (4 + 2) * HOUR_MS
     assert sum(counters(world).values()) == 2 * hours * HOUR_MS
-    folded = {
-        row["label"]: row["folded"] for row in counted_hours.folded(world.store, 2).to_dicts()
-    }
-    assert folded == {"team": 2, "partition": 0, "gpu_model": 0}
-
-
-def test_long_names_are_cut(world):
-    count(world)
-
-    assert max(map(len, by_team(world))) == counted_hours.VALUE_MAX_CHARS
+    folded = counted_hours.folded(world.store, 2).select("label", "folded")
+    assert dict(folded.rows()) == {"team": 2, "partition": 0, "gpu_model": 0}

@@ -1,6 +1,5 @@
 """The store keeps what was acknowledged, once, and serves many threads."""
 
-import contextlib
 import os
 import resource
 import shutil
@@ -8,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import polars as pl
@@ -46,15 +46,12 @@ def test_a_part_that_was_loaded_before_is_skipped(store):
     assert store.read("select count(*) from state.ingested").item() == 1
 
 
-@pytest.mark.parametrize(
-    ("table", "rows", "rows_new"),
-    [
-        ("gpu_samples", [sample(0), sample(1), sample(1)], 2),
-        ("gpu_samples", [{**sample(0), "ts": "2026-11-20 12:00:00"}] * 2, 1),  # to be cast
-        ("gpus", [gpu(), gpu(gpu_model="H200")], 1),
-        ("rejects", [{"origin": "file", "reason": "cut", "content": "a"}] * 2, 1),
-    ],
-)
+@pytest.mark.parametrize(("table", "rows", "rows_new"), [
+    ("gpu_samples", [sample(0), sample(1), sample(1)], 2),
+    ("gpu_samples", [{**sample(0), "ts": "2026-11-20 12:00:00"}] * 2, 1),  # to be cast
+    ("gpus", [gpu(), gpu(gpu_model="H200")], 1),
+    ("rejects", [{"origin": "file", "reason": "cut", "content": "a"}] * 2, 1),
+])  # fmt: skip
 def test_a_key_that_comes_twice_in_a_batch_is_stored_once(store, table, rows, rows_new):
     """Whether the batch was prepared or not."""
     ready = load.prepared(batch(table, *rows))
@@ -73,15 +70,11 @@ def test_the_row_that_the_table_says_to_keep_stays(store, order):
     assert store.read("select gpu_model from raw.gpus").rows() == [("H200",)]
 
 
-def test_of_equally_good_rows_the_same_one_stays_in_any_order(new_store):
-    kept = []
-    for models in (["a", "b"], ["b", "a"]):
-        with contextlib.closing(new_store()) as memory:
-            for model in models:
-                memory.load(batch("gpus", gpu(gpu_model=model), digest=model))
-            kept += memory.read("select gpu_model from raw.gpus").rows()
-
-    assert kept[0] == kept[1]
+@pytest.mark.parametrize("models", ["ab", "ba"])
+def test_of_equally_good_rows_the_same_one_stays_in_any_order(store, models):
+    for model in models:
+        store.load(batch("gpus", gpu(gpu_model=model), digest=model))
+    assert store.read("select gpu_model from raw.gpus").rows() == [("b",)]
 
 
 def test_every_time_column_is_always_known():
@@ -91,44 +84,33 @@ def test_every_time_column_is_always_known():
             assert f"    {column} timestamp not null" in model.sql, model.name
 
 
-def test_a_reject_keeps_its_line_and_reason(store):
+def test_a_reject_keeps_its_line_and_reason_also_where_a_batch_has_nothing_else(store):
     long = "x" * (REJECT_CONTENT_MAX_CHARS + 1)
-    part = batch("gpus", gpu(), rejects=[Reject(7, "14 fields", long), Reject(None, "cut")])
+    rejects = [Reject(7, "14 fields", long), Reject(None, "cut")]
+    empty = Batch("gpus", pl.DataFrame(), "test", "file", "1", rejects)
 
-    assert store.load(part).rejects == 2
+    assert store.load(empty) == Loaded(0, 0, 2, is_repeat=False)
     assert store.read("select line, reason, content from raw.rejects order by line").rows() == [
-        (7, "14 fields", "x" * REJECT_CONTENT_MAX_CHARS),
-        (None, "cut", ""),
-    ]
-
-
-def test_a_batch_of_rejects_alone_is_noted(store):
-    empty = Batch("gpus", pl.DataFrame(), "test", "file", "1", [Reject(1, "bad")])
-
-    assert store.load(empty) == Loaded(0, 0, 1, is_repeat=False)
+        (7, "14 fields", long[:-1]), (None, "cut", "")]  # fmt: skip
 
 
 def test_the_note_of_a_load_is_in_utc(store):
     store.load(batch("gpu_samples", sample(3), sample(1)))
 
-    (loaded_at, start, end) = store.read(
-        "select loaded_at, window_start_at, window_end_at from state.ingested"
-    ).row(0)
+    noted = "select loaded_at, window_start_at, window_end_at from state.ingested"
+    loaded_at, start, end = store.read(noted).row(0)
     assert abs((loaded_at.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()) < 60
     assert (start.minute, end.minute) == (1, 3)
 
 
 def test_the_clock_of_the_machine_may_be_in_any_zone(tmp_path, empty_database):
     path = shutil.copyfile(empty_database, tmp_path / "fleet.duckdb")
-    code = (
-        "import sys; from goodput_queries.database import LocalStore\n"
-        "store = LocalStore(sys.argv[1])\n"
-        "print(store.read('select current_setting($1)', ['TimeZone']).item())"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True,
-        cwd=tmp_path, env={"TZ": "Asia/Tokyo", "PYTHONPATH": ":".join(sys.path)},
-    )  # fmt: skip
+    code = ("import sys; from goodput_queries.database import LocalStore\n"
+            "store = LocalStore(sys.argv[1])\n"
+            "print(store.read('select current_setting($1)', ['TimeZone']).item())")  # fmt: skip
+    ran = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True,
+                         check=True, cwd=tmp_path,
+                         env={"TZ": "Asia/Tokyo", "PYTHONPATH": ":".join(sys.path)})  # fmt: skip
 
     assert ran.stdout == "UTC\n"
 
@@ -142,26 +124,19 @@ def test_a_batch_that_does_not_fit_leaves_nothing_behind(store):
     assert store.load(batch("gpus", gpu())).rows_new == 1
 
 
-@pytest.mark.parametrize(
-    ("table", "row", "message"),
-    [
-        ("gpus", gpu(colour="green"), r"^raw\.gpus has no column 'colour'$"),
-        ("gpu", gpu(), r"^there is no table 'gpu'; see `goodput show`$"),
-    ],
-)
+@pytest.mark.parametrize(("table", "row", "message"), [
+    ("gpus", gpu(colour="green"), r"^raw\.gpus has no column 'colour'$"),
+    ("gpu", gpu(), r"^there is no table 'gpu'; see `goodput show`$"),
+])  # fmt: skip
 def test_an_unknown_column_or_table_is_named(store, table, row, message):
     with pytest.raises(StoreError, match=message):
         store.load(batch(table, row))
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "delete from raw.gpus", "select 1; drop table raw.gpus",
-        "with gone as (delete from raw.gpus returning *) select * from gone",
-        "copy raw.gpus to '/tmp/gpus.csv'", "",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("sql",
+                         ["delete from raw.gpus", "select 1; drop table raw.gpus",
+                          "with gone as (delete from raw.gpus returning *) select * from gone",
+                          "copy raw.gpus to '/tmp/gpus.csv'", ""])  # fmt: skip
 def test_reading_changes_nothing(store, sql):
     store.load(batch("gpus", gpu()))
 
@@ -170,86 +145,61 @@ def test_reading_changes_nothing(store, sql):
     assert store.read("select count(*) from raw.gpus").item() == 1
 
 
-def test_parameters_are_values_by_place_or_name(store):
+def test_a_select_has_its_parameters_by_place_or_name_and_its_own_scope(store):
     assert store.read("select $1 || $2 as x", ["a", "'; --"]).item() == "a'; --"
     assert store.read("select $who as x", {"who": "me"}).item() == "me"
-
-
-def test_a_bad_select_says_what_is_wrong(store):
-    with pytest.raises(QueryError, match="Table with name nope does not exist"):
-        store.read("select * from nope")
-
-
-def test_the_scope_of_one_read_is_not_that_of_the_next(store):
     sql = "select getvariable('scope_team') as team"
-
     assert store.read(sql, scope=Scope(team="vision")).item() == "vision"
-    assert store.read(sql).item() is None
+    assert store.read(sql).item() is None, "not that of the read before"
 
 
-def test_a_query_that_takes_too_long_is_stopped(store):
-    endless = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
+ENDLESS = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
 
-    with pytest.raises(QueryError, match=r"^the query took longer than 0\.2 s and was stopped$"):
-        store.read(endless, timeout_s=0.2)
+
+@pytest.mark.parametrize(("sql", "message"), [
+    ("select * from nope", "Table with name nope does not exist"),
+    (ENDLESS, r"^the query took longer than 0\.2 s and was stopped$"),
+])  # fmt: skip
+def test_a_select_that_is_wrong_or_takes_too_long_says_so(store, sql, message):
+    with pytest.raises(QueryError, match=message):
+        store.read(sql, timeout_s=0.2)
     assert store.read("select 1", timeout_s=5).item() == 1
 
 
 def test_closing_stops_the_reads_of_other_threads(empty_database, tmp_path):
     store = LocalStore(shutil.copyfile(empty_database, tmp_path / "fleet.duckdb"))
-    endless = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
-    errors = []
+    with ThreadPoolExecutor(1) as thread:
+        begun_s = time.process_time()
+        read = thread.submit(store.read, ENDLESS)
+        until(lambda: time.process_time() > begun_s + 0.2, "the read is computed")
+        store.close()
 
-    def read():
-        try:
-            store.read(endless)
-        except QueryError as error:
-            errors.append(str(error))
-
-    thread = threading.Thread(target=read)
-    begun_s = time.process_time()
-    thread.start()
-    until(lambda: time.process_time() > begun_s + 0.2, "the read is computed")
-    store.close()
-    thread.join(20)
-
-    assert errors == ["the query of a closed database was stopped"]
+        with pytest.raises(QueryError, match=r"^the query of a closed database was stopped$"):
+            read.result(20)
 
 
 def test_threads_read_while_one_loads(store):
     """A reader sees whole batches only, and nobody is refused."""
-    failures = []
     is_done = threading.Event()
 
-    def reader():
-        try:
-            while not is_done.is_set():
-                assert store.read("select count(*) from raw.gpu_samples").item() % 2 == 0
-        except BaseException as error:
-            failures.append(error)
+    def read():
+        while not is_done.is_set():
+            assert store.read("select count(*) from raw.gpu_samples").item() % 2 == 0
 
-    threads = [threading.Thread(target=reader) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for minute in range(0, 40, 2):
-        store.load(batch("gpu_samples", sample(minute), sample(minute + 1), digest=str(minute)))
-    is_done.set()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        readers = [threads.submit(read) for _ in range(4)]
+        for minute in range(0, 40, 2):
+            store.load(batch("gpu_samples", sample(minute), sample(minute + 1), digest=str(minute)))
+        is_done.set()
 
-    assert failures == []
+    assert [reader.exception() for reader in readers] == [None] * 4
     assert store.read("select count(*) from raw.gpu_samples").item() == 40
 
 
 def test_threads_that_load_the_same_part_store_it_once(store):
-    loaded = []
     part = batch("gpu_samples", *(sample(minute) for minute in range(60)))
-    threads = [threading.Thread(target=lambda: loaded.append(store.load(part))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
+    with ThreadPoolExecutor(4) as threads:
+        loaded = threads.map(store.load, [part] * 4)
     assert sorted(done.rows_new for done in loaded) == [0, 0, 0, 60]
 
 

@@ -87,44 +87,39 @@ def test_a_window_cuts_the_capacity(database, moment):
         assert db.ledger(from_=date(2026, 11, 21)).is_empty()
 
 
-def test_what_cannot_be_answered_says_what_to_do(database):
+REFUSED = {
+    "has no time zone. Times in frames are UTC": lambda db: db.runs(
+        from_=db.runs()["first_start_at"].to_list()[0]),
+    "'yesterday' is not a valid time; expected like": lambda db: db.gaps(to="yesterday"),
+    "there is no filter 'account'; known: cluster, node": lambda db: db.ledger(account="nlp"),
+    "Did you mean 'capacity'": lambda db: db.view("capacities"),
+    "expected one select, and nothing else": lambda db: db.sql("drop table raw.gpus"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "ask"), REFUSED.items())
+def test_what_cannot_be_answered_says_what_to_do(database, message, ask):
     with goodput_queries.open(database) as db:
-        naive = db.runs()["first_start_at"].to_list()[0]
-        with pytest.raises(QueryError, match=r"has no time zone. Times in frames are UTC"):
-            db.runs(from_=naive)
-        with pytest.raises(QueryError, match="'yesterday' is not a valid time; expected like"):
-            db.gaps(to="yesterday")
-        with pytest.raises(QueryError, match="there is no filter 'account'; known: cluster, node"):
-            db.ledger(account="nlp")
-        with pytest.raises(QueryError, match="Did you mean 'capacity'"):
-            db.view("capacities")
-        with pytest.raises(QueryError, match="expected one select, and nothing else"):
-            db.sql("drop table raw.gpus")
-        assert db.sql("select $gpus as n", {"gpus": 4}).equals(
-            pl.DataFrame({"n": [4]}), null_equal=True
-        )
-
-
-def test_a_database_that_is_not_there_is_not_created(tmp_path):
-    missing = tmp_path / "fleet.duckdb"
-
-    with pytest.raises(StoreError, match=r"there is no such database. Create it with `goodput"):
-        goodput_queries.open(missing)
-    assert not missing.exists()
-
-
-def test_a_url_needs_a_token_and_its_own_machine(monkeypatch):
-    monkeypatch.delenv("GOODPUT_TOKEN", raising=False)
-
-    with pytest.raises(StoreError, match=r"`token` in DATABASE.server.json"):
-        goodput_queries.open("http://127.0.0.1:9")
-    with pytest.raises(StoreError, match=r"ssh -L 8501:127.0.0.1:8501 HOST"):
-        goodput_queries.open("http://example.org:8501", token="any")
-    with pytest.raises(StoreError, match=r"Is `goodput serve` running there"):
-        goodput_queries.open("http://127.0.0.1:9", token="any")
+        with pytest.raises(QueryError, match=re.escape(message)):
+            ask(db)
+        assert db.sql("select $gpus as n", {"gpus": 4}).item() == 4
 
 
 NOBODY_LISTENS = "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(("name", "token", "message"), [
+    ("fleet.duckdb", None, r"there is no such database. Create it with `goodput"),
+    (NOBODY_LISTENS, None, r"`token` in DATABASE.server.json"),
+    ("http://example.org:8501", "any", r"ssh -L 8501:127.0.0.1:8501 HOST"),
+    (NOBODY_LISTENS, "any", r"Is `goodput serve` running there"),
+])  # fmt: skip
+def test_what_cannot_be_opened_says_what_to_do(tmp_path, monkeypatch, name, token, message):
+    monkeypatch.delenv("GOODPUT_TOKEN", raising=False)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match=message):
+        goodput_queries.open(name, token=token)
+    assert not [*tmp_path.iterdir()], "a database that is not there is not created"
 
 
 @pytest.fixture
@@ -133,18 +128,13 @@ def note(tmp_path):
     return ServerNote(NOBODY_LISTENS, "secret", os.getpid(), "instance", database)
 
 
-def test_a_note_is_readable_by_its_owner_only_and_replaces_the_one_before(note):
+def test_a_note_is_readable_by_its_owner_only_replaces_the_one_before_and_goes_with_it(note):
     write_note(replace(note, instance="of a server that was killed"))
     write_note(note)
 
     assert note_path(note.database).stat().st_mode & 0o777 == 0o600
     assert read_note(note.database) == note
     assert list(note_path(note.database).parent.iterdir()) == [note_path(note.database)]
-
-
-def test_a_server_removes_its_own_note_only(note):
-    write_note(note)
-
     remote.remove_note(replace(note, instance="another"))
     assert read_note(note.database) == note
     remote.remove_note(note)
@@ -156,14 +146,10 @@ OPEN = ("{0}: the note of the running server is open to other users, so its toke
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 HARMED = [
     pytest.param(lambda path: path.chmod(0o640), OPEN, id="others can read it"),
-    pytest.param(
-        lambda path: os.chown(path, 65534, 65534), "belongs to another user", marks=needs_root,
-        id="of another user",
-    ),
-    pytest.param(
-        lambda path: path.symlink_to(path.rename(path.with_name("elsewhere"))), "cannot be read",
-        id="behind a link",
-    ),
+    pytest.param(lambda path: os.chown(path, 65534, 65534), "belongs to another user",
+                 marks=needs_root, id="of another user"),
+    pytest.param(lambda path: path.symlink_to(path.rename(path.with_name("elsewhere"))),
+                 "cannot be read", id="behind a link"),
 ]  # fmt: skip
 
 
@@ -202,17 +188,11 @@ def test_a_note_of_a_server_that_is_gone_or_of_a_copied_database_is_ignored(note
 
 
 def test_a_batch_travels_whole():
-    rows = pl.DataFrame(
-        {
-            "at": [datetime(2026, 11, 20, 12, 0, 0, 123456), None],  # noqa: DTZ001
-            "ratio": [0.1, float("nan")],
-            "count": [2**62, None],
-            "kinds": [["a", "ü"], None],
-        }
-    )
-    sent = Batch(
-        "gpus", rows, "test", "a 'file'", "1", (Reject(1, "bad", "x\ny"), Reject(None, "cut"))
-    )
+    at = [datetime(2026, 11, 20, 12, 0, 0, 123456), None]  # noqa: DTZ001
+    values = {"ratio": [0.1, float("nan")], "count": [2**62, None], "kinds": [["a", "ü"], None]}
+    rows = pl.DataFrame({"at": at, **values})
+    rejects = (Reject(1, "bad", "x\ny"), Reject(None, "cut"))
+    sent = Batch("gpus", rows, "test", "a 'file'", "1", rejects)
     head = asdict(sent)
     head["rejects"] = [[r.line, r.reason, r.content] for r in sent.rejects]
     del head["rows"]
@@ -242,16 +222,13 @@ def test_parameters_keep_their_types(parameters):
     assert arrived == ("select 1", parameters, Scope(team="a"), 1.5)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"\xff" * 20,
-        (5).to_bytes(8, "big") + b"[",
-        (2).to_bytes(8, "big") + b"[]",
-        (2).to_bytes(8, "big") + b"{}nonsense",
-    ],
-)
+@pytest.mark.parametrize("body", [
+    b"",
+    b"\xff" * 20,
+    (5).to_bytes(8, "big") + b"[",
+    (2).to_bytes(8, "big") + b"[]",
+    (2).to_bytes(8, "big") + b"{}nonsense",
+])  # fmt: skip
 def test_bytes_that_are_no_call_are_refused(body):
     with pytest.raises((ValueError, json.JSONDecodeError)):
         remote.unpack(body)

@@ -59,12 +59,8 @@ def _later(line, ms):
 
 
 def profiling_blank(text):
-    return re.sub(
-        r"^(DCGM_FI_PROF_)PCIE_TX_BYTES(\{.*\}) (\S+)",
-        r"\1SM_ACTIVE\2 140737488355328.0",
-        text,
-        flags=re.MULTILINE,
-    )
+    return re.sub(r"^(DCGM_FI_PROF_)PCIE_TX_BYTES(\{.*\}) (\S+)",
+                  r"\1SM_ACTIVE\2 140737488355328.0", text, flags=re.MULTILINE)  # fmt: skip
 
 
 LATE_RANKS = [(1, 2), (0, 2), (1, 8), (0, 8), (7, 3)]
@@ -101,10 +97,6 @@ class Cluster:
     def mart(self, sql):
         """Return the rows of a select from marts, which show it alone."""
         return self.store.read(sql, scope=Scope(cluster=self.name))
-
-    def gpu_s(self, *by):
-        """Return its GPU-seconds by these keys."""
-        return gpu_s(self.store, *by, cluster=self.name)
 
 
 def as_cluster(text, name, number):
@@ -166,20 +158,17 @@ GPU_S = {
 def test_gpu_time_of_a_case(clusters, name):
     by, expected, total = GPU_S[name]
 
-    found = clusters[name].gpu_s(by)
+    found = gpu_s(clusters[name].store, by, cluster=name)
 
     assert {key: found.get(key) for key in expected} == pytest.approx(expected, abs=0.1)
     assert sum(found.values()) == pytest.approx(total)
 
 
-@pytest.mark.parametrize(
-    ("name", "ratio", "expected"),
-    [
-        ("two times", "goodput", 0.853),
-        *((name, "goodput", 0.915) for name in ("saved at", "saved from")),
-        *((name, "allocation", 0.625) for name in ("untracked", "untracked without jobs")),
-    ],
-)
+@pytest.mark.parametrize(("name", "ratio", "expected"), [
+    ("two times", "goodput", 0.853),
+    *((name, "goodput", 0.915) for name in ("saved at", "saved from")),
+    *((name, "allocation", 0.625) for name in ("untracked", "untracked without jobs")),
+])  # fmt: skip
 def test_a_ratio_of_a_case(clusters, name, ratio, expected):
     found = clusters[name].mart(f"select {ratio}_ratio from marts.goodput_summary").item()
 
@@ -191,14 +180,11 @@ def test_a_case_is_read_whole_where_its_endpoint_is_known(clusters, name):
     assert clusters[name].rejects == (name == "nim of no host")
 
 
-@pytest.mark.parametrize("late", LATE_RANKS)
-def test_ranks_that_write_the_same_without_a_label_are_one_attempt(clusters, late):
-    assert clusters[f"ranks {late}"].mart("select count(*) from marts.attempts").item() == 1
-
-
-def test_blank_values_are_counted(clusters):
+def test_ranks_that_write_the_same_are_one_attempt_and_blank_values_are_counted(clusters):
+    for late in LATE_RANKS:
+        found = clusters[f"ranks {late}"].mart("select count(*) from marts.attempts")
+        assert found.item() == 1, late
     blank = "select sum(n) from marts.data_quality where kind = 'blank values'"
-
     assert clusters["blank"].store.read(blank).item() == 2 * 61
 
 

@@ -80,43 +80,6 @@ def built(new_store, copied):
     store.close()
 
 
-def test_a_gpu_in_two_places_counts_once(built):
-    broken = check(built).filter(pl.col("violations") > 0)
-    named = "select example from marts.data_quality where kind = 'GPUs in two places'"
-
-    assert broken.is_empty()
-    (example,) = built.read(named)["example"]
-    assert example.endswith(" in default/gpu-a1e400 and in lab/gpu-a01")
-
-
-def test_a_cluster_that_is_read_faster_changes_no_other(built):
-    assert gpu_s(built, cluster="slow") == {"idle_held": 7200}
-
-
-@pytest.mark.parametrize("cluster", ["late -0.1", "late 12"])
-def test_a_line_after_the_end_of_its_job_is_of_no_neighbour(built, cluster):
-    found = gpu_s(built, "user", "category", cluster=cluster)
-
-    assert (found["bob step_unsplit"], found["ann step_unsplit"]) == (3500, 580)
-
-
-@pytest.mark.parametrize("cluster", ["in order", "shuffled"])
-def test_a_step_may_end_when_the_next_starts(built, cluster):
-    found = gpu_s(built, cluster=cluster)
-
-    assert found == {"step_unsplit": 28_000, "startup": 400, "teardown": 400}
-
-
-def test_readings_alone_are_active_and_idle_time(built):
-    found = gpu_s(built, cluster="c")
-
-    assert {*found} == {"busy_unclassified", "idle_held", "idle_no_demand"}
-    assert sum(found.values()) == 230_400
-    rungs = built.read("select rung, ratio from marts.evidence_ladder", scope=Scope(cluster="c"))
-    rung, ratio = rungs.row(0)
-    assert (rung, round(ratio, 3)) == ("gpu_activity", 0.695)
-
-
 @pytest.fixture(scope="module")
 def scripted(tmp_path_factory):
     """Return a runner of a script that builds small clusters: its store and its clusters."""
@@ -141,27 +104,58 @@ def scripted(tmp_path_factory):
         yield run
 
 
-@pytest.fixture(scope="module")
-def small(scripted):
-    """Give what `small.py` builds."""
-    return scripted("small.py")
+small, late_and_early, gaps = (
+    pytest.fixture(scope="module")(lambda scripted, script=script: scripted(script))
+    for script in ("small.py", "small2.py", "small4.py")
+)
+BY_USER = ("user", "category")
+LATE = ("late0_9", "late1_2", "late1_9", "late3", "late25", "num3", "uuid3", "num_dur", "early")
+OWN = {"ann step_unsplit": 1160, "bob teardown": 160, "ann fault_stall": None}
+# what it shows: its database and cluster, by what GPU time is asked for, GPU-seconds of some
+CASES = {
+    "a cluster that is read faster changes no other": ("built", "slow", (), {"idle_held": 7200}),
+    **{f"a line after the end of its job is of no neighbour: {of}": (
+           "built", of, BY_USER, {"bob step_unsplit": 3500, "ann step_unsplit": 580})
+       for of in ("late -0.1", "late 12")},
+    **{f"a step may end when the next starts: {of}": (
+           "built", of, (), {"step_unsplit": 28_000, "startup": 400, "teardown": 400})
+       for of in ("in order", "shuffled")},
+    "free instances of a wanted profile have demand": (
+        "small", "c_mig", (), {"idle_with_demand": 1800 * 6 / 7}),
+    **{f"each job keeps its own steps and end: {of}": (
+           "late_and_early", of, BY_USER, {**OWN, "bob step_unsplit": 5800}) for of in LATE},
+    "each job keeps its own steps and end: dur_nonext": (
+        "late_and_early", "dur_nonext", BY_USER, {**OWN, "bob step_unsplit": 5240}),
+    "GPUs read at two intervals are both idle": (
+        "gaps", "mixed", BY_USER, {"ann idle_held": 3600, "bob idle_held": 3600}),
+}  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def late_and_early(scripted):
-    return scripted("small2.py")
+@pytest.mark.parametrize(("database", "cluster", "by", "expected"), CASES.values(), ids=CASES)
+def test_gpu_time_of_a_case(request, database, cluster, by, expected):
+    found = gpu_s(request.getfixturevalue(database), *by, cluster=cluster)
+
+    assert {of: found.get(of) for of in expected} == pytest.approx(expected, abs=1e-3)
+    assert (database, by) != ("built", ()) or found.keys() == expected.keys()
 
 
-@pytest.fixture(scope="module")
-def gaps(scripted):
-    """Give what `small4.py` builds."""
-    return scripted("small4.py")
+def test_a_gpu_in_two_places_counts_once(built):
+    broken = check(built).filter(pl.col("violations") > 0)
+    named = "select example from marts.data_quality where kind = 'GPUs in two places'"
+
+    assert broken.is_empty()
+    (example,) = built.read(named)["example"]
+    assert example.endswith(" in default/gpu-a1e400 and in lab/gpu-a01")
 
 
-def test_free_instances_of_a_wanted_profile_have_demand(small):
-    found = gpu_s(small, cluster="c_mig")
+def test_readings_alone_are_active_and_idle_time(built):
+    found = gpu_s(built, cluster="c")
 
-    assert found["idle_with_demand"] == pytest.approx(1800 * 6 / 7, abs=1e-3)
+    assert {*found} == {"busy_unclassified", "idle_held", "idle_no_demand"}
+    assert sum(found.values()) == 230_400
+    rungs = built.read("select rung, ratio from marts.evidence_ladder", scope=Scope(cluster="c"))
+    rung, ratio = rungs.row(0)
+    assert (rung, round(ratio, 3)) == ("gpu_activity", 0.695)
 
 
 @pytest.mark.parametrize("cluster", ["b_one", "b_all", "b_all_uuid"])
@@ -172,36 +166,11 @@ def test_lines_of_ranks_without_waits_change_no_waits(small, cluster):
     assert found["productive"] == 8400
 
 
-def test_a_gap_of_5_ms_after_a_measured_step_is_of_the_step(small):
+def test_short_gaps_are_of_the_steps_before_them(small, gaps):
+    """Of 5 ms after measured steps, and of 2 ms with and without lengths of the steps."""
     gap, none = gpu_s(small, cluster="d_gap"), gpu_s(small, cluster="d_nogap")
-
     assert gap["productive"] == pytest.approx(none["productive"] + 349 * 0.005)
     assert {*gap} == {*none}
-
-
-LATE = ("late0_9", "late1_2", "late1_9", "late3", "late25", "num3", "uuid3", "num_dur", "early")
-
-
-@pytest.mark.parametrize("cluster", [*LATE, "dur_nonext"])
-def test_each_job_keeps_its_own_steps_and_end(late_and_early, cluster):
-    found = gpu_s(late_and_early, "user", "category", cluster=cluster)
-
-    last = 5240 if cluster == "dur_nonext" else 5800
-    assert (found["ann step_unsplit"], found["bob step_unsplit"]) == (1160, last)
-    assert found["bob teardown"] == 160
-    assert not {name for name in found if name.startswith("ann fault")}
-
-
-def test_short_gaps_count_alike_with_and_without_lengths(gaps):
     by_length, by_start = gpu_s(gaps, cluster="pg_dur"), gpu_s(gaps, cluster="pg_nodur")
-
     assert by_length["checkpoint_save"] == by_start["checkpoint_save"]
     assert by_start["step_unsplit"] == pytest.approx(by_length["step_unsplit"] + 90 * 0.002)
-
-
-def test_gpus_read_at_two_intervals_are_both_idle(gaps):
-    found = gpu_s(gaps, "user", "category", cluster="mixed")
-
-    assert {k: v for k, v in found.items() if k != "None idle_no_demand"} == {
-        "ann idle_held": 3600, "bob idle_held": 3600
-    }  # fmt: skip

@@ -15,9 +15,8 @@ H100, LONG = "H100", "NVIDIA H100 80GB HBM3"
 def rate(price, model=None, from_h=None, **more):
     """Return a rate of this cluster, from an hour on."""
     since = None if from_h is None else from_h * 3600
-    return "rates", {
-        "price_per_gpu_h": Decimal(price), "gpu_model": model, "valid_from_at": since, **more
-    }  # fmt: skip
+    return "rates", {"price_per_gpu_h": Decimal(price), "gpu_model": model, "valid_from_at": since,
+                     **more}  # fmt: skip
 
 
 def factor(by, **more):
@@ -27,35 +26,25 @@ def factor(by, **more):
 # what it shows: rates; price of each hour of a job of QOS scavenger in partition gpu, on an H100
 PRICES = {
     "the price of the GPU's model comes before that of partition and QOS": (
-        [rate(1), rate(2, qos="scavenger"), rate(3, partition="gpu"), rate(4, H100)], [4] * 4,
-    ),
+        [rate(1), rate(2, qos="scavenger"), rate(3, partition="gpu"), rate(4, H100)], [4] * 4),
     "a price of the partition comes before one of the QOS": (
-        [rate(2, qos="scavenger"), rate(3, partition="gpu"), rate(1)], [3] * 4,
-    ),
-    "a price of the QOS comes before one for all": (
-        [rate(2, qos="scavenger"), rate(9)], [2] * 4,
-    ),
+        [rate(2, qos="scavenger"), rate(3, partition="gpu"), rate(1)], [3] * 4),
+    "a price of the QOS comes before one for all": ([rate(2, qos="scavenger"), rate(9)], [2] * 4),
     "a price of another cluster is none": ([rate(9, H100, cluster="d")], [None] * 4),
     "all factors that match multiply": (
         [rate(2, H100), factor("0.5", qos="scavenger"), factor("0.9", partition="gpu"),
-         factor("0.1", partition="cpu")],
-        [0.9] * 4,
-    ),
+         factor("0.1", partition="cpu")], [0.9] * 4),
     "a factor alone makes no price": ([factor("0.5", qos="scavenger")], [None] * 4),
     "a price changes on its hour": ([rate(2, H100), rate(3, H100, from_h=2)], [2, 2, 3, 3]),
     # two names of one model are two rates, neither of which replaces the other
     "of equally specific prices the later one applies": (
-        [rate(2, LONG, from_h=2), rate(9, H100, from_h=0)], [9, 9, 2, 2],
-    ),
+        [rate(2, LONG, from_h=2), rate(9, H100, from_h=0)], [9, 9, 2, 2]),
     "of equally specific prices the later one applies, whichever its name": (
-        [rate(2, H100, from_h=2), rate(9, LONG, from_h=0)], [9, 9, 2, 2],
-    ),
+        [rate(2, H100, from_h=2), rate(9, LONG, from_h=0)], [9, 9, 2, 2]),
     "of equally specific prices of one moment the higher one applies": (
-        [rate(3, H100), rate(2, LONG)], [3] * 4,
-    ),
+        [rate(3, H100), rate(2, LONG)], [3] * 4),
     "of equally specific prices of one moment the higher one, whichever its name": (
-        [rate(2, H100), rate(3, LONG)], [3] * 4,
-    ),
+        [rate(2, H100), rate(3, LONG)], [3] * 4),
 }  # fmt: skip
 
 
@@ -95,15 +84,12 @@ EXACTLY = {
         lambda c: [held(c), c.add("rates", rate("2.850001", H100)[1]),
                    c.add("rate_factors", factor("0.333333", qos="scavenger")[1])],
         lambda c: c.own("distinct price_per_gpu_h, list_price_per_gpu_h, factor",
-                        "intermediate.int_prices", "qos = 'scavenger'"),
-        [EXACT],
-    ),
+                        "intermediate.int_prices", "qos = 'scavenger'"), [EXACT]),
     "the price of a MIG profile comes before that of its GPU's model": (
         cut_gpu,
         lambda c: c.own("distinct mig_profile, list_price_per_gpu_h::double",
                         "intermediate.int_prices", "gpu_model = 'h100' and partition = ''"),
-        [("", 2), ("3g.40gb", 9)],
-    ),
+        [("", 2), ("3g.40gb", 9)]),
 }  # fmt: skip
 test_prices_of_kinds = shown_by(EXACTLY)
 

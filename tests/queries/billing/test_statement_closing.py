@@ -1,11 +1,8 @@
 """A closed day is what it was; late evidence adds rows."""
 
-import contextlib
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
-from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -83,12 +80,6 @@ def by_account(made):
     return dict(made.accounts.select("account", "total_cost").rows())
 
 
-def usage_of(made, account, model="h100"):
-    return made.rows.filter(
-        (pl.col("team") == account) & (pl.col("line") == "usage") & (pl.col("gpu_model") == model)
-    )
-
-
 def test_a_day_is_open_until_evidence_reaches_the_lateness_beyond_its_end(fleet, first):
     """It ends 16 hours after the start, and 30 hours later the evidence ends."""
     assert first.is_closed
@@ -135,53 +126,46 @@ def corrected(new_store, first_closed):
     evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(9), cluster=None)
     load_late_job(evidence, "9", 6, 9, 4, "C")
     once, again = (statement(store, WHEN, new_policy) for _ in range(2))
+    assert not again.was_corrected
     load_late_job(evidence, "10", 9.5, 9.7, 3, "A")
     twice = statement(store, WHEN, new_policy)
-    fresh, next_day = (
-        computed(store, day_of(when, SETTINGS), twice.policy) for when in (WHEN, NEXT)
-    )
-    yield SimpleNamespace(once=once, again=again, twice=twice, fresh=fresh, next_day=next_day)
+    days = (computed(store, day_of(when, SETTINGS), twice.policy) for when in (WHEN, NEXT))
+    yield (once, twice, *days)
     store.close()
 
 
 def test_late_evidence_makes_corrections_that_add_up_and_leaves_what_was_billed(corrected, first):
-    once, twice, fresh = corrected.once, corrected.twice, corrected.fresh
+    once, twice, fresh, _ = corrected
 
     assert once.was_corrected
-    assert not corrected.again.was_corrected
     assert [booking.number for booking in once.bookings] == [0, 1]
     assert [booking.number for booking in twice.bookings] == [0, 1, 2]
     for made in (once, twice):
         assert made.rows.filter(pl.col("correction") == 0).rows() == first.rows.rows()
         assert made.bookings[0].digest == first.bookings[0].digest
-    summed = (
-        pl.concat([booking.exact for booking in twice.bookings])
-        .group_by(KEYS, maintain_order=True)
-        .agg(pl.col(*QUANTITIES, *AMOUNTS).sum())
-        .filter(pl.col("gpu_ms") != 0)
-    )
+    exact = pl.concat([booking.exact for booking in twice.bookings]).group_by(KEYS)
+    summed = exact.agg(pl.col(*QUANTITIES, *AMOUNTS).sum()).filter(pl.col("gpu_ms") != 0).sort(KEYS)
     columns = [*KEYS, "gpu_ms", "job_runs"]
-    assert summed.select(columns).sort(KEYS).rows() == fresh.select(columns).sort(KEYS).rows()
+    assert summed.select(columns).rows() == fresh.sort(KEYS).select(columns).rows()
     for name in AMOUNTS:
-        apart = abs(
-            (summed.sort(KEYS)[name] - fresh.sort(KEYS)[name].fill_null(0)).cast(pl.Float64)
-        )
-        assert apart.max() < 1e-8
+        apart = summed[name] - fresh.sort(KEYS)[name].fill_null(0)
+        assert apart.cast(pl.Float64).abs().max() < 1e-8
     assert twice.total_cost == Decimal("128.00")  # all 64 GPU-hours that have a price, at 2
     assert by_account(twice)["C"] > 0
 
 
 def test_new_prices_and_policies_are_those_of_later_days(corrected):
     """Late evidence of a closed day too is charged at its prices, by its policy."""
-    made = corrected.once
+    made, *_, next_day = corrected
 
     assert made.policy.idle == "proportional"
-    assert usage_of(made, "C")["direct_cost"].to_list() == [Decimal("24.00")]
+    of_c = made.rows.filter(pl.col("team") == "C", line="usage")
+    assert of_c["direct_cost"].to_list() == [Decimal("24.00")]
     for row in made.rows.iter_rows(named=True):
         known = [row[name] for name in AMOUNTS if row[name] is not None]
         assert row["total_cost"] is None or row["total_cost"] == sum(known)
     assert sum(by_account(made).values()) == made.total_cost
-    assert set(corrected.next_day["price_per_gpu_h"].drop_nulls()) == {Decimal(9)}
+    assert set(next_day["price_per_gpu_h"].drop_nulls()) == {Decimal(9)}
 
 
 def test_a_day_without_evidence_or_with_prices_of_another_currency_is_refused(fleet):
@@ -222,16 +206,11 @@ def test_time_without_a_price_is_listed_and_becomes_a_correction_once_it_has_one
     assert after.total_cost - first.total_cost == 16 * 7
 
 
-def test_rows_that_were_meddled_with_are_refused(closed):
-    with closed.store.writing() as cursor:
-        cursor.execute("update billing.statement_rows set direct_billed_cost = 1 where team = 'A'")
-
-    with pytest.raises(StoreError, match="not what was billed"):
-        statement(closed.store, WHEN, SETTINGS)
-
-
 def test_a_closing_that_was_cut_off_is_done_again(closed, first):
-    """The rows are there, the day is not: it is still open, and the next command closes it."""
+    """The rows are there, the day is not: it is still open, and the next command closes it.
+
+    Rows that were meddled with are refused.
+    """
     with closed.store.writing() as cursor:
         cursor.execute("delete from billing.statement_days")
         cursor.execute("delete from state.ingested where table_name = 'statement_days'")
@@ -241,6 +220,10 @@ def test_a_closing_that_was_cut_off_is_done_again(closed, first):
     assert again.rows.rows() == first.rows.rows()
     billed = closed.read("select count(*) from billing.statement_rows").item()
     assert billed == first.rows.height
+    with closed.store.writing() as cursor:
+        cursor.execute("update billing.statement_rows set direct_billed_cost = 1 where team = 'A'")
+    with pytest.raises(StoreError, match="not what was billed"):
+        statement(closed.store, WHEN, SETTINGS)
 
 
 def test_days_beside_it_and_the_month_so_far(fleet):
@@ -250,6 +233,10 @@ def test_days_beside_it_and_the_month_so_far(fleet):
     assert made.known_parts == {"The day before": Fraction(2, 3)}
     (note,) = [t.note for t in tables(made, lines=1) if t.title == "Against other days"]
     assert note == "The day before is known for 67 % of its hours."
+    (month,) = [t.rows for t in tables(made, lines=1) if t.title == "January so far"]
+    assert [row[:2] for row in month] == [["A", "c"], ["B", "all"]], (
+        "the only cluster is named once"
+    )
     rows = {row["account"]: row for row in made.accounts.iter_rows(named=True)}
     of_b = [rows["B"][f"{name}_cost"] for name in ("total", "yesterday", "week_ago")]
     assert (of_b, rows["A"]["total_cost"]) == ([Decimal(8), Decimal(12), None], 0)
@@ -262,12 +249,6 @@ def test_days_beside_it_and_the_month_so_far(fleet):
         "covered_h": 40, "basis": "40.0 covered hours",
     }  # fmt: skip
     assert {name: budget[name] for name in expected} == expected
-
-
-def test_a_budget_of_the_only_cluster_is_reported_once(first):
-    (month,) = [t.rows for t in tables(first, lines=1) if t.title == "January so far"]
-
-    assert [row[:2] for row in month] == [["A", "c"], ["B", "all"]]
 
 
 def test_a_day_whose_readings_were_dropped_stands_as_billed(fleet):
@@ -292,35 +273,18 @@ def test_a_day_whose_readings_were_dropped_stands_as_billed(fleet):
 IN_UTC = StatementSettings(lateness_h=0)
 
 
-@pytest.fixture(scope="module")
-def closed_in_utc(shared_evidence):
-    """Load two days and more; the first was closed in UTC."""
-    evidence = shared_evidence
+def test_a_day_with_billed_hours_is_refused_under_other_bounds_and_one_after_it_is_not(evidence):
     evidence.node("a", 4)
-    evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.watched(70 * HOUR_S)
-    evidence.store.build()
-    assert statement(evidence.store, WHEN, IN_UTC).is_closed
-    return evidence.store
+    evidence.build()
+    store = evidence.store
+    assert statement(store, WHEN, IN_UTC).is_closed
 
-
-@pytest.mark.parametrize(
-    "changed", [change(IN_UTC, zone="Europe/Berlin"), change(IN_UTC, day_starts_at="17:00")]
-)
-def test_a_day_with_billed_hours_is_refused_under_other_bounds(closed_in_utc, changed):
-    with pytest.raises(QueryError, match=r"2027-01-15 00:00 to 2027-01-16 00:00 UTC\) billed\."):
-        statement(closed_in_utc, WHEN, changed)
-
+    for changed in (change(IN_UTC, zone="Europe/Berlin"), change(IN_UTC, day_starts_at="17:00")):
+        billed = r"2027-01-15 00:00 to 2027-01-16 00:00 UTC\) billed\."
+        with pytest.raises(QueryError, match=billed):
+            statement(store, WHEN, changed)
     of_it = "select count(*) from billing.statement_days where from_at::date <= $1"
-    assert closed_in_utc.read(of_it, [WHEN]).item() == 1
-
-
-def test_from_a_day_on_that_begins_after_it_other_bounds_hold(closed_in_utc, new_store):
-    changed = change(IN_UTC, zone="America/New_York")
-    with closed_in_utc.cursor() as cursor:
-        cursor.execute("checkpoint")
-    with contextlib.closing(new_store(copy_of=Path(closed_in_utc.path))) as own:
-        made = statement(own, WHEN + timedelta(days=1), changed)
-
-        assert made.is_closed
-        assert statement(own, WHEN, IN_UTC).is_closed
+    assert store.read(of_it, [WHEN]).item() == 1
+    assert statement(store, NEXT, change(IN_UTC, zone="America/New_York")).is_closed
+    assert statement(store, WHEN, IN_UTC).is_closed

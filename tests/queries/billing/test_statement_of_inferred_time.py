@@ -50,14 +50,12 @@ INFERRED_H = 1 + 600 / HOUR_S
 
 @pytest.mark.parametrize(
     ("charges", "expected"),
-    [
-        (False, {"inferred": (INFERRED_H, 0), "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
-        (True, {"inferred": (INFERRED_H, 3 * INFERRED_H),
-                "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
-        (None, {"idle": (4, 12)}),
-    ],
-    ids=["not charged", "where a site charges it", "closed before ownership was inferred"],
-)  # fmt: skip
+    [(False, {"inferred": (INFERRED_H, 0), "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
+     (True,
+      {"inferred": (INFERRED_H, 3 * INFERRED_H), "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
+     (None, {"idle": (4, 12)})],
+    ids=["not charged", "where a site charges it",
+         "closed before ownership was inferred"])  # fmt: skip
 def test_cost_of_inferred_time(workstation, charges, expected):
     policy = Policy() if charges is False else Policy(charge_inferred=charges)
     found = amounts(computed(workstation, DAY, policy))
@@ -67,7 +65,9 @@ def test_cost_of_inferred_time(workstation, charges, expected):
         assert found[line] == pytest.approx(amount, abs=1e-5)
 
 
-def test_a_statement_with_inferred_time_balances(workstation):
+def test_a_statement_with_inferred_time_balances_and_shares_idle_cost_with_those_charged(
+    workstation,
+):
     made = statement(workstation, DAY.date, StatementSettings())
 
     (balance,) = made.balance.to_dicts()
@@ -75,11 +75,7 @@ def test_a_statement_with_inferred_time_balances(workstation):
     assert balance["held_ms"] == balance["ledger_held_ms"] == 4_200_000
     assert balance["statement_ms"] == balance["ledger_ms"] == balance["capacity_ms"]
     assert made.differences.is_empty()
-
-
-def test_shared_idle_cost_goes_to_those_who_are_charged(workstation):
     rows = computed(workstation, DAY, Policy(idle="proportional", charge_inferred=True))
-
     carried = dict(rows.group_by("line").agg(pl.col("idle_share_cost").sum()).iter_rows())
     assert carried["inferred"] == -carried["idle"] > 0
 

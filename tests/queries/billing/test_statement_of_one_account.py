@@ -47,16 +47,13 @@ def built_fleet(new_store):
         ran = steps(1, 80, 100, 10)
         evidence.events(job, [{"event": "job.start", "t": 50}, *ran], cluster="c", host=node)
     evidence.add("rates", price_per_gpu_h=Decimal("2.37"), cluster=None)
-    evidence.load(
-        "budgets",
-        [{"account": name, "cost_per_month": Decimal(cost), "quota_gpus": gpus}
-         for name, cost, gpus in (("ours", "1234.00", Decimal(2)),
-                                  ("rivals", "98765.43", Decimal(5)), ("resting", "5", None))],
-    )  # fmt: skip
-    evidence.add(
-        "reservations", name="secretres", owner="rivals", nodes=["hiddennode"], start_at=6 * HOUR_S,
-        end_at=9 * HOUR_S, flags="",
-    )  # fmt: skip
+    evidence.load("budgets",
+                  [{"account": name, "cost_per_month": Decimal(cost), "quota_gpus": gpus}
+                   for name, cost, gpus in (("ours", "1234.00", Decimal(2)),
+                                            ("rivals", "98765.43", Decimal(5)),
+                                            ("resting", "5", None))])  # fmt: skip
+    evidence.add("reservations", name="secretres", owner="rivals", nodes=["hiddennode"],
+                 start_at=6 * HOUR_S, end_at=9 * HOUR_S, flags="")  # fmt: skip
     return evidence.built()
 
 

@@ -57,38 +57,28 @@ FAULTS = {
     "empty text": (('"It is warm."', '" "'), "the text of 'meaning' is missing."),
     "unknown key": (("owner", "who"), "'who' is none of the keys kind, severity, title"),
     "unknown severity": (('"note"', '"low"'), "severity is 'low', not page or ticket or note"),
-    "unknown effect": (
-        ("[thr", 'severity_when = {sad = "note"}\n[thr'),
-        "effect 'sad' is none of allocated, awaited,",
-    ),
+    "unknown effect": (("[thr", 'severity_when = {sad = "note"}\n[thr'),
+                       "effect 'sad' is none of allocated, awaited,"),
     "unknown severity of an effect": (
         ("[thr", 'severity_when = {long = "low"}\n[thr'),
-        "severity_when has 'low', which is no severity.",
-    ),
+        "severity_when has 'low', which is no severity."),
     "a page that stays one": (
         ("[thr", 'severity_when = {long = "page"}\n[thr'),
-        "it can be a page, and severity_when does not say what once it is over.",
-    ),
+        "it can be a page, and severity_when does not say what once it is over."),
     "severity by nothing": (
         ("[thr", 'severity_when = "note"\n[thr'),
-        "severity_when is no table of a severity by effect.",
-    ),
+        "severity_when is no table of a severity by effect."),
     "no reason": (('why = "GPUs of the site are at 60 °C"', ""), "warm_gpu_c has no why."),
     "no number": (("value = 80", 'value = "80"'), "warm_gpu_c has no value that is a number."),
     "no TOML": (("value = 80", "value ="), "rule.toml: Invalid value (at line 15, column 8)."),
     "categories of no loss": (
         ("[thr", 'categories = ["down"]\n[thr'),
-        "it has categories, and its family is not loss_findings.",
-    ),
+        "it has categories, and its family is not loss_findings."),
     "an act without conditions": (
-        ("Cool it", "Drain the node"),
-        "its action needs holds_when and forbidden_when.",
-    ),
-    "merged by chance": (
-        ("[thr", 'merged_into = [{rule = "node_down", by = "chance"}]\n[thr'),
-        "it is merged by 'chance', not by run, node or GPU.",
-    ),
-}
+        ("Cool it", "Drain the node"), "its action needs holds_when and forbidden_when."),
+    "merged by chance": (("[thr", 'merged_into = [{rule = "node_down", by = "chance"}]\n[thr'),
+                         "it is merged by 'chance', not by run, node or GPU."),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "sentence"), FAULTS.values(), ids=FAULTS)
@@ -99,25 +89,19 @@ def test_a_fault_of_its_text_is_named(tmp_path, change, sentence):
     assert str(error.value).startswith("rule warm_gpu: ")
 
 
-@pytest.mark.parametrize(
-    ("missing", "sentence"),
-    [
-        ({"sql": None}, "it has neither a rule.sql nor a family."),
-        ({"cases": ["fires"]}, "it has no case in cases/quiet.toml."),
-    ],
-)
+@pytest.mark.parametrize(("missing", "sentence"), [
+    ({"sql": None}, "it has neither a rule.sql nor a family."),
+    ({"cases": ["fires"]}, "it has no case in cases/quiet.toml."),
+])  # fmt: skip
 def test_a_part_that_is_missing_is_named(tmp_path, missing, sentence):
     with pytest.raises(RuleError, match=sentence):
         rules.read(folder(tmp_path, **missing))
 
 
-@pytest.mark.parametrize(
-    ("columns", "sentence"),
-    [
-        (["cluster", "start_at", "end_at", "confidence"], "lacks the column evidence"),
-        ([*rules.COLUMNS, "score"], "has the column score, which findings do not have"),
-    ],
-)
+@pytest.mark.parametrize(("columns", "sentence"), [
+    (["cluster", "start_at", "end_at", "confidence"], "lacks the column evidence"),
+    ([*rules.COLUMNS, "score"], "has the column score, which findings do not have"),
+])  # fmt: skip
 def test_the_columns_of_its_select_are_checked(columns, sentence):
     with pytest.raises(RuleError, match=sentence):
         rules.check_columns("warm_gpu", columns)

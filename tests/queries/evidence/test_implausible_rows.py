@@ -35,11 +35,8 @@ def load(store, table, rows, digest):
 
 def fill(store):
     """Load six hours of two GPUs and a job that holds one of them for an hour."""
-    gpus = [
-        {"source": "inventory", "cluster": "c", "node": "n", "gpu_uuid": f"GPU-{i}",
-         "gpu_index": i, "slurm_index": i}
-        for i in range(2)
-    ]  # fmt: skip
+    gpus = [{"source": "inventory", "cluster": "c", "node": "n", "gpu_uuid": f"GPU-{i}",
+             "gpu_index": i, "slurm_index": i} for i in range(2)]  # fmt: skip
     load(store, "gpus", gpus, "gpus")
     moments = [START + timedelta(minutes=minute) for minute in range(360)]
     rows = [{**READING, "gpu_uuid": f"GPU-{i}", "ts": at} for i in range(2) for at in moments]
@@ -87,16 +84,12 @@ def test_a_stray_in_the_load_of_good_rows_goes_alone(store, expected, stamp):
     fill(store)
     with store.writing() as cursor:
         cursor.execute(
-            """insert into raw.gpu_samples by name
-            select * replace ($2::timestamp as ts) from raw.gpu_samples
-            where ts = $1""",
-            [START, stamp],
-        )
+            "insert into raw.gpu_samples by name "
+            f"select * replace ('{stamp}'::timestamp as ts) from raw.gpu_samples where ts = $1",
+            [START])  # fmt: skip
         cursor.execute(
-            """update state.ingested set window_end_at = greatest(window_end_at, $1::timestamp),
-                window_start_at = least(window_start_at, $1::timestamp)
-            where origin = 'readings.txt'""",
-            [stamp],
+            f"update state.ingested set window_end_at = greatest(window_end_at, '{stamp}'), "
+            f"window_start_at = least(window_start_at, '{stamp}') where origin = 'readings.txt'"
         )
 
     store.build()
@@ -109,9 +102,7 @@ def test_hours_frozen_until_a_reading_of_the_future_count_again(store):
     load(store, "gpu_samples", [{**READING, "ts": AT_2036}], "stray")
     with store.writing() as cursor:  # what `prune` did before
         cursor.execute("delete from raw.gpu_samples where ts < '2036-02-07'")
-        cursor.execute(
-            "insert into state.kept_from values ('gpu_samples', $1)", [2_085_955_200_000]
-        )
+        cursor.execute("insert into state.kept_from values ('gpu_samples', 2085955200000)")
     again = [{**READING, "ts": START + timedelta(hours=6, minutes=m)} for m in range(180)]
     load(store, "gpu_samples", again, "later")
 
@@ -119,9 +110,8 @@ def test_hours_frozen_until_a_reading_of_the_future_count_again(store):
 
     hours = "select count(*) from intermediate.int_gpu_activity where is_active"
     assert store.read(hours).item() >= 3
-    assert store.read("select from_ms(kept_from_ms) from state.kept_from").item() == (
-        START + timedelta(hours=6)
-    )
+    kept_from = store.read("select from_ms(kept_from_ms) from state.kept_from").item()
+    assert kept_from == START + timedelta(hours=6)
 
 
 def test_evidence_that_lies_ahead_as_a_whole_is_kept(evidence):

@@ -12,10 +12,8 @@ from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach, pull
 from goodput_queries.lake.store import LakeStore
 
-SACCT = (
-    "Cluster|JobID|JobIDRaw|User|Account|Partition|State|ExitCode|Submit|Start|End|ElapsedRaw|"
-    "NNodes|NodeList|ReqTRES|AllocTRES|JobName\n"
-)
+SACCT = ("Cluster|JobID|JobIDRaw|User|Account|Partition|State|ExitCode|Submit|Start|End|ElapsedRaw|"
+         "NNodes|NodeList|ReqTRES|AllocTRES|JobName\n")  # fmt: skip
 JOB = (
     "{cluster}|{job}|{job}|u1|nlp|gpu|COMPLETED|0:0|2026-08-20T13:59:00Z|2026-08-20T14:00:00Z|"
     "2026-08-20T14:10:00Z|600|1|n1|cpu=64,gres/gpu=8,node=1|cpu=64,gres/gpu=8,node=1|pre\n"
@@ -44,9 +42,8 @@ def clusters(store):
 
 
 def said(store):
-    return store.read(
-        "select example, n from marts.data_quality where kind = 'logs without a cluster'"
-    ).rows()
+    named = "from marts.data_quality where kind = 'logs without a cluster'"
+    return store.read(f"select example, n {named}").rows()
 
 
 LEDGER = "from marts.ledger_hourly_by_node order by all"
@@ -79,11 +76,8 @@ def test_it_does_not_matter_what_was_built_first(store, log, accounting, ledger,
     assert store.read(LEDGER).rows() == ledger
 
 
-@pytest.mark.parametrize(
-    "jobs",
-    [[("alpha", 4711), ("beta", 12)], [("alpha", 4712)]],
-    ids=["two clusters", "no such job"],
-)
+@pytest.mark.parametrize("jobs", [[("alpha", 4711), ("beta", 12)], [("alpha", 4712)]],
+                         ids=["two clusters", "no such job"])  # fmt: skip
 def test_a_log_is_of_no_cluster_but_the_only_one_that_has_its_job(store, tmp_path, log, jobs):
     text = "".join(JOB.format(cluster=cluster, job=job) for cluster, job in jobs)
     loaded(store, (tmp_path / "sacct.txt", SACCT + text))
@@ -103,9 +97,7 @@ def test_a_followed_log_is_its_jobs_also_when_it_is_read_once_more(store, log, a
             store.load(batch)
         store.build()
 
-    assert store.read("select cluster, event from raw.job_events order by event").rows() == [
-        ("alpha", "step")
-    ]
+    assert store.read("select cluster, event from raw.job_events").rows() == [("alpha", "step")]
 
 
 def test_a_log_in_a_lake_is_its_jobs_in_a_database_of_the_lake(store, tmp_path, log, accounting):

@@ -51,13 +51,13 @@ def dropped_week(new_store, built_two_days):
 
 
 @pytest.fixture
-def before(dropped_week):
-    return dropped_week[1]
+def dropped(new_evidence, dropped_week):
+    return new_evidence(copy_of=dropped_week[0])
 
 
 @pytest.fixture
-def dropped(new_evidence, dropped_week):
-    return new_evidence(copy_of=dropped_week[0])
+def before(dropped_week):
+    return dropped_week[1]
 
 
 def hourly(evidence):
@@ -65,18 +65,16 @@ def hourly(evidence):
 
 
 def test_readings_of_hosts_links_and_engines_go_and_those_of_power_meters_stay(two_days):
-    moments = [two_days.at(second) for second in two_days.every(0, 2 * DAY_S, 3600)]
+    seconds = two_days.every(0, 2 * DAY_S, 3600)
     port = {"node": "a", "kind": "infiniband", "device": "mlx5_0", "port": "1"}
-    errors = [{**port, "ts": ts, "symbol_errors": n} for n, ts in enumerate(moments)]
-    two_days.load("link_samples", errors)
-    two_days.load("node_samples", [{"node": "a", "ts": ts, "cpu_total_s": 1.0} for ts in moments])
-    two_days.load("node_samples", [{"node": "a", "ts": ts, "power_w": 9.0} for ts in moments], "m")
+    two_days.series("link_samples", seconds, {"symbol_errors": lambda s: int(s / 3600)}, **port)
+    two_days.host("a", seconds, cpu_total_s=1.0)
+    two_days.host("a", seconds, "m", power_w=9.0)
     engine = {"endpoint": "e", "engine": "", "model": "m", "role": "", "product": "tgi"}
-    running = {**engine, "metric": "requests_running", "value": 1.0}
-    two_days.load("serving_samples", [{**running, "ts": ts} for ts in moments])
-    two_days.load("serving_requests", [
-        {"endpoint": "e", "request_id": f"{ts}", "arrival_at": ts, "model": "m"} for ts in moments
-    ])  # fmt: skip
+    running = {"metric": "requests_running", "value": 1.0}
+    two_days.series("serving_samples", seconds, running, **engine)
+    requests = [{"request_id": f"{second}", "arrival_at": second} for second in seconds]
+    two_days.add("serving_requests", *requests, endpoint="e", model="m")
     two_days.store.build()
     before = two_days.store.read("select symbol_errors from marts.link_errors").item()
 
@@ -143,14 +141,11 @@ def test_what_no_build_has_seen_is_not_dropped(two_days):
         drop_old(two_days.store, WEEK)
 
 
-@pytest.mark.parametrize(
-    ("ages", "message"),
-    [
-        ({"samples_days": 0}, "keep one day at least"),
-        ({"segments_days": 3}, "set both"),
-        ({"samples_days": 9, "segments_days": 3}, "at least as long"),
-    ],
-)
+@pytest.mark.parametrize(("ages", "message"), [
+    ({"samples_days": 0}, "keep one day at least"),
+    ({"segments_days": 3}, "set both"),
+    ({"samples_days": 9, "segments_days": 3}, "at least as long"),
+])  # fmt: skip
 def test_ages_that_make_no_sense_are_refused(ages, message):
     with pytest.raises(StoreError, match=message):
         Retention(**ages)

@@ -35,24 +35,19 @@ from goodput_ingest.live.status import Status, write
 from goodput_queries.catalog import rules
 
 Row = dict[str, Any]
-BUSY = {
-    "engine_active_ratio": 0.95, "sm_active_ratio": 0.8, "tensor_active_ratio": 0.45,
-    "dram_active_ratio": 0.5, "gpu_busy_ratio": 1.0, "power_w": 600.0, "sm_clock_hz": 1.98e9,
-    "gpu_temperature_c": 62.0, "memory_used_bytes": 60 * 10**9,
-}  # fmt: skip
-IDLE = {
-    "engine_active_ratio": 0.0, "sm_active_ratio": 0.0, "tensor_active_ratio": 0.0,
-    "dram_active_ratio": 0.0, "gpu_busy_ratio": 0.0, "power_w": 75.0, "sm_clock_hz": 0.345e9,
-    "gpu_temperature_c": 33.0, "memory_used_bytes": 10**9,
-}  # fmt: skip
+BUSY = {"engine_active_ratio": 0.95, "sm_active_ratio": 0.8, "tensor_active_ratio": 0.45,
+        "dram_active_ratio": 0.5, "gpu_busy_ratio": 1.0, "power_w": 600.0, "sm_clock_hz": 1.98e9,
+        "gpu_temperature_c": 62.0, "memory_used_bytes": 60 * 10**9}  # fmt: skip
+IDLE = {"engine_active_ratio": 0.0, "sm_active_ratio": 0.0, "tensor_active_ratio": 0.0,
+        "dram_active_ratio": 0.0, "gpu_busy_ratio": 0.0, "power_w": 75.0, "sm_clock_hz": 0.345e9,
+        "gpu_temperature_c": 33.0, "memory_used_bytes": 10**9}  # fmt: skip
+# as they wait in a collective that hangs (recorded session)
+WAITING = {"sm_active_ratio": 0.09, "tensor_active_ratio": 0.0, "dram_active_ratio": 0.0}
 USES = {
     "busy": BUSY,
     "idle": IDLE,
     "unread": {**BUSY, "power_w": None},
-    # as they wait in a collective that hangs (recorded session)
-    "waiting": BUSY
-    | {"sm_active_ratio": 0.09, "tensor_active_ratio": 0.0}
-    | {"dram_active_ratio": 0.0, "power_w": 125.0},
+    "waiting": {**BUSY, **WAITING, "power_w": 125.0},
     "engine": {**dict.fromkeys(BUSY), "engine_active_ratio": 0.9},
 }
 CORES, MEMORY_BYTES = 64, 10**12
@@ -117,10 +112,8 @@ class Given(Evidence):
         listed = {key: more.pop(key) for key in ("cpus", "partitions") if key in more}
         for name in names(node):
             self.gpus[name] = gpus
-            slots = [
-                {"gpu_uuid": self.gpu(f"{name}/{i}"), "gpu_index": i, "slurm_index": i}
-                for i in range(gpus)
-            ]
+            uuids = enumerate(self.gpu(f"{name}/{i}") for i in range(gpus))
+            slots = [{"gpu_uuid": uuid, "gpu_index": i, "slurm_index": i} for i, uuid in uuids]
             of_model = {"gpu_model": "h100", "memory_bytes": 80 * 10**9, "valid_from_at": 0}
             self.add("gpus", *slots, node=name, **of_model | more)
             if listed:
@@ -140,10 +133,8 @@ class Given(Evidence):
         gpus = more.pop("gpus", len(every))
         self.ranks[job] = every[:gpus]
         state = more.get("state")
-        self.job(
-            job, None if state == "PENDING" else start,
-            None if state in {"PENDING", "RUNNING"} else end, nodes, gpus, **more,
-        )  # fmt: skip
+        self.job(job, None if state == "PENDING" else start,
+                 None if state in {"PENDING", "RUNNING"} else end, nodes, gpus, **more)  # fmt: skip
 
     def _add_steps(
         self, steps: str, to: float, start: float | None = None, length: float = 60,
@@ -154,14 +145,9 @@ class Given(Evidence):
         ends = [end + n * length for n in range(1, round((to - end) / length) + 1)]
         ends = [at for at in ends if pause is None or _of_time({**pause, "is": True}, at) == {}]
         for rank, (node, gpu) in enumerate(self.ranks[steps]):
-            own = [
-                {"event": "step", "step": step + n, "t": at, "dur_s": length}
-                | {
-                    key: of[(rank - rotate * n) % len(of)] if isinstance(of, list) else of
-                    for key, of in columns.items()
-                }
-                for n, at in enumerate(ends, 1)
-            ]  # fmt: skip
+            own = [{"event": "step", "step": step + n, "t": at, "dur_s": length} | {
+                       key: of[(rank - rotate * n) % len(of)] if isinstance(of, list) else of
+                       for key, of in columns.items()} for n, at in enumerate(ends, 1)]  # fmt: skip
             known = {"pid": self.first_pid + rank} if pids else {}
             self.events(steps, own, rank=rank, host=node, gpu_uuid=self.gpu(gpu), **known)
         self.done[steps] = (step + len(ends), to)
@@ -197,9 +183,8 @@ class Given(Evidence):
                     row["power_w"] += 2.0 * (number % 3 - 1)
                     row["gpu_temperature_c"] += number % 2
                 if has_energy and row["energy_j"] is None and row["power_w"]:
-                    row["energy_j"] = self.energy_j[gpu] = (
-                        self.energy_j[gpu] + every * row["power_w"]
-                    )
+                    self.energy_j[gpu] += every * row["power_w"]
+                    row["energy_j"] = self.energy_j[gpu]
                 rows.append({"ts": self.at(second), "gpu_uuid": self.gpu(gpu), **row})
         self.load("gpu_samples", [{"gpu_instance": "", **row} for row in rows], "dcgm")
 
@@ -207,17 +192,14 @@ class Given(Evidence):
         self, host: str, busy: float = 0.3, iowait: float = 0.01, disks: float = 0.1,
         memory: float = 0.4, swap: float = 0.0, load: float = 20.0, **counters: float,
     ) -> None:  # fmt: skip
-        rates = {
-            "cpu_total_s": CORES, "cpu_busy_s": CORES * busy, "cpu_iowait_s": CORES * iowait,
-            "disk_busy_s": disks, **{f"disk_{name}": rate for name, rate in counters.items()},
-        }  # fmt: skip
+        rates = {"cpu_total_s": CORES, "cpu_busy_s": CORES * busy, "cpu_iowait_s": CORES * iowait,
+                 "disk_busy_s": disks,
+                 **{f"disk_{name}": rate for name, rate in counters.items()}}  # fmt: skip
         rising = {name: lambda s, rate=rate: rate * s for name, rate in rates.items()}
-        self.host(
-            host, range(0, HOUR + 1, 60), "test", **rising, load1=load,
-            memory_total_bytes=MEMORY_BYTES, swap_total_bytes=10**11,
-            memory_available_bytes=int(MEMORY_BYTES * (1 - memory)),
-            swap_free_bytes=lambda s: int(10**11 - swap * s / HOUR),
-        )  # fmt: skip
+        self.host(host, range(0, HOUR + 1, 60), "test", **rising, load1=load,
+                  memory_total_bytes=MEMORY_BYTES, swap_total_bytes=10**11,
+                  memory_available_bytes=int(MEMORY_BYTES * (1 - memory)),
+                  swap_free_bytes=lambda s: int(10**11 - swap * s / HOUR))  # fmt: skip
 
     def _add_engine(
         self, engine: str, to: float = 2 * HOUR, tokens: Any = 10, requests: tuple[Row, ...] = (),
@@ -232,12 +214,9 @@ class Given(Evidence):
             {name: _by_hour(gauges[key]) for name, key in zip(known, gauges, strict=True)},
         )
         made.samples({s: values for s, values in readings.items() if s <= to})
-        seen = [
-            (second, of["ttft"])
-            for of in requests
-            for second in times(of["start"], of.get("every"), of.get("to"))
-            for _ in range(of.get("n", 1))
-        ]
+        seen = [(second, of["ttft"]) for of in requests
+                for second in times(of["start"], of.get("every"), of.get("to"))
+                for _ in range(of.get("n", 1))]  # fmt: skip
         if seen:
             made.histogram("ttft_s", seen, self.every(0, 2 * HOUR, 300))
 

@@ -174,11 +174,9 @@ def load(evidence, run, name):
         own = {"gpu_uuid": f"{evidence.name}/{name}#{rank}"}
         evidence.events(name, events, rank=rank, host=name, **own)
         is_hot = run.slow == "throttled" and rank == HOT
-        rows = [
-            {"ts": ms / 1000, "engine_active_ratio": 0.9 * (not _is_in(report.idle, ms)),
-             "clocks_event_reasons": HW_THERMAL * (is_hot and _is_in(report.slowed, ms))}
-            for ms in range(0, report.end_ms, READ_MS)
-        ]  # fmt: skip
+        rows = [{"ts": ms / 1000, "engine_active_ratio": 0.9 * (not _is_in(report.idle, ms)),
+                 "clocks_event_reasons": HW_THERMAL * (is_hot and _is_in(report.slowed, ms))}
+                for ms in range(0, report.end_ms, READ_MS)]  # fmt: skip
         evidence.add("gpu_samples", *rows, source=f"dcgm{rank}", gpu_instance="", **own)
 
 

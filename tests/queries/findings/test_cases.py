@@ -109,9 +109,7 @@ def test_a_rule_of_the_whole_database_and_its_case(evidence, rule, case):
     assert found == expected
 
 
-@pytest.fixture(
-    scope="module", params=[101, pytest.param(102, marks=pytest.mark.machine)]
-)  # fmt: skip
+@pytest.fixture(scope="module", params=[101, pytest.param(102, marks=pytest.mark.machine)])
 def healthy(request, new_store, tmp_path_factory):
     """Give a fleet whose jobs train to their end, without outages and holes in the readings."""
     store = new_store()
@@ -131,9 +129,8 @@ def test_nothing_is_found_in_a_healthy_fleet(healthy, mart):
     assert healthy.read(f"select rule, evidence from marts.{mart}").rows() == []
 
 
-KINDS = {
-    "varchar": pl.String, "timestamp": pl.Datetime("us"), "bigint": pl.Int64, "double": pl.Float64
-}  # fmt: skip
+KINDS = {"varchar": pl.String, "timestamp": pl.Datetime("us"), "bigint": pl.Int64,
+         "double": pl.Float64}  # fmt: skip
 COLUMNS = {"rule": "varchar", **rules.REQUIRED, **rules.SUBJECT}
 
 

@@ -24,9 +24,7 @@ def test_the_end_by_a_node_failure_is_the_verdict_on_its_run(cluster):
     lost, key = rows["infrastructure_failure"]
 
     # it is the largest finding about the run, and so the verdict on it
-    verdict = cluster.read("from marts.run_verdicts", scope=Scope(run=f"{cluster.name}/1")).row(
-        0, named=True
-    )
+    (verdict,) = cluster.read("from marts.run_verdicts", Scope(run=f"{cluster.name}/1")).to_dicts()
     assert (verdict["finding_key"], verdict["gpu_ms"]) == (key, lost)
     assert verdict["confidence"] == "Confirmed"
     assert verdict["cause"].startswith("scheduler state NODE_FAIL")
@@ -71,10 +69,8 @@ def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_oth
     given.load(evidence, given.cases("hang", "fires")[0]["given"])
     evidence.build()
 
-    rows = evidence.read(
-        "select rule, run_key, gpu_uuid from marts.loss_claims "
-        "where rule in ('hang', 'preempted') and gpu_ms > 0"
-    ).rows()
+    rows = evidence.read("select rule, run_key, gpu_uuid from marts.loss_claims "
+                         "where rule in ('hang', 'preempted') and gpu_ms > 0").rows()  # fmt: skip
     assert rows == [("hang", "c/1", "c/a/1")]
     verdicts = evidence.store.read("select run_key, rule, evidence from marts.run_verdicts")
     ((run_key, rule, text),) = verdicts.rows()
@@ -85,29 +81,19 @@ def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_oth
 
 @built_together
 def test_the_parts_of_a_loss_add_up_to_the_ledger(cluster):
-    world = [
-        {"node": "a", "gpus": GPUS},
-        {"watched": 2 * HOUR},
-        {"job": "1", "end": 6000, "state": "FAILED"},
-        {"steps": "1", "start": 600, "to": 5400, "data_s": 5, "comm_s": [10, 10, 10, 1]},
-        {"state": "drained", "node": "a", "start": 6500, "end": 2 * HOUR},
-    ]
+    world = [{"node": "a", "gpus": GPUS}, {"watched": 2 * HOUR},
+             {"job": "1", "end": 6000, "state": "FAILED"},
+             {"steps": "1", "start": 600, "to": 5400, "data_s": 5, "comm_s": [10, 10, 10, 1]},
+             {"state": "drained", "node": "a", "start": 6500, "end": 2 * HOUR}]  # fmt: skip
     given.load(cluster, world)
     yield
-    claimed, lost = cluster.read(
-        """select
-            (select sum(gpu_ms) from marts.loss_claims),
-            (
-                select sum(gpu_ms) from marts.ledger_blamed_by_node
-                inner join reference.gpu_second_categories using (category)
-                where
-                    kind in ('badput', 'unavailable', 'unknown', 'unsettled')
-                    and category not in (
-                        'planned', 'free_unknown', 'at_risk', 'teardown', 'maintenance',
-                        'powered_off'
-                    )
-            )"""
-    ).row(0)
+    claimed = cluster.read("select sum(gpu_ms) from marts.loss_claims").item()
+    lost = cluster.read(
+        """select sum(gpu_ms) from marts.ledger_blamed_by_node
+        inner join reference.gpu_second_categories using (category)
+        where kind in ('badput', 'unavailable', 'unknown', 'unsettled') and category not in (
+            'planned', 'free_unknown', 'at_risk', 'teardown', 'maintenance', 'powered_off')"""
+    ).item()
     assert claimed == lost > 0
 
 
@@ -136,12 +122,10 @@ def waits(cluster, job, start=0, end=None, *, request=None, **more):
 WAITING = {
     "one that could use all": ([("1", {})], [("1", 2.0, 16.0)]),
     "one that could use a node": (
-        [("1", {"request": {"requested_nodes": ["a"]}})], [("1", 2.0, 8.0)],
-    ),
+        [("1", {"request": {"requested_nodes": ["a"]}})], [("1", 2.0, 8.0)]),
     "one that another stands for elsewhere": (
         [("1", {"request": {"requested_nodes": ["a"]}}), ("2", {"end": HOUR, "partition": "q,p"})],
-        [("1", 2.0, 8.0), ("2", 1.0, 8.0)],
-    ),
+        [("1", 2.0, 8.0), ("2", 1.0, 8.0)]),
     "one that a limit holds": ([("1", {"reason": "QOSGrpGRES"})], []),
     "one that asks for another model": ([("1", {"gpu_type_requested": "a100"})], []),
 }  # fmt: skip
@@ -149,15 +133,9 @@ WAITING = {
 
 WAITED = """select job_id, waited_s / 3600, free_gpu_ms / 3600000 from marts.waiting_jobs
     order by job_id"""
-test_jobs_that_waited = shown_by(
-    WAITING,
-    before=fleet,
-    load=lambda c, jobs: [waits(c, job, **of) for job, of in jobs],
-    read=WAITED,
-)
-
-
-HOUR = 3600
+test_jobs_that_waited = shown_by(WAITING, before=fleet,
+                                 load=lambda c, jobs: [waits(c, job, **of) for job, of in jobs],
+                                 read=WAITED)  # fmt: skip
 
 
 def idle_job(cluster):
@@ -187,16 +165,12 @@ JOBS = f"; 5 jobs waiting: train0 (1), {SHOWN} (2), train2 (3) ..."
 FINDINGS = {
     "an end that cost a GPU-hour is found however large its run": (
         lambda c: [c.node("a", GPUS), c.node("b", 60), c.watched(3 * HOUR),
-                   failing_run(c, "1", 0, 120, 60, ["a", "b"], 64)],
-        ended, [(64 * 60_000, True)],
-    ),
+                   failing_run(c, "1", 0, 120, 60, ["a", "b"], 64)], ended, [(64 * 60_000, True)]),
     "an idle job names its user and since when its GPUs are idle": (
         idle_job, f"select {COLUMNS} from marts.open_findings where rule = 'idle_allocation'",
-        [("ann", "team", "train", "open", "note", "team", 4, at(1200))],
-    ),
+        [("ann", "team", "train", "open", "note", "team", 4, at(1200))]),
     "the finding names three jobs": (
         five_jobs, lambda c: [text[-len(JOBS) :] for (text,) in found_together(c, "evidence")],
-        [JOBS],
-    ),
+        [JOBS]),
 }  # fmt: skip
 test_findings = shown_by(FINDINGS)

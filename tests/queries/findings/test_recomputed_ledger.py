@@ -9,10 +9,8 @@ from tests.queries.findings.conftest import rows_together
 from tests.queries.findings.lossy_runs import LOSSES, load, make
 
 USEFUL = "('productive', 'step_unsplit', 'exposed_comm')"
-FIXES = {
-    "gaps": "remove_periodic_gaps", "pauses": "feed_input", "crashes": "fix_job",
-    "limit": "save_on_signal", "input": "feed_input",
-}  # fmt: skip
+FIXES = {"gaps": "remove_periodic_gaps", "pauses": "feed_input", "crashes": "fix_job",
+         "limit": "save_on_signal", "input": "feed_input"}  # fmt: skip
 SLOW = {"throttled": "cool_gpu", "late": "look_at_rank"}
 SEEDS = range(12)
 HOUR = 3600
@@ -65,13 +63,18 @@ def test_free_time_that_is_lost_in_two_ways_comes_back_once(cluster):
     }
 
 
-HOUR = 3600
 WEEK_H = 168
+NODE = [{"node": "a", "gpus": 4}, {"watched": 8 * HOUR}]
+
+
+def idle(end):
+    """Return the node and a job whose GPUs are idle to its end."""
+    return [*NODE, {"job": "1", "end": end}, {"readings": "a/0-3", "to": end, "use": "idle"}]
 
 
 def failing(*ends):
     """Return a node whose jobs end with it, an hour and a half of each without a save."""
-    world = [{"node": "a", "gpus": 4}, {"watched": 8 * HOUR}]
+    world = [*NODE]
     for number, end in enumerate(ends, 1):
         job = {"job": str(number), "start": end - 5400, "end": end, "state": "NODE_FAIL"}
         steps = {"steps": str(number), "start": end - 5400, "to": end - 60}
@@ -84,20 +87,8 @@ def failing(*ends):
 WEEKS = {
     "one incident": (failing(7200), "drain_node", False),
     "two incidents": (failing(7200, 14400), "drain_node", True),
-    "idle GPUs that are still held": (
-        [
-            {"node": "a", "gpus": 4}, {"watched": 8 * HOUR}, {"job": "1", "end": 8 * HOUR},
-            {"readings": "a/0-3", "to": 8 * HOUR, "use": "idle"},
-        ],
-        "release_gpus", True,
-    ),
-    "idle GPUs that one job held": (
-        [
-            {"node": "a", "gpus": 4}, {"watched": 8 * HOUR}, {"job": "1", "end": HOUR},
-            {"readings": "a/0-3", "to": HOUR, "use": "idle"},
-        ],
-        "release_gpus", False,
-    ),
+    "idle GPUs that are still held": (idle(8 * HOUR), "release_gpus", True),
+    "idle GPUs that one job held": (idle(HOUR), "release_gpus", False),
 }  # fmt: skip
 
 

@@ -18,11 +18,8 @@ def lake(tmp_path):
 
 def readings(digest, seconds=(0, 30), *, gpus=2, power_w=300.0):
     """Return readings of some GPUs so many seconds after the start, GPU by GPU."""
-    found = [
-        ("dcgm", f"GPU-{gpu}", "", START + timedelta(seconds=second), power_w)
-        for gpu in range(gpus)
-        for second in seconds
-    ]
+    found = [("dcgm", f"GPU-{gpu}", "", START + timedelta(seconds=second), power_w)
+             for gpu in range(gpus) for second in seconds]  # fmt: skip
     columns = ("source", "gpu_uuid", "gpu_instance", "ts", "power_w")
     rows = pl.DataFrame(found, schema=list(columns), orient="row")
     rows = rows.with_columns(pl.col("ts").cast(pl.Datetime("us")))

@@ -22,13 +22,11 @@ ACCESS = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": 
 @contextlib.contextmanager
 def s3_server():
     """Run a server with an empty bucket; yield the environment by which it is reached."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", __spec__.name if __spec__ else __name__],
-        cwd=Path(__file__).parents[3],
-        env={k: v for k, v in os.environ.items() if not k.startswith("AWS_")},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = subprocess.Popen([sys.executable, "-m", __spec__.name if __spec__ else __name__],
+                               cwd=Path(__file__).parents[3],
+                               env={k: v for k, v in os.environ.items()
+                                    if not k.startswith("AWS_")}, stdout=subprocess.PIPE,
+                               text=True)  # fmt: skip
     try:
         assert process.stdout is not None
         url = process.stdout.readline().strip()

@@ -14,10 +14,9 @@ from goodput_queries.ledger_build.distributed.engines import InProcess
 
 AT_1970, AT_2003, AT_2036 = (datetime(year, 2, 7) for year in (1970, 2003, 2036))  # noqa: DTZ001
 AT_2037 = datetime(2037, 2, 7)  # noqa: DTZ001
-LEDGER = (
-    "intermediate.int_ledger_segments", "marts.ledger_hourly", "marts.clusters",
-    "state.reading_series", "intermediate.int_gpu_metrics", "intermediate.int_host_metrics",
-)  # fmt: skip
+LEDGER = ("intermediate.int_ledger_segments", "marts.ledger_hourly", "marts.clusters",
+          "state.reading_series", "intermediate.int_gpu_metrics",
+          "intermediate.int_host_metrics")  # fmt: skip
 LOADS = "select source, origin, digest, rejects, window_start_at, window_end_at from state.ingested"
 
 

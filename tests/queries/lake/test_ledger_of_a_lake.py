@@ -40,17 +40,12 @@ def lake(tmp_path_factory, evidence):
     return lake
 
 
-def use_two_workers(store):
-    """Let tasks be computed as on Ray, in this process."""
-    store.lake_binding.new_engine = lambda: InProcess(workers=2, threads=1)
-
-
 @pytest.fixture
 def built_by_tasks(new_store, lake):
-    """Give a database of the lake, and the tasks that computed it."""
+    """Give a database of the lake and the tasks that computed it, as on Ray, in this process."""
     store, done = new_store(), []
     attach(store, lake.url)
-    use_two_workers(store)
+    store.lake_binding.new_engine = lambda: InProcess(workers=2, threads=1)
     store.lake_binding.on_task = lambda *of: done.append(of)
     store.build()
     return store, done
@@ -58,7 +53,6 @@ def built_by_tasks(new_store, lake):
 
 def test_a_lake_has_the_ledger_of_a_single_database(built_by_tasks, single):
     store, done = built_by_tasks
-
     assert store.read("select count(*) from raw.gpu_samples").item() == 0
     assert ("temp.energy_steps", 2, 2) in done
     assert_same(stored_stages(store), single)

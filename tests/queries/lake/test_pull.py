@@ -23,6 +23,13 @@ from goodput_queries.scope import Scope
 DAY_S = 86_400
 
 
+@pytest.fixture
+def store(store, lake):
+    """Give an empty database of the lake."""
+    attach(store, lake.url)
+    return store
+
+
 def inventory(cluster, gpu, digest):
     rows = pl.DataFrame(
         {"source": "inventory", "cluster": cluster, "gpu_uuid": gpu, "node": "node01"}
@@ -30,23 +37,29 @@ def inventory(cluster, gpu, digest):
     return Batch("gpus", rows, "inventory", "inventory.csv", digest)
 
 
+def count(store):
+    return store.read("select count(*) from raw.gpu_samples").item()
+
+
+def ms(moment):
+    return (moment - EPOCH) // timedelta(milliseconds=1)
+
+
 def clusters_of(store):
     return store.read("select cluster, gpu_uuid from raw.gpus order by all").rows()
 
 
-def test_loads_from_before_a_compaction_are_taken_over(lake, new_store):
+def test_loads_from_before_a_compaction_are_taken_over(lake, store):
     """Their files are gone, their rows are in the merged ones."""
     for number in range(3):
         lake.append(inventory("west", f"GPU-{number}", f"d{number}"))
     compact(lake, Compaction(kept_h=0), today=date(2026, 11, 21))
-    store = new_store()
-    attach(store, lake.url)
 
     assert pull(store, lake).loads == 3
     assert clusters_of(store) == [("west", f"GPU-{number}") for number in range(3)]
 
 
-def test_loads_whose_days_were_pruned_are_known_without_their_rows(lake, new_store):
+def test_loads_whose_days_were_pruned_are_known_without_their_rows(lake, store):
     lake.append(readings("d0"))
     for day in (0, 1):
         rows = readings(f"p{day}", (86_400 * day,)).rows.select("source", "gpu_uuid", "ts")
@@ -54,21 +67,15 @@ def test_loads_whose_days_were_pruned_are_known_without_their_rows(lake, new_sto
         lake.append(Batch("gpu_processes", rows, "nvml", "node01", f"p{day}"))
     lake.append(readings("d1", (86_400,)))
     drop_old_days(lake, Retention(samples_days=1), now=START + timedelta(days=1), is_confirmed=True)
-    store = new_store()
-    attach(store, lake.url)
 
     assert pull(store, lake).loads == 4
-    assert store.read("select min(ts), count(*) from raw.gpu_processes").row(0) == (
-        START + timedelta(days=1),
-        2,
-    )
+    found = store.read("select min(ts), count(*) from raw.gpu_processes").row(0)
+    assert found == (START + timedelta(days=1), 2)
 
 
-def test_the_same_file_of_two_clusters_is_two_loads(lake, new_store):
+def test_the_same_file_of_two_clusters_is_two_loads(lake, store):
     """It does not name its cluster, so that only `--cluster` distinguishes its rows."""
     east = Lake.open(lake.url, cluster="east")
-    store = new_store()
-    attach(store, lake.url)
     lake.append(inventory("west", "GPU-1", "same file"))
     pull(store, lake)
     east.append(inventory("east", "GPU-1", "same file"))
@@ -77,9 +84,7 @@ def test_the_same_file_of_two_clusters_is_two_loads(lake, new_store):
     assert clusters_of(store) == [("east", "GPU-1"), ("west", "GPU-1")]
 
 
-def test_readings_of_recent_days_are_in_the_database_too(lake, new_store):
-    store = new_store()
-    attach(store, lake.url)
+def test_readings_of_recent_days_are_in_the_database_too(lake, store):
     lake.append(readings("d1", (0, 30)))
     assert pull(store, lake, recent_days=2).readings == 4
     assert count(store) == 4
@@ -93,9 +98,7 @@ def test_readings_of_recent_days_are_in_the_database_too(lake, new_store):
     assert loads["rows_new"].to_list() == [4, 4]
 
 
-def test_readings_that_are_in_the_lake_alone_are_read_from_there(lake, new_store):
-    store = new_store()
-    attach(store, lake.url)
+def test_readings_that_are_in_the_lake_alone_are_read_from_there(lake, store):
     lake.append(readings("d1", (0, 30, 60), gpus=40))
     pull(store, lake)
     assert count(store) == 0
@@ -108,9 +111,7 @@ def test_readings_that_are_in_the_lake_alone_are_read_from_there(lake, new_store
     assert found.rows() == [("GPU-7", ms(START) + at, 300.0) for at in (0, 30_000)]
 
 
-def test_readings_of_a_host_are_read_from_there_too(lake, new_store):
-    store = new_store()
-    attach(store, lake.url)
+def test_readings_of_a_host_are_read_from_there_too(lake, store):
     times = [START + timedelta(minutes=minute) for minute in range(3)]
     counters = {"cpu_total_s": [0.0, 60.0, 120.0], "cpu_busy_s": [0.0, 30.0, 45.0]}
     for node in ("n1", "n2"):
@@ -127,35 +128,20 @@ def test_readings_of_a_host_are_read_from_there_too(lake, new_store):
     assert store.lake_binding.read(sql, [], bounds, None, Scope(*bounds)).height == 4
 
 
-def test_a_reading_of_the_future_drops_no_recent_ones(lake, new_store):
-    store = new_store()
-    attach(store, lake.url)
+def test_a_reading_of_the_future_drops_no_recent_ones(lake, store):
     lake.append(readings("d1"))
     lake.append(readings("d2", (4000 * DAY_S,)))
     pull(store, lake, recent_days=3650)
-    assert store.read("select count(*) from raw.gpu_samples").item() == 6
+    assert count(store) == 6
 
 
-def count(store):
-    return store.read("select count(*) from raw.gpu_samples").item()
-
-
-def ms(moment):
-    return (moment - EPOCH) // timedelta(milliseconds=1)
-
-
-HOUR_S, DAY_S = 3_600, 86_400
+HOUR_S = 3_600
 FIRST, SECOND = date(2027, 1, 15), date(2027, 1, 16)
 
 
 def published(lake, table=LEDGER):
     found = pl.DataFrame(DeltaTable(f"{lake.url}/{table.path}").to_pyarrow_table())
     return found.drop("lake_cluster", "lake_day").sort(pl.all())
-
-
-def ms_of(seconds):
-    """Return a time so many seconds after the first reading."""
-    return (START + timedelta(seconds=seconds) - EPOCH) // timedelta(milliseconds=1)
 
 
 def closed(store, until_ms):
@@ -189,10 +175,8 @@ def test_closed_hours_of_changed_days_are_replaced(lake, evidence):
 
 
 @pytest.mark.machine
-def test_builds_of_a_lake_publish_what_they_changed(lake, new_store, monkeypatch):
+def test_builds_of_a_lake_publish_what_they_changed(lake, store, monkeypatch):
     """A process that ends between two commits leaves the rest to the next one."""
-    store = new_store()
-    attach(store, lake.url)
     gpus = {"cluster": ["west", "east"], "node": ["w", "e"], "gpu_uuid": ["GPU-0", "GPU-1"]}
     rows = pl.DataFrame({"source": "inventory", **gpus})
     lake.append(Batch("gpus", rows, "inventory", "inventory", "gpus"))
@@ -214,8 +198,10 @@ def test_builds_of_a_lake_publish_what_they_changed(lake, new_store, monkeypatch
     noted = store.read("select * exclude (sequence) from state.unpublished_days order by all")
     second = first + timedelta(days=1)  # a day that is not over
     assert noted.rows() == [(METRICS.name, "east", second), (METRICS.name, "west", second)]
-    assert published(lake).rows() == closed(store, ms_of(DAY_S)).rows()
-    of_first_day = store.read("from marts.gpu_metrics where start_ms < $1", [ms_of(DAY_S / 2)])
+    assert published(lake).rows() == closed(store, ms(START) + 1000 * DAY_S).rows()
+    of_first_day = store.read(
+        "from marts.gpu_metrics where start_ms < $1", [ms(START) + 500 * DAY_S]
+    )
     assert published(lake, METRICS).rows() == of_first_day.sort(pl.all()).rows()
 
     versions = [DeltaTable(f"{lake.url}/{one.path}").version() for one in (LEDGER, METRICS)]

@@ -33,14 +33,9 @@ def engine(workers):
 def of_cluster(cluster, evidence):
     """Return the evidence of a fleet as that of another cluster, with GPUs of its own."""
     names = {"cluster": pl.lit(cluster), "gpu_uuid": pl.col("gpu_uuid") + f"-{cluster}"}
-    return {
-        table: rows.with_columns(
-            pl.when(pl.col(name).is_not_null()).then(value).alias(name)
-            for name, value in names.items()
-            if name in rows.columns
-        )
-        for table, rows in evidence.items()
-    }
+    return {table: rows.with_columns(pl.when(pl.col(name).is_not_null()).then(value).alias(name)
+                                     for name, value in names.items() if name in rows.columns)
+            for table, rows in evidence.items()}  # fmt: skip
 
 
 def test_three_clusters_with_late_data_have_the_same_rows(tmp_path, new_store):

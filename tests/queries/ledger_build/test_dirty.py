@@ -27,48 +27,51 @@ def dirty(**fields):
     return dataclasses.replace(nothing, **fields)
 
 
-def closed(dirty_set, name):
-    """Return the hours in which a stage is replaced."""
-    return set(close(dirty_set, STAGES[name]).hours)
+def hours(*found):
+    return Change(hours=DirtyHours(frozenset(found)))
 
 
 def test_a_dirty_set_does_not_change():
     begun = dirty()
-
     more = begun.after({INVENTORY: Change(is_none=True)})
-
     assert (begun.has_same([INVENTORY]), more.has_same([INVENTORY])) == (False, True)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        begun.since = 2
 
 
-def test_a_stage_whose_evidence_and_inputs_are_as_they_were_stays():
-    same = {"staging.stg_node_clusters": Change(is_none=True)}
-    other = {"staging.stg_node_clusters": Change(hours=EVERY)}
-
-    assert close(dirty(stages=same), STAGES[INVENTORY]) is NOTHING
-    assert close(dirty(stages=other), STAGES[INVENTORY]) is EVERY
-    loaded = dirty(stages=same, loaded=frozenset({"raw.gpus"}))
-    assert close(loaded, STAGES[INVENTORY]) is EVERY
-    assert close(dirty(stages=same, since=None), STAGES[INVENTORY]) is EVERY
-
-
-def test_hours_follow_from_where_inputs_differ():
-    stages = {
-        "intermediate.int_run_timeline": Change(hours=DirtyHours(frozenset({4, 30}))),
-        "intermediate.int_node_intervals": Change(hours=DirtyHours(frozenset({5}))),
-        "intermediate.int_prices": Change(
-            hours=DirtyHours(frozenset({7}))
-        ),  # segments do not read it
-    }
-
-    assert closed(dirty(stages=stages), SEGMENTS) == {4, 5}
+SAME = {"staging.stg_node_clusters": Change(is_none=True)}
+# what it shows: what differs, whether the inventory is replaced
+INVENTORIES = {
+    "evidence and inputs are as they were": ({"stages": SAME}, NOTHING),
+    "an input differs": ({"stages": {"staging.stg_node_clusters": Change(hours=EVERY)}}, EVERY),
+    "evidence was loaded": ({"stages": SAME, "loaded": frozenset({"raw.gpus"})}, EVERY),
+    "a full build": ({"stages": SAME, "since": None}, EVERY),
+}
 
 
-def test_an_input_that_differs_as_a_whole_makes_every_hour_dirty():
-    stages = {"intermediate.int_gpu_units": Change(hours=EVERY)}
+@pytest.mark.parametrize(("fields", "expected"), INVENTORIES.values(), ids=INVENTORIES)
+def test_a_stage_stays_where_nothing_that_it_reads_differs(fields, expected):
+    assert close(dirty(**fields), STAGES[INVENTORY]) is expected
 
-    assert closed(dirty(stages=stages), SEGMENTS) == set(range(2, 10))
+
+FULL = {"since": None, "readings": frozenset({3, 8}), "frozen_until": 8}
+# what it shows: what differs, a stage, the hours in which it is replaced
+HOURS = {
+    "hours in which inputs differ, of which segments do not read one": (
+        {"stages": {"intermediate.int_run_timeline": hours(4, 30),
+                    "intermediate.int_node_intervals": hours(5),
+                    "intermediate.int_prices": hours(7)}}, SEGMENTS, {4, 5}),
+    "every hour, where an input differs as a whole": (
+        {"stages": {"intermediate.int_gpu_units": Change(hours=EVERY)}}, SEGMENTS,
+        set(range(2, 10))),
+    # hours whose readings were dropped stay, but in roll-ups of a full build
+    "of readings those that are there": (FULL, BY_HOST, {8}),
+    "of segments those after frozen ones": (FULL, SEGMENTS, {8, 9}),
+    "of roll-ups all": (FULL, STATEMENT, set(range(2, 10))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "stage", "expected"), HOURS.values(), ids=HOURS)
+def test_hours_in_which_a_stage_is_replaced(fields, stage, expected):
+    assert set(close(dirty(**fields), STAGES[stage]).hours) == expected
 
 
 def test_every_hour_is_one_of_the_ledger_or_of_gpus_and_the_moved_end_adds_hours():
@@ -89,23 +92,13 @@ def test_every_hour_is_one_of_the_ledger_or_of_gpus_and_the_moved_end_adds_hours
     assert found.added == {7, 8, 9}
 
 
-def test_hours_whose_readings_were_dropped_stay_but_in_roll_ups_of_a_full_build():
-    full = dirty(since=None, readings=frozenset({3, 8}), frozen_until=8)
-
-    assert closed(full, BY_HOST) == {8}
-    assert closed(full, SEGMENTS) == {8, 9}
-    assert closed(full, STATEMENT) == set(range(2, 10))
-
-
 START = 10 * HOUR_MS
 # what it shows: hours, first and last ms of events from the tenth hour on, which are in the hours
 EVENTS = {
     "within an hour, and around it": ({10}, [(5, 10), (-HOUR_MS, 2 * HOUR_MS)], [0, 1]),
     "in one of two hours": ({10, 13}, [(3 * HOUR_MS + 5, 3 * HOUR_MS + 6)], [0]),
     "an hour begins with its first millisecond": ({10}, [(-5, -1), (-5, 0)], [1]),
-    "an hour ends before the next one": (
-        {10}, [(HOUR_MS - 1, HOUR_MS), (HOUR_MS, HOUR_MS)], [0],
-    ),
+    "an hour ends before the next one": ({10}, [(HOUR_MS - 1, HOUR_MS), (HOUR_MS, HOUR_MS)], [0]),
     "between two hours": ({10, 13}, [(HOUR_MS, 2 * HOUR_MS)], []),
     "without hours": (set(), [(0, HOUR_MS)], []),
 }  # fmt: skip
@@ -196,15 +189,11 @@ def test_each_worker_has_as_many_tasks_as_the_others(hours, workers):
     assert len(parts_of({*range(hours)}, EIGHT, most_gpu_hours=24_000, workers=workers)) == 4
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "most", "borders"),
-    [
-        (7, 7 + 2 * SIZE - 1, 8, [7, 7 + 2 * SIZE - 1]),
-        (0, 0, 8, [0, 0]),
-        (7, 7 + 3 * SIZE, 8, [7, 7 + SIZE, 7 + 2 * SIZE, 7 + 3 * SIZE]),
-        (0, 100 * SIZE, 2, [0, 50 * SIZE, 100 * SIZE]),
-    ],
-    ids=["few are one part", "none", "many are parts of equal size", "no more than asked for"],
-)
+@pytest.mark.parametrize(("first", "last", "most", "borders"),
+                         [(7, 7 + 2 * SIZE - 1, 8, [7, 7 + 2 * SIZE - 1]), (0, 0, 8, [0, 0]),
+                          (7, 7 + 3 * SIZE, 8, [7, 7 + SIZE, 7 + 2 * SIZE, 7 + 3 * SIZE]),
+                          (0, 100 * SIZE, 2, [0, 50 * SIZE, 100 * SIZE])],
+                         ids=["few are one part", "none", "many are parts of equal size",
+                              "no more than asked for"])  # fmt: skip
 def test_borders_of_parts(first, last, most, borders):
     assert borders_of_parts(first, last, most=most) == borders

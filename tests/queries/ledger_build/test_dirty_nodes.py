@@ -15,10 +15,6 @@ GPU = ("gpu", "")
 DIRTY_FROM = 100
 
 
-def dirty(*nodes):
-    return Since(dict.fromkeys(nodes or (NODE,), DIRTY_FROM))
-
-
 def held(start, end, phase, key="old"):
     return Claim(key, start, end, "assumed", phase, start)
 
@@ -32,81 +28,52 @@ def slots(*claims):
     return {NODE: [Slot(f"gpu{n}", "", n, None, claims=[c]) for n, c in enumerate(claims)]}
 
 
-def since_named(*, named, assumed):
-    """Return since when the node is dirty where a claim by name is new beside an assumed one."""
-    since = dirty()
-    stored = [(NODE, GPU, held(*assumed, Phase.ASSUMED))]
-    add_before_named(since, slots(held(*named, Phase.NAMED, "new")), stored)
-    return since.by_node[NODE]
+def named(new, assumed, before=()):
+    """Return what adds a claim by name beside an assumed job run; before: names that were there."""
+    stored = [*((NODE, ("gpu0", ""), held(*of, Phase.NAMED)) for of in before),
+              (NODE, GPU, held(*assumed, Phase.ASSUMED))]  # fmt: skip
+    key = "old" if before else "new"
+    claims = [] if new is None else [held(*new, Phase.NAMED, key)]
+    return lambda since: add_before_named(since, slots(*claims), stored)
 
 
-@pytest.mark.parametrize(
-    ("named", "assumed", "since"),
-    [
-        ((120, 150), (90, 130), 90),
-        ((120, 150), (90, 500), 90),
-        ((120, 150), (90, 120), DIRTY_FROM),
-        ((50, 80), (80, 95), DIRTY_FROM),
-        ((120, 150), (90, 110), DIRTY_FROM),
-    ],
-    ids=["overlaps its begin", "lasts over it", "ends with its begin", "begins with its end",
-         "at another time"],
-)  # fmt: skip
-def test_a_node_is_dirty_from_an_assumed_job_run_that_overlaps_a_new_claim_by_name(
-    named, assumed, since
-):
-    assert since_named(named=named, assumed=assumed) == since
+def stored(start, end, phase):
+    """Return what adds a job run that was placed on the node before."""
+    return lambda since: add_spread(since, [], {}, [(NODE, GPU, held(start, end, phase))])
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "phase", "since"),
-    [
-        (50, DIRTY_FROM + 1, Phase.SPREAD, 50), (50, DIRTY_FROM, Phase.SPREAD, DIRTY_FROM),
-        (50, 60, Phase.SPREAD, DIRTY_FROM), (50, 200, Phase.ASSUMED, DIRTY_FROM),
-    ],
-    ids=["spread, there then", "spread, ended then", "spread, ended before", "of one node"],
-)  # fmt: skip
-def test_a_spread_job_run_that_was_there_when_the_node_became_dirty_is_placed_again(
-    start, end, phase, since
-):
-    found = dirty()
-    add_spread(found, [], {}, [(NODE, GPU, held(start, end, phase))])
-    assert found.by_node[NODE] == since
+THERE = [(120, 150)]
+# what it shows: what is added to the node that is dirty from 100 on, since when which nodes are
+SINCE = {
+    "an assumed job run whose begin a new claim by name overlaps": (
+        named((120, 150), (90, 130)), {NODE: 90}),
+    "one that it lasts over": (named((120, 150), (90, 500)), {NODE: 90}),
+    "not one that ends with its begin": (named((120, 150), (90, 120)), {NODE: DIRTY_FROM}),
+    "not one that begins with its end": (named((50, 80), (80, 95)), {NODE: DIRTY_FROM}),
+    "not one at another time": (named((120, 150), (90, 110)), {NODE: DIRTY_FROM}),
+    "nor beside a claim by name that is as it was": (
+        named((120, 150), (90, 130), THERE), {NODE: DIRTY_FROM}),
+    "one beside a claim by name that has gone": (named(None, (90, 130), THERE), {NODE: 90}),
+    "a spread job run that was there then": (
+        stored(50, DIRTY_FROM + 1, Phase.SPREAD), {NODE: 50}),
+    "not one that ended then": (stored(50, DIRTY_FROM, Phase.SPREAD), {NODE: DIRTY_FROM}),
+    "nor before": (stored(50, 60, Phase.SPREAD), {NODE: DIRTY_FROM}),
+    "nor one of one node": (stored(50, 200, Phase.ASSUMED), {NODE: DIRTY_FROM}),
+    "all nodes of a spread job run, from its start": (
+        lambda since: add_spread(since, [job_run("a", "b")],
+                                 slots(held(150, 200, Phase.SPREAD)), []),
+        {NODE: DIRTY_FROM, OTHER: 150}),
+    "a node of made-up slots, from the first job run on": (
+        lambda since: add_made_up(since, [], {NODE}), {NODE: 0}),
+    "all nodes of a job run on made-up slots, from its start": (
+        lambda since: add_made_up(since, [job_run("b", "f"), job_run("d", "e")],
+                                  {OTHER, ("c", "elsewhere")}),
+        {NODE: DIRTY_FROM, OTHER: 0, ("c", "f"): 150}),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("has_it", "since_ms"), [(True, DIRTY_FROM), (False, 90)], ids=["as it was", "gone"]
-)
-def test_a_claim_by_name_that_was_there_before_makes_the_node_dirty_once_it_has_gone(
-    has_it, since_ms
-):
-    since, named = dirty(), held(120, 150, Phase.NAMED)
-    stored = [(NODE, ("gpu0", ""), named), (NODE, GPU, held(90, 130, Phase.ASSUMED))]
-
-    add_before_named(since, slots(*([named] if has_it else [])), stored)
-
-    assert since.by_node == {NODE: since_ms}
-
-
-def test_all_nodes_of_a_spread_job_run_become_dirty_from_its_start():
-    since = dirty()
-
-    add_spread(since, [job_run("a", "b")], slots(held(150, 200, Phase.SPREAD)), [])
-
-    assert since.by_node == {NODE: DIRTY_FROM, OTHER: 150}
-
-
-def test_a_node_whose_slots_are_made_up_is_dirty_from_the_first_job_run_on():
-    since = dirty()
-
-    add_made_up(since, [], {NODE})
-
-    assert since.by_node == {NODE: 0}
-
-
-def test_all_nodes_of_a_job_run_on_made_up_slots_become_dirty_from_its_start():
-    since = dirty()
-
-    add_made_up(since, [job_run("b", "f"), job_run("d", "e")], {OTHER, ("c", "elsewhere")})
-
-    assert since.by_node == {NODE: DIRTY_FROM, OTHER: 0, ("c", "f"): 150}
+@pytest.mark.parametrize(("add", "expected"), SINCE.values(), ids=SINCE)
+def test_nodes_are_dirty_from(add, expected):
+    since = Since({NODE: DIRTY_FROM})
+    add(since)
+    assert since.by_node == expected

@@ -66,38 +66,27 @@ def placed_again(evidence, monkeypatch):
     return seen[-1]
 
 
-def test_a_new_job_on_a_node_that_is_never_empty_is_placed_alone(nodes, monkeypatch):
-    nodes.job("new", 37_000, 38_000, ["never empty"], 1)
+# what it shows: what is reported then, job runs that are placed again, slots of some
+REPORTED = {
+    "a new job on a node that is never empty alone": (
+        lambda c: c.job("new", 37_000, 38_000, ["never empty"], 1), {"new"}, {}),
+    "a job that ends, and none that ran with it": (
+        lambda c: c.job("long", 35_200, 37_000, ["never empty"], 1, observed_at=c.at(37_100)),
+        {"long"}, {}),
+    "a job reported late and those that began after it": (
+        lambda c: c.job("late", 5, 40, ["of three"], 1), {"late", "beside", "much later"},
+        {"before": 0, "late": 1, "beside": 2, "much later": 0}),
+    "an earlier job that was assumed on the GPU that a later one names": (
+        lambda c: c.hold("second", submit=10, node="of two", slurm_index=0),
+        {"first", "second", "elsewhere"}, {"first": 1, "second": 0, "elsewhere": 0}),
+}  # fmt: skip
 
-    assert placed_again(nodes, monkeypatch) == {"new"}
 
+@pytest.mark.parametrize(("report", "again", "slots"), REPORTED.values(), ids=REPORTED)
+def test_what_is_placed_again(nodes, monkeypatch, report, again, slots):
+    report(nodes)
 
-def test_a_job_that_ends_leaves_those_that_ran_with_it_where_they_are(nodes, monkeypatch):
-    nodes.job("long", 35_200, 37_000, ["never empty"], 1, observed_at=nodes.at(37_100))
-
-    assert placed_again(nodes, monkeypatch) == {"long"}
-
-
-def slots(evidence, *jobs):
-    found = evidence.store.read("select job_run_key, slurm_index from intermediate.int_holds")
+    assert placed_again(nodes, monkeypatch) == again
+    found = nodes.store.read("select job_run_key, slurm_index from intermediate.int_holds")
     slot_of = {key.split("/")[1].split("@")[0]: index for key, index in found.rows()}
-    return [slot_of[job] for job in jobs]
-
-
-def test_a_job_reported_late_moves_those_that_began_after_it(nodes, monkeypatch):
-    nodes.job("late", 5, 40, ["of three"], 1)
-
-    assert placed_again(nodes, monkeypatch) == {"late", "beside", "much later"}
-    assert slots(nodes, "before", "late", "beside", "much later") == [0, 1, 2, 0]
-
-
-def test_naming_the_gpu_of_a_later_job_moves_an_earlier_one_that_was_assumed_there(
-    nodes, monkeypatch
-):
-    nodes.add(
-        "holds", job_id_raw="second", submit_at=10, node="of two", slurm_index=0,
-        method="scontrol",
-    )  # fmt: skip
-
-    assert placed_again(nodes, monkeypatch) == {"first", "second", "elsewhere"}
-    assert slots(nodes, "first", "second", "elsewhere") == [1, 0, 0]
+    assert slot_of.items() >= slots.items()

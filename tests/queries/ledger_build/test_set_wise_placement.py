@@ -24,17 +24,10 @@ SLOTS = [
 ]
 NODES = ("a", "b", "m", "d")
 REPORTS = {
-    node: [
-        name
-        for index, (_, _, uuid, instance, *_) in enumerate(s for s in SLOTS if s[1] == node)
-        for name in (
-            {"slurm_index": index},
-            {"gpu_uuid": uuid, "gpu_instance": instance or None},
-            {"gpu_uuid": uuid},
-        )
-    ]
-    for node in NODES
-}
+    node: [name for index, (_, _, uuid, instance, *_) in enumerate(s for s in SLOTS if s[1] == node)
+           for name in ({"slurm_index": index},
+                        {"gpu_uuid": uuid, "gpu_instance": instance or None}, {"gpu_uuid": uuid})]
+    for node in NODES}  # fmt: skip
 ODD_REPORTS = st.sampled_from(
     [{"slurm_index": 7}, {"gpu_uuid": "GPU-other"}, {"gpus": 1}, {"slurm_index": 0, "start_ms": 70}]
 )
@@ -128,13 +121,9 @@ def test_set_wise_and_in_sequence_give_the_same(store, monkeypatch, jobs):
 
 
 WHOLE = {"nodes": ["a"], "gpus": 4, "reports": [], "method": "scontrol"}
-NAMED = {
-    "nodes": ["b", "m"], "gpus": 2, "method": "scontrol",
-    "reports": [
-        {"node": "b", "slurm_index": 1},
-        {"node": "m", "gpu_uuid": "GPU-m", "gpu_instance": "mig-2"},
-    ],
-}  # fmt: skip
+NAMED = {"nodes": ["b", "m"], "gpus": 2, "method": "scontrol",
+         "reports": [{"node": "b", "slurm_index": 1},
+                     {"node": "m", "gpu_uuid": "GPU-m", "gpu_instance": "mig-2"}]}  # fmt: skip
 COUNTED = {"nodes": ["d"], "gpus": 1, "reports": [], "method": "scontrol"}
 
 

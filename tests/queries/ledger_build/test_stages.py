@@ -41,8 +41,7 @@ def test_stages_that_share_temporary_tables_are_built_in_one_pass():
 
 PARTED = {
     "into passes of an hour": {
-        (materialise, "PASS_MAX_GPU_HOURS"): 1, (materialise, "LEDGER_PASS_MAX_GPU_HOURS"): 1,
-    },
+        (materialise, "PASS_MAX_GPU_HOURS"): 1, (materialise, "LEDGER_PASS_MAX_GPU_HOURS"): 1},
     "into parts of a hundred readings": {(passes, "READINGS_OF_A_PART"): 100},
 }  # fmt: skip
 
@@ -69,10 +68,8 @@ def test_reading_oftener_later_changes_nothing_of_the_hour_before(evidence, orde
     assert_equals_full_build(evidence)
 
 
-STEPS = [
-    (watermarks, "note_reading_series"), (materialise, "replace_hours"),
-    (ledger_build, "place_again"), (materialise, "merge"),
-]  # fmt: skip
+STEPS = [(watermarks, "note_reading_series"), (materialise, "replace_hours"),
+         (ledger_build, "place_again"), (materialise, "merge")]  # fmt: skip
 
 
 def test_a_build_that_fails_at_any_step_changes_nothing(evidence, monkeypatch):
@@ -90,9 +87,8 @@ def test_a_build_that_fails_at_any_step_changes_nothing(evidence, monkeypatch):
     assert_equals_full_build(evidence)
 
 
-PARTS = (
-    "sacct.txt", pytest.param("nvml.jsonl.gz", marks=pytest.mark.machine), "job_events.jsonl.gz",
-)  # fmt: skip
+PARTS = ("sacct.txt", pytest.param("nvml.jsonl.gz", marks=pytest.mark.machine),
+         "job_events.jsonl.gz")  # fmt: skip
 
 
 @pytest.mark.parametrize("part", PARTS)

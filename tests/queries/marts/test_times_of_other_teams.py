@@ -41,12 +41,12 @@ def worlds(new_store, empty_database, tmp_path_factory):
         shutil.rmtree(Path(store.path).parent)
 
 
-windows = st.tuples(
-    st.integers(-DAY_S, 3 * DAY_S) | st.integers(0, END_S), st.integers(1, END_S)
-).map(
-    lambda window: Scope(
-        START_MS + window[0] * 1000, START_MS + (window[0] + window[1]) * 1000, teams=(RED,)
-    )
+windows = st.builds(
+    lambda start, length: Scope(
+        START_MS + start * 1000, START_MS + (start + length) * 1000, teams=(RED,)
+    ),
+    st.integers(-DAY_S, 3 * DAY_S) | st.integers(0, END_S),
+    st.integers(1, END_S),
 )
 property_of_windows = settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.queries.conftest import START_MS, at, built_together, steps
+from tests.queries.conftest import START_MS, at, built_together, durable, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger import capacity_ms, ledger
@@ -53,32 +53,26 @@ def contradictory_evidence(draw):
             for step in range(draw(st.integers(0, 12))):
                 length = draw(seconds(0.05, 60))
                 moment += length + draw(st.sampled_from([0, 0, 0.004, 20]))
-                events.append(
-                    {"event": "step", "step": step, "t": moment, "dur_s": length,
-                     "data_s": draw(st.sampled_from([None, 0.0, 0.02, 100.0])),
-                     "straggler_s": draw(st.sampled_from([None, 0.01, 5.0])),
-                     "comm_s": draw(st.sampled_from([None, 0.01, 5.0]))}
-                )  # fmt: skip
+                events.append({"event": "step", "step": step, "t": moment, "dur_s": length,
+                               "data_s": draw(st.sampled_from([None, 0.0, 0.02, 100.0])),
+                               "straggler_s": draw(st.sampled_from([None, 0.01, 5.0])),
+                               "comm_s": draw(st.sampled_from([None, 0.01, 5.0]))})  # fmt: skip
             for _ in range(draw(st.integers(0, 3))):
                 begin = draw(seconds())
-                phase = draw(st.sampled_from(PHASES))
-                events.append({"event": "phase.start", "phase": phase, "t": begin})
+                phase = {"phase": draw(st.sampled_from(PHASES))}
+                events.append({"event": "phase.start", **phase, "t": begin})
                 if draw(st.booleans()):
-                    events.append(
-                        {"event": "phase.end", "phase": phase, "t": begin + draw(seconds(0, 600))}
-                    )
+                    end = begin + draw(seconds(0, 600))
+                    events.append({"event": "phase.end", **phase, "t": end})
             if draw(st.booleans()):
-                events.append(
-                    {"event": "ckpt.durable", "step": draw(st.integers(0, 12)), "t": moment}
-                )
+                events.append(durable(draw(st.integers(0, 12)), moment))
             attempt = draw(st.integers(0, 1))
             calls.append(("events", (job, events), {"attempt": attempt, "host": nodes[0]}))
     for node in "ab":
         for state in draw(st.lists(st.sampled_from(["down", "drained", "planned"]), max_size=2)):
             start = draw(seconds(0, SPAN_S - 100))
-            calls.append(
-                ("state", (node, state, start, draw(st.one_of(st.none(), seconds(start + 1)))), {})
-            )
+            end = draw(st.one_of(st.none(), seconds(start + 1)))
+            calls.append(("state", (node, state, start, end), {}))
     for gpu in ("a#0", "a#1", "b#3"):
         begin, end = sorted((draw(seconds()), draw(seconds())))
         every = draw(st.sampled_from([10, 30, 31]))
@@ -96,10 +90,9 @@ def serving(draw, node):
     """Return what engines of a node report: restarts, holes, histograms, requests of any length."""
     calls = []
     for port in draw(st.sampled_from([["0"], ["0", "1"]])):
-        of = {
-            "cluster": "c", "endpoint": f"{node}:{port}", "engine": "", "node": node,
-            "model": draw(st.sampled_from(["m", "other"])), "role": "", "product": "vllm",
-        }  # fmt: skip
+        of = {"cluster": "c", "endpoint": f"{node}:{port}", "engine": "", "node": node,
+              "model": draw(st.sampled_from(["m", "other"])), "role": "",
+              "product": "vllm"}  # fmt: skip
         moment, tokens, rows = draw(seconds(0, SPAN_S - 3000)), 0, []
         for _ in range(draw(st.integers(1, 12))):
             moment += draw(st.sampled_from([15, 15, 30.001, 700, 2000]))
@@ -144,11 +137,8 @@ def segments(store):
 
 @pytest.mark.machine  # random worlds, up to eight ledgers each
 @relaxed
-@given(
-    calls=contradictory_evidence(),
-    part=st.integers(1, 10),
-    cuts=st.lists(seconds(), min_size=1, max_size=4),
-)
+@given(calls=contradictory_evidence(), part=st.integers(1, 10),
+       cuts=st.lists(seconds(), min_size=1, max_size=4))  # fmt: skip
 def test_any_evidence_is_in_exactly_one_category_in_parts_and_windows(
     new_evidence, calls, part, cuts
 ):

@@ -49,11 +49,6 @@ def labels(cluster, *owners):
         cluster.label(cluster.gpu(f"{node}-0"), owner, start, 900, of_job)
 
 
-def unknown_ranks(cluster):
-    cluster.job_on_a_node("1", 0, 5000, 2)
-    cluster.all_reduces([0.1], range(100, 110), pid=cluster.first_pid, ranks=2, comm_name="")
-
-
 def works(node, start, end, active):
     """Return what loads work on node a, and a job; without one the work would be somebody's."""
     return lambda c: [c.node("a", 1), c.node("b", 1), c.job("1", start, end, [node], 1),
@@ -69,54 +64,43 @@ NAMED = {
     "of two jobs on one GPU the later start has it and the overlap is reported": (
         lambda c: [c.job_on_a_node("1", 0, 100, 1), c.job("2", 60, 100, ["a"], 1)],
         lambda c: (c.read(HELD).rows(), kind("overlapping holds", "n, gpu_ms")(c)),
-        ([("1", 60_000), ("2", 40_000)], [(1, 40_000)]),
-    ),
+        ([("1", 60_000), ("2", 40_000)], [(1, 40_000)])),
     "two sources whose clocks disagree": (
-        clocks, lambda c: (1, f"{c.name}/1#0: +7200 s") in kind("clocks that disagree")(c), True,
-    ),
+        clocks, lambda c: (1, f"{c.name}/1#0: +7200 s") in kind("clocks that disagree")(c), True),
     "a running job that later listings leave out": (
-        lambda c: [
-            c.job_on_a_node("1", 0, None, 2, "RUNNING", elapsed_s=600, source="slurm"),
-            c.job("2", 9_000, 9_100, ["a"], 1, source="slurm"),
-        ],
-        kind("running jobs that vanished"), lambda c: [(1, f"{c.name}/1@1800000000")],
-    ),
+        lambda c: [c.job_on_a_node("1", 0, None, 2, "RUNNING", elapsed_s=600, source="slurm"),
+                   c.job("2", 9_000, 9_100, ["a"], 1, source="slurm")],
+        kind("running jobs that vanished"), lambda c: [(1, f"{c.name}/1@1800000000")]),
     "losses in a step are cut at its end and reported": (
         lambda c: [c.job_on_a_node("1", 0, 100, 1),
                    c.events("1", steps(1, 10, 0, data_s=4.0, straggler_s=4.0, comm_s=4.0))],
         lambda c: (c.gpu_s(), kind("splits that exceed their step", "example")(c)),
-        lambda c: (SPLITS, [(f"{c.name}/1#0",)]),
-    ),
+        lambda c: (SPLITS, [(f"{c.name}/1#0",)])),
     "MIG instances beyond a whole GPU": (
-        cut_gpu, kind("instances beyond a whole GPU"), lambda c: [(2, f"{c.gpu('g')}/0 (9g.90gb)")],
-    ),
+        cut_gpu, kind("instances beyond a whole GPU"),
+        lambda c: [(2, f"{c.gpu('g')}/0 (9g.90gb)")]),
     "what is known from labels alone": (
         lambda c: labels(c, ("nlp/a", 100)),
-        lambda c: (c.read(DIFFERENCES).rows(),
-                   kind("job runs known from labels alone", "n")(c)),
-        ([("known from labels of telemetry alone", 1, -800_000)], [(1,)]),
-    ),
+        lambda c: (c.read(DIFFERENCES).rows(), kind("job runs known from labels alone", "n")(c)),
+        ([("known from labels of telemetry alone", 1, -800_000)], [(1,)])),
     # the exporter of one node writes more than the id
     "labels whose job the scheduler does not have": (
         lambda c: [labels(c, ("4711", 0), ("4711.batch", 100)),
                    c.job("4711", 0, 1000, ["a", "b"], 2)],
-        kind("labels of unknown jobs", "n, gpu_ms, example"), [(1, 800_000, "4711.batch on b")],
-    ),
+        kind("labels of unknown jobs", "n, gpu_ms, example"), [(1, 800_000, "4711.batch on b")]),
     "unplaced time, with its GPU-hours": (
         lambda c: [c.node("a", 2), c.job("1", 0, 5000, [], 2), c.job("2", 0, 1000, ["a"], 3)],
-        kind("allocated, GPUs not placed", "gpu_ms, n"), [(1_000_000, 1), (10_000_000, 1)],
-    ),
+        kind("allocated, GPUs not placed", "gpu_ms, n"), [(1_000_000, 1), (10_000_000, 1)]),
     "collectives of processes that no run has": (
-        unknown_ranks, kind("collectives of unknown ranks", "n, gpu_ms"), [(1, 13_000)],
-    ),
+        lambda c: [c.job_on_a_node("1", 0, 5000, 2),
+                   c.all_reduces([0.1], range(100, 110), ranks=2, comm_name="")],
+        kind("collectives of unknown ranks", "n, gpu_ms"), [(1, 13_000)]),
     # of three such the first: the others have a job but for less than a reading
     "work where no job was": (works("b", 0, 100, lambda s: s <= 100), BUSY, [(1, 100_000)]),
     "not work of a job that begins between two readings": (
-        works("a", 105, 200, lambda s: s > 100), BUSY, [(1, 100_000)],
-    ),
+        works("a", 105, 200, lambda s: s > 100), BUSY, [(1, 100_000)]),
     "not work of a job that ends between two readings": (
-        works("a", 0, 95, lambda s: s <= 100), BUSY, [(1, 100_000)],
-    ),
+        works("a", 0, 95, lambda s: s <= 100), BUSY, [(1, 100_000)]),
 }  # fmt: skip
 test_what_is_named = shown_by(NAMED)
 
@@ -139,11 +123,8 @@ def test_hosts_whose_events_all_lie_off_their_holds_by_a_like_amount_are_named(c
     cluster.job("late", 0, 600, ["late"], 1, "TIMEOUT")
     cluster.events("late", [*steps(1, 58, 10), durable(58, 625)], attempt=None, host="late")
     yield
-    ((n, example),) = [
-        row[:2]
-        for row in named(cluster, "clocks that disagree", "n, example, what_to_do, what")
-        if "chrony" in row[2] and "a host" in row[3]
-    ]
+    rows = named(cluster, "clocks that disagree", "n, example, what_to_do, what")
+    ((n, example),) = (row[:2] for row in rows if "chrony" in row[2] and "a host" in row[3])
     assert n == len(OFF)
     assert example.startswith("off2: ")
     assert abs(int(example.split(": ")[1].split(" s")[0]) - OFF[2]) <= 20

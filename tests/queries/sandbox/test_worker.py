@@ -17,21 +17,20 @@ from goodput_queries.sandbox.process import WorkerProcess
 
 SECRET = "sesame-4711"  # noqa: S105 -- what a test looks for
 REQUEST = {"rows_max": 1_000, "result_max_mib": 1}
-NOT_A_SELECT = [
-    "copy (select 1) to '{folder}/out.csv'", "attach '{folder}/other.duckdb'",
-    "attach ':memory:' as other", "install httpfs", "load '{folder}/x.duckdb_extension'",
-    "set lock_configuration = false", "set enable_external_access = true",
-    "set variable scope_teams = ['other']", "reset enable_external_access", "pragma database_list",
-    "call pragma_version()", "export database '{folder}'", "import database '{folder}'",
-    "checkpoint", "vacuum", "use memory", "begin", "create table t as select 1",
-    "create secret (type s3)", "create macro f() as table select * from read_text('{file}')",
-    "insert into marts.runs values ('x')", "delete from marts.runs",
-    "update marts.runs set team = 'x'", "drop table marts.runs",
-    "prepare p as select * from read_text('{file}')", "execute p", "deallocate p",
-    "explain analyze select 1", "select 1; select 2",
-    "select 1; copy (select 1) to '{folder}/out.csv'",
-    "/* select */ pragma database_list -- select 1", "", ";",
-]  # fmt: skip
+NOT_A_SELECT = ["copy (select 1) to '{folder}/out.csv'", "attach '{folder}/other.duckdb'",
+                "attach ':memory:' as other", "install httpfs",
+                "load '{folder}/x.duckdb_extension'", "set lock_configuration = false",
+                "set enable_external_access = true", "set variable scope_teams = ['other']",
+                "reset enable_external_access", "pragma database_list", "call pragma_version()",
+                "export database '{folder}'", "import database '{folder}'", "checkpoint", "vacuum",
+                "use memory", "begin", "create table t as select 1", "create secret (type s3)",
+                "create macro f() as table select * from read_text('{file}')",
+                "insert into marts.runs values ('x')", "delete from marts.runs",
+                "update marts.runs set team = 'x'", "drop table marts.runs",
+                "prepare p as select * from read_text('{file}')", "execute p", "deallocate p",
+                "explain analyze select 1", "select 1; select 2",
+                "select 1; copy (select 1) to '{folder}/out.csv'",
+                "/* select */ pragma database_list -- select 1", "", ";"]  # fmt: skip
 REFUSED = [
     "select * from read_csv('{file}')", "select * from read_text('{file}')",
     "select * from read_blob('{file}')", "select * from read_json('{file}')",
@@ -56,16 +55,13 @@ REFUSED = [
     "select * from pandas_scan(1)", "select nextval('s')", "select * from sql_auto_complete('sel')",
     "select date '10000-01-01'", "select 'infinity'::timestamp", "select error('stop')",
     "select " + "(" * 5_000 + "1" + ")" * 5_000, "select 1" + "+1" * 5_000,
-    "select repeat('x', 3000000) from range(3)",
-]  # fmt: skip
-NAMES_NO_PATH = [
-    "from duckdb_settings()", "from duckdb_databases()", "from duckdb_secrets()",
-    "from duckdb_tables()", "from duckdb_views()", "from duckdb_temporary_files()",
-    "from duckdb_logs", "from pragma_database_size()", "from pg_catalog.pg_settings",
-    "from pg_catalog.pg_database", "from information_schema.schemata",
-    "select current_setting('temp_directory'), current_setting('secret_directory')",
-    "select current_query(), current_database(), version()",
-]  # fmt: skip
+    "select repeat('x', 3000000) from range(3)"]  # fmt: skip
+NAMES_NO_PATH = ["from duckdb_settings()", "from duckdb_databases()", "from duckdb_secrets()",
+                 "from duckdb_tables()", "from duckdb_views()", "from duckdb_temporary_files()",
+                 "from duckdb_logs", "from pragma_database_size()", "from pg_catalog.pg_settings",
+                 "from pg_catalog.pg_database", "from information_schema.schemata",
+                 "select current_setting('temp_directory'), current_setting('secret_directory')",
+                 "select current_query(), current_database(), version()"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -127,11 +123,9 @@ def test_system_tables_reveal_no_path(locked, sql):
     assert not [path for path in (home, str(Path.cwd()), "/tmp", ".venv") if path in text]  # noqa: S108 -- looked for, not used
 
 
-LOCKED = {
-    "enable_external_access": "false", "lock_configuration": "true", "temp_directory": "",
-    "autoload_known_extensions": "false", "autoinstall_known_extensions": "false",
-    "allow_community_extensions": "false", "python_enable_replacements": "false",
-}  # fmt: skip
+LOCKED = {"enable_external_access": "false", "lock_configuration": "true", "temp_directory": "",
+          "autoload_known_extensions": "false", "autoinstall_known_extensions": "false",
+          "allow_community_extensions": "false", "python_enable_replacements": "false"}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "value"), LOCKED.items())
@@ -144,21 +138,18 @@ def test_the_lock_holds_even_where_a_statement_ran_unchecked(locked, name, value
     assert locked.execute(f"select current_setting('{name}')::varchar").fetchall() == [(value,)]
 
 
-@pytest.mark.parametrize(
-    ("sql", "tables", "words"),
-    [
-        ("select team from marts.runs", [("marts", "runs")], {"team"}),
-        ('select "TEAM" from MARTS."Runs"', [("marts", "runs")], {"team"}),
-        ("select 'marts.nodes' -- from marts.nodes", [], None),
-        ("with m as (select 1) from m, marts.runs as r", [("m",), ("marts", "runs")], None),
-        ("select r from marts.runs as r", [("marts", "runs")], None),
-        ("select a from marts.runs as r(a)", [("marts", "runs")], None),
-        ("select 1 from runs join nodes using (team)", [("nodes",), ("runs",)], {"team"}),
-        ("select max(columns('t.*')) from marts.runs", [("marts", "runs")], None),
-        ("select #1 from marts.runs", [("marts", "runs")], None),
-        ("describe marts.runs", [("marts", "runs")], None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("sql", "tables", "words"), [
+    ("select team from marts.runs", [("marts", "runs")], {"team"}),
+    ('select "TEAM" from MARTS."Runs"', [("marts", "runs")], {"team"}),
+    ("select 'marts.nodes' -- from marts.nodes", [], None),
+    ("with m as (select 1) from m, marts.runs as r", [("m",), ("marts", "runs")], None),
+    ("select r from marts.runs as r", [("marts", "runs")], None),
+    ("select a from marts.runs as r(a)", [("marts", "runs")], None),
+    ("select 1 from runs join nodes using (team)", [("nodes",), ("runs",)], {"team"}),
+    ("select max(columns('t.*')) from marts.runs", [("marts", "runs")], None),
+    ("select #1 from marts.runs", [("marts", "runs")], None),
+    ("describe marts.runs", [("marts", "runs")], None),
+])  # fmt: skip
 def test_tables_and_columns_of_a_statement_are_found(locked, sql, tables, words):
     found = worker.tables_named(locked, sql)
 
@@ -192,15 +183,12 @@ def test_rows_beyond_the_limit_are_left_out_and_said(locked):
     assert is_cut
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "with recursive r as (select 1 as n union all select n + 1 from r) select max(n) from r",
-        "select levenshtein(repeat('a', 1000000), repeat('b', 1000000))",  # nothing interrupts it
-        "select sleep_ms(60000)",
-        "select sum(a.range * b.range) from range(1000000) as a, range(1000000) as b",
-    ],
-)
+@pytest.mark.parametrize("sql", [
+    "with recursive r as (select 1 as n union all select n + 1 from r) select max(n) from r",
+    "select levenshtein(repeat('a', 1000000), repeat('b', 1000000))",  # nothing interrupts it
+    "select sleep_ms(60000)",
+    "select sum(a.range * b.range) from range(1000000) as a, range(1000000) as b",
+])  # fmt: skip
 def test_a_select_ends_at_its_deadline(sql):
     limits = Limits(timeout_s=0.7, threads=1)
     began = time.monotonic()
@@ -211,18 +199,13 @@ def test_a_select_ends_at_its_deadline(sql):
     assert time.monotonic() - began < 5
 
 
-@pytest.mark.parametrize(
-    ("sql", "why"),
-    [
-        ("select length(repeat('x', 4000000000))", "needs more than 64 MiB"),
-        ("select list(range) from range(1000000000)", "needs more than 64 MiB"),
-        # ends DuckDB on a stack of 8 MiB; `make` allows its commands a larger one
-        (
-            "select * from (" * 1_500 + "select 1" + ")" * 1_500,
-            "its process ended|Max expression depth",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("sql", "why"), [
+    ("select length(repeat('x', 4000000000))", "needs more than 64 MiB"),
+    ("select list(range) from range(1000000000)", "needs more than 64 MiB"),
+    # ends DuckDB on a stack of 8 MiB; `make` allows its commands a larger one
+    ("select * from (" * 1_500 + "select 1" + ")" * 1_500,
+     "its process ended|Max expression depth"),
+])  # fmt: skip
 def test_a_select_that_takes_too_much_ends_alone(sql, why):
     with pytest.raises(QueryError, match=why):
         run(sql, Limits(timeout_s=20, memory_mib=64, threads=1))

@@ -60,11 +60,9 @@ class Engine:
     def _of(self):
         cluster = self.serving.evidence.name
         gpus = [f"{cluster}/{gpu}" for gpu in self.gpus]
-        return {
-            "cluster": cluster, "endpoint": self.endpoint, "node": self.node,
-            "engine": self.engine, "model": self.model, "role": self.role,
-            "product": self.product, "gpu_labels": gpus or None,
-        }  # fmt: skip
+        return {"cluster": cluster, "endpoint": self.endpoint, "node": self.node,
+                "engine": self.engine, "model": self.model, "role": self.role,
+                "product": self.product, "gpu_labels": gpus or None}  # fmt: skip
 
     def since(self, second):
         """Return when the process that answers in a second began to count."""
@@ -89,13 +87,9 @@ class Engine:
             for value in values:
                 counts[bisect_left(bounds, value)] += 1
             for number, le in enumerate(bounds):
-                rows.append(
-                    {
-                        **self._of, "metric": metric, "ts": self.serving.at(second), "le_s": le,
-                        "observations": sum(counts[: number + 1]),
-                        "sum_s": sum(values) if math.isinf(le) else None,
-                    }
-                )  # fmt: skip
+                rows.append({**self._of, "metric": metric, "ts": self.serving.at(second),
+                             "le_s": le, "observations": sum(counts[: number + 1]),
+                             "sum_s": sum(values) if math.isinf(le) else None})  # fmt: skip
         self.serving.add("serving_histograms", rows)
 
     def log(self, requests):
@@ -175,11 +169,8 @@ def _one_gpu_each(serving):
         seen = [(60.0 * minute, seconds) for minute in range(1, 121)]
         llama.histogram(metric, seen, hours)
     rare = serving.engine("pod-1", "rare", node="n1", gpus=["n1#1"])
-    rare.samples(
-        counters(
-            {"generation_tokens": (10, 0)}, {"requests_running": (1, 0), "requests_waiting": (0, 0)}
-        )
-    )
+    rare.samples(counters({"generation_tokens": (10, 0)},
+                          {"requests_running": (1, 0), "requests_waiting": (0, 0)}))  # fmt: skip
 
 
 def _apart(serving):

@@ -43,13 +43,11 @@ def served(new_evidence, built):
 def hours(evidence):
     """Return the categories of node a in each hour, with seconds."""
     evidence.store.build()
-    found = {}
-    for hour, category, gpu_ms in evidence.store.read(
-        """select (hour_ms - 1800000000000) // 3600000, category, sum(gpu_ms)::bigint
-        from marts.ledger_hourly where node = 'a' group by all order by all"""
-    ).rows():
-        found.setdefault(hour, {})[category] = gpu_ms / 1000
-    return found
+    rows = evidence.store.read(
+        """select (hour_ms - 1800000000000) // 3600000, category, sum(gpu_ms)::bigint / 1000
+        from marts.ledger_hourly where node = 'a' group by all"""
+    ).rows()
+    return {hour: {c: s for of, c, s in rows if of == hour} for hour, *_ in rows}
 
 
 def test_late_evidence_reopens_its_hours(served):
@@ -69,43 +67,29 @@ def test_late_evidence_reopens_its_hours(served):
     served.load("serving_requests", [request(served, "1", 3 * HOUR_S + 60, 3 * HOUR_S + 1000)])
     assert hours(served)[3]["lost_work"] == 2 * 940
     assert_equals_full_build(served)
-
-
-def test_without_an_objective_no_serving_time_is_at_risk(served):
     served.store.serving_objectives = ()
+    assert hours(served)[2] == {"step_unsplit": 3600, "idle_held": 3600}, "nothing is at risk"
 
-    assert hours(served)[2] == {"step_unsplit": 3600, "idle_held": 3600}
 
-
-@pytest.fixture
-def asked(served):
-    """Give the same after a request to a second engine and samples of the first one."""
+def test_a_restart_and_engines_that_come_late(served):
+    """Of the second engine only a request was known."""
     known = [request(served, "1", HOUR_S + 60, HOUR_S + 1000, endpoint="b:8001")]
     served.load("serving_requests", known)
     scrapes(served, engine(served, "b"), range(2 * HOUR_S, 3 * HOUR_S, 30), tokens)
     served.store.build()
-    return served
-
-
-def test_a_restart_and_engines_that_come_late(asked):
-    """Of the second engine only a request was known."""
-    served = asked
     second = {"endpoint": "b:8001", "engine": "7"}
     scrapes(served, engine(served, "b", **second), range(2 * HOUR_S, 3 * HOUR_S, 30), tokens)
     served.store.build()
-    assert served.store.read(
-        "select distinct engine from intermediate.int_serving_timeline where endpoint = 'b:8001'"
-    ).rows() == [("7",)]
+    of_second = "from intermediate.int_serving_timeline where endpoint = 'b:8001'"
+    assert served.store.read(f"select distinct engine {of_second}").rows() == [("7",)]
 
-    scrapes(
-        served, engine(served, "b"), range(3 * HOUR_S + 600, 4 * HOUR_S, 30),
-        lambda s: tokens(s) - tokens(3 * HOUR_S),
-    )  # fmt: skip
+    scrapes(served, engine(served, "b"), range(3 * HOUR_S + 600, 4 * HOUR_S, 30),
+            lambda s: tokens(s) - tokens(3 * HOUR_S))  # fmt: skip
     assert_equals_full_build(served)
-    assert served.store.read(
-        """select endpoint, gpu_uuid, method, is_in_order from intermediate.int_serving_gpus
-        where node = 'b' order by all"""
-    ).rows() == [("b:8000", "c/b#0", "job_run", True), ("b:8001", "c/b#1", "job_run", True)]
+    columns = "endpoint, gpu_uuid, method, is_in_order"
+    of_b = "from intermediate.int_serving_gpus where node = 'b' order by all"
+    assert served.store.read(f"select {columns} {of_b}").rows() == [
+        ("b:8000", "c/b#0", "job_run", True), ("b:8001", "c/b#1", "job_run", True)]  # fmt: skip
 
 
 KEPT = "select model, ttft_s, inter_token_s, e2e_s, target from state.serving_objectives"

@@ -52,43 +52,32 @@ MODELS = {
     "cost and energy are those of the GPU, whatever it did": (
         "llama", FIRST, None,
         {"cost": PRICE, "energy_j": ENERGY_J, "cost_per_m_tokens": PRICE / TOKENS * 1e6,
-         "joules_per_m_tokens": ENERGY_J / TOKENS * 1e6, "reason": ""},
-    ),
+         "joules_per_m_tokens": ENERGY_J / TOKENS * 1e6, "reason": ""}),
     "twice the tokens on the same GPU halve the cost of a token": (
         "llama", SECOND, None,
         {"cost": PRICE, "cost_per_m_tokens": PRICE / TOKENS * 1e6 / 2,
-         "joules_per_m_tokens": ENERGY_J / TOKENS * 1e6 / 2},
-    ),
+         "joules_per_m_tokens": ENERGY_J / TOKENS * 1e6 / 2}),
     # by the seconds that requests spent in prefill and decode: one and three
     "cost of input and output tokens adds up to the cost": (
         "llama", FIRST, None,
         {"input_share_ratio": 0.25, "cost_per_m_input_tokens": PRICE / 4 / (50 * HOUR) * 1e6,
-         "cost_per_m_output_tokens": PRICE * 3 / 4 / (100 * HOUR) * 1e6},
-    ),
+         "cost_per_m_output_tokens": PRICE * 3 / 4 / (100 * HOUR) * 1e6}),
     # one request at a tenth of a second a token
     "speed is shown in total, per GPU and per request": (
         "llama", SECOND, None,
-        {"output_tokens_per_s": 200, "output_tokens_per_gpu_s": 200, "request_tokens_per_s": 10},
-    ),
-    "speed of two GPUs": (
-        "moe", SECOND, None,
-        {"gpus": 2, "output_tokens_per_s": 150, "output_tokens_per_gpu_s": 75},
-    ),
+        {"output_tokens_per_s": 200, "output_tokens_per_gpu_s": 200, "request_tokens_per_s": 10}),
+    "speed of two GPUs": ("moe", SECOND, None,
+                          {"gpus": 2, "output_tokens_per_s": 150, "output_tokens_per_gpu_s": 75}),
     "input is of prefill and output of decode, a token counts once": (
         "moe", FIRST, None,
         {"input_tokens": 9 * HOUR, "output_tokens": 4 * HOUR, "engines": 2, "cost": 2 * PRICE,
          "cost_per_m_input_tokens": PRICE / (9 * HOUR) * 1e6,
-         "cost_per_m_output_tokens": PRICE / (4 * HOUR) * 1e6},
-    ),
+         "cost_per_m_output_tokens": PRICE / (4 * HOUR) * 1e6}),
     "a role has its own row": ("moe", FIRST, "prefill", {"output_tokens": HOUR}),
     "a frontend has no GPU and no cost": ("moe", FIRST, "frontend", {"cost": None}),
-    "idle serving has a cost": (
-        "rare", EVERYTHING, None, {"idle_ms": HOUR_MS, "idle_cost": PRICE},
-    ),
+    "idle serving has a cost": ("rare", EVERYTHING, None, {"idle_ms": HOUR_MS, "idle_cost": PRICE}),
     "an hour with requests is not idle": ("rare", FIRST, None, {"idle_cost": 0}),
-    "without a token there is no cost of one": (
-        "rare", SECOND, None, {"cost_per_m_tokens": None},
-    ),
+    "without a token there is no cost of one": ("rare", SECOND, None, {"cost_per_m_tokens": None}),
 }  # fmt: skip
 
 
@@ -130,32 +119,26 @@ BY_ACCOUNT = (f"select team, engines, round({COST_OF_INPUT}, 6), round({COST_OF_
 ROWS = {
     "an engine has its place and owner (K06, K07, K08)": (
         "select gpu_uuid, gpus, gpu_method, node, team, run_id from marts.serving_engines "
-        "where endpoint = 'pod-0'", [("c/n1#0", 1, "label", "n1", "team", "serve")],
-    ),
+        "where endpoint = 'pod-0'", [("c/n1#0", 1, "label", "n1", "team", "serve")]),
     # it does not report preemptions
     "an engine has its gauges and cache": (
         "select round(kv_cache_ratio, 6), kv_cache_max_ratio, kv_full_ratio, "
         "round(prefix_hit_ratio, 6), round(running_requests, 6), running_max, "
         "round(waiting_requests, 6), queue_ms, preemptions from marts.serving_engines "
-        "where endpoint = 'pod-0'", [(0.6, 0.8, 0, 0.666667, 15, 20, 0.5, HOUR_MS, None)],
-    ),
+        "where endpoint = 'pod-0'", [(0.6, 0.8, 0, 0.666667, 15, 20, 0.5, HOUR_MS, None)]),
     "a GPU has its engine": (ENGINES, [("llama", 1.0)], ONE_GPU),
     "another team has none": (ENGINES, [], replace(FIRST, team="other")),
     "a reader of another team sees none": (ENGINES, [], replace(FIRST, teams=OTHERS)),
     "a reader of the team sees all": (
         "select model from marts.serving_engines group by model order by model",
-        [("llama",), ("moe",), ("rare",)], replace(FIRST, teams=OWN),
-    ),
+        [("llama",), ("moe",), ("rare",)], replace(FIRST, teams=OWN)),
     "rates over time add up engines": (
         "select model, round(output_tokens_per_s), case model when 'llama' "
         "then waiting_requests end from marts.serving_over_time order by bucket_ms, model",
-        [("llama", 100, 0), ("moe", 4, None), ("rare", 10, None),
-         ("llama", 200, 1), ("moe", 150, None), ("rare", 0, None)],
-        replace(EVERYTHING, bucket_ms=HOUR_MS),
-    ),
+        [("llama", 100, 0), ("moe", 4, None), ("rare", 10, None), ("llama", 200, 1),
+         ("moe", 150, None), ("rare", 0, None)], replace(EVERYTHING, bucket_ms=HOUR_MS)),
     "input and output of an account add up to its cost": (
-        BY_ACCOUNT, [("team", 1, round(PRICE / 4, 6), round(PRICE * 3 / 4, 6))], ONE_GPU,
-    ),
+        BY_ACCOUNT, [("team", 1, round(PRICE / 4, 6), round(PRICE * 3 / 4, 6))], ONE_GPU),
     "which another team does not see": (BY_ACCOUNT, [], replace(FIRST, teams=OTHERS)),
 }  # fmt: skip
 test_engines_and_accounts = read_from_world(ROWS)
@@ -173,39 +156,31 @@ def silent(cluster):
     serving.load()
 
 
-OBSERVED = {
-    "time without a reading for over an hour is not observed": (
-        silent, "select observed_ms, output_tokens from marts.serving_engines", [(60_000, 60.0)],
-    ),
-}  # fmt: skip
+OBSERVED = {"time without a reading for over an hour is not observed": (
+                silent, "select observed_ms, output_tokens from marts.serving_engines",
+                [(60_000, 60.0)])}  # fmt: skip
 test_observed_time = shown_by(OBSERVED)
 
 
 def test_tokens_of_an_account_are_on_its_statement(world, tmp_path):
     """All four GPUs are of one account; `rare` does not say what of its time is prefill."""
     ended = datetime(2027, 1, 16, 1, tzinfo=UTC)
-    made = statement(
-        world.store, date(2027, 1, 15), StatementSettings(), closes_now=True, now=ended
-    )
+    of_day = (world.store, date(2027, 1, 15), StatementSettings())
+    made = statement(*of_day, closes_now=True, now=ended)
     tokens = (150 + 2 * 9, 300 + 4 + 150 + 10)
     million = sum(tokens) * HOUR / 1e6
     rows = pl.read_csv(io.BytesIO(files.csv(made)))
 
     usage = rows.filter(pl.col("line") == "usage").row(0, named=True)
-    assert usage["account_served_input_tokens"] == tokens[0] * HOUR
-    assert usage["account_served_output_tokens"] == tokens[1] * HOUR
-    assert usage["account_served_cost_per_m_tokens"] == pytest.approx(8 * PRICE / million)
-    assert usage["account_served_joules_per_m_tokens"] == pytest.approx(
-        4 * GPU_POWER_W * 2 * HOUR / million
-    )
-    assert usage["account_served_cost_per_m_input_tokens"] is None
+    served = {"input_tokens": tokens[0] * HOUR, "output_tokens": tokens[1] * HOUR,
+              "cost_per_m_tokens": 8 * PRICE / million, "cost_per_m_input_tokens": None,
+              "joules_per_m_tokens": 4 * GPU_POWER_W * 2 * HOUR / million}  # fmt: skip
+    assert {of: usage[f"account_served_{of}"] for of in served} == pytest.approx(served)
     assert rows.filter(pl.col("line") == "idle")["account_served_output_tokens"].count() == 0
 
     shown = use_tables.served(of_account(world.store, made, "team")).rows
-    assert shown == [
-        ["team", "604,800", "1,670,400", "12.66", "unknown", "unknown", "6.33", "unknown",
-         "unknown"]
-    ]  # fmt: skip
+    assert shown == [["team", "604,800", "1,670,400", "12.66", "unknown", "unknown", "6.33",
+                      "unknown", "unknown"]]  # fmt: skip
     page, bill = files.write(made, tmp_path, ["html", "focus"])
     assert "Served tokens" in page.read_text()
     assert "tokens" not in bill.read_text()

@@ -31,7 +31,7 @@ def time_of(cluster):
             sum(gpu_ms)::bigint // 1000
         from marts.ledger_scoped_by_node group by all"""
     ).rows()
-    return {(category, phase, is_held): s for category, phase, is_held, s in rows}
+    return {tuple(key): seconds for *key, seconds in rows}
 
 
 OTHER = {"model": "other"}
@@ -42,12 +42,10 @@ def test_processes_on_the_gpus_own_them(cluster):
     """Without a scheduler the process that listens has the GPU on whose list its pid is."""
     pid = cluster.first_pid
     first, second = active(cluster, "n", 2)
-    cluster.add(
-        "gpu_processes", *(
-            {"gpu_uuid": gpu, "ts": s, "processes": len(pids), "pids": pids}
-            for gpu, pids in ((first, []), (second, [pid])) for s in range(0, 3601, 30)
-        ),
-    )  # fmt: skip
+    cluster.add("gpu_processes",
+                *({"gpu_uuid": gpu, "ts": s, "processes": len(pids), "pids": pids}
+                  for gpu, pids in ((first, []), (second, [pid]))
+                  for s in range(0, 3601, 30)))  # fmt: skip
     busy(cluster, engine(cluster, "n", pid=pid, model="other"), 600, 3600, since=1800)
     yield
     (place,) = places(cluster)
@@ -90,13 +88,10 @@ def labelled(cluster):
 
 # what it shows: what is loaded, which engine has which GPU by what
 ENGINES = {
-    "a GPU that was moved is of the engine once, on its node": (
-        moved, [("0", "n-0", "node", "n")],
-    ),
+    "a GPU that was moved is of the engine once, on its node": (moved, [("0", "n-0", "node", "n")]),
     "labels of the series name the GPUs of each engine": (
         labelled,
-        [("0", "n-3", "label", "n"), ("1", "n-0", "label", "n"), ("1", "n-1", "label", "n")],
-    ),
+        [("0", "n-3", "label", "n"), ("1", "n-0", "label", "n"), ("1", "n-1", "label", "n")]),
 }  # fmt: skip
 PLACED = "engine, right(gpu_uuid, 3), method, node", "intermediate.int_serving_gpus"
 test_gpus_of_engines = shown_by(ENGINES, read=lambda c: c.own(*PLACED))
@@ -110,34 +105,28 @@ def test_engines_of_one_pod_have_a_part_of_its_gpus_each(cluster):
         for name in names:
             cluster.label(name, owner, first, last, source="test")
     for index, since in (("0", 1500), ("1", 9000)):
-        of_pod = {"pod": "chat-0", "namespace": "llm", "endpoint": "llm/chat-0:8000"}
-        busy(
-            cluster, engine(cluster, "n", engine=index, **of_pod, **OTHER), 1300, 3600, since=since
-        )
+        of_pod = {"pod": "chat-0", "namespace": "llm", "endpoint": "llm/chat-0:8000", **OTHER}
+        busy(cluster, engine(cluster, "n", engine=index, **of_pod), 1300, 3600, since=since)
     yield
     assert [(engine, gpu, *rest) for engine, _, gpu, *rest in places(cluster)] == [
         (f"{place // 2}", name, "pod", True, 1000, 3600) for place, name in enumerate(names)
     ]
-    found = time_of(cluster)
-    assert found["startup", "model_load", True] == 4 * 300
-    assert found["idle_held", "standby", True] == 2 * 200 + 2 * 2300
-    assert found["step_unsplit", "serving", True] == 2 * 2100
+    assert time_of(cluster).items() >= {
+        ("startup", "model_load", True): 4 * 300, ("step_unsplit", "serving", True): 2 * 2100,
+        ("idle_held", "standby", True): 2 * 200 + 2 * 2300}.items()  # fmt: skip
 
 
 # what it shows: job runs (start, nodes, GPUs), when engines of node a begin to work; how many
 # places they have, GPU-seconds
 ON_JOB_RUNS = {
     "a node with two job runs says nothing of the engine": (
-        [(0, "a", 1), (1800, "a", 1)], [0], 0, {},
-    ),
+        [(0, "a", 1), (1800, "a", 1)], [0], 0, {}),
     "the only engine of a job run has its GPUs on other nodes too": (
-        [(0, "ab", 4)], [600], 4, {("step_unsplit", "serving", True): 4 * 3000},
-    ),
+        [(0, "ab", 4)], [600], 4, {("step_unsplit", "serving", True): 4 * 3000}),
     # who has requests decides
     "three engines share two GPUs": (
         [(0, "a", 2)], [600, 1200, 9000], 6,
-        {("idle_held", "standby", True): 2 * 600, ("step_unsplit", "serving", True): 2 * 3000},
-    ),
+        {("idle_held", "standby", True): 2 * 600, ("step_unsplit", "serving", True): 2 * 3000}),
 }  # fmt: skip
 
 

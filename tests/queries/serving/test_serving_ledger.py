@@ -35,12 +35,9 @@ def test_the_serving_example_in_numbers(cluster):
     """Load 600 s, standby 1200 s, then 1800 s of which 3/4 of the tokens are within."""
     held(cluster, gpus=4)
     busy(cluster, engine(cluster), 600, 3600, since=1800)
-    requests = [
-        request(cluster, f"{minute}", start, start + 60, ttft=0.1 if minute % 4 else 2.0,
-                output_tokens=2000)
-        for minute, start in enumerate(range(1800, 3600, 60))
-        if minute < 28
-    ]  # fmt: skip
+    requests = [request(cluster, f"{minute}", start, start + 60, ttft=0.1 if minute % 4 else 2.0,
+                        output_tokens=2000) for minute, start in enumerate(range(1800, 3600, 60))
+                if minute < 28]  # fmt: skip
     requests.append(request(cluster, "long", 3480, 3600, output_tokens=4000, ttft=0.1))
     cluster.load("serving_requests", requests)
     yield
@@ -58,41 +55,28 @@ OTHER = {"model": "other"}
 ENGINES = {
     "a model without an objective is not split": (
         OTHER, lambda c, of: busy(c, of, 600, 3600, since=1800),
-        {
-            ("startup", "model_load"): 600_000, ("idle_held", "standby"): 1_200_000,
-            ("step_unsplit", "serving"): 1_800_000,
-        },
-    ),
+        {("startup", "model_load"): 600_000, ("idle_held", "standby"): 1_200_000,
+         ("step_unsplit", "serving"): 1_800_000}),
     "an objective without latencies leaves the time open": (
-        {}, lambda c, of: busy(c, of, 0, 3600), {("at_risk", "objective_unknown"): 3_600_000},
-    ),
+        {}, lambda c, of: busy(c, of, 0, 3600), {("at_risk", "objective_unknown"): 3_600_000}),
     "a restart is start-up and counts from zero": (
         OTHER, lambda c, of: [busy(c, of, 0, 1200), busy(c, of, 1800, 3600, since=1790)],
-        {
-            ("step_unsplit", "serving"): 1_200_000 + 1_800_000 + 25_000,
-            ("startup", "model_load"): 575_000,
-        },
-    ),
+        {("step_unsplit", "serving"): 1_200_000 + 1_800_000 + 25_000,
+         ("startup", "model_load"): 575_000}),
     "an idle engine may fall silent and one that vanishes is unknown": (
         OTHER,
         lambda c, of: scrapes(c, of, [*range(0, 601, 10), *range(1200, 1801, 10)], lambda _: 7),
-        {("idle_held", "standby"): 1_800_000, ("unknown", ""): 1_800_000},
-    ),
+        {("idle_held", "standby"): 1_800_000, ("unknown", ""): 1_800_000}),
     "a gap in which tokens were generated is unknown": (
         OTHER,
         lambda c, of: [scrapes(c, of, range(0, 601, 10), lambda _: 7),
                        scrapes(c, of, range(1000, 3601, 10), lambda _: 8)],
-        {
-            ("idle_held", "standby"): 600_000 + 2_600_000, ("step_unsplit", "serving"): 25_000,
-            ("unknown", ""): 375_000,
-        },
-    ),
+        {("idle_held", "standby"): 600_000 + 2_600_000, ("step_unsplit", "serving"): 25_000,
+         ("unknown", ""): 375_000}),
     "steps of a training job win": (
         {},
         lambda c, of: [c.events("1", [{"event": "job.start", "t": 0}, *steps(1, 360, 0)]),
-                       busy(c, of, 0, 3600)],
-        {("step_unsplit", ""): 3_600_000},
-    ),
+                       busy(c, of, 0, 3600)], {("step_unsplit", ""): 3_600_000}),
 }  # fmt: skip
 
 
@@ -140,17 +124,14 @@ def requests_alone(cluster):
 # what it shows: what is loaded, GPU-ms by phase
 LOADED = {
     "a failed job that served has made progress": (
-        failed, {("step_unsplit", "serving"): 3_600_000},
-    ),
+        failed, {("step_unsplit", "serving"): 3_600_000}),
     "the engines of a model share its latencies": (
-        apart, {("productive", "serving"): 1_800_000, ("lost_work", "slo_miss"): 1_800_000},
-    ),
+        apart, {("productive", "serving"): 1_800_000, ("lost_work", "slo_miss"): 1_800_000}),
     # between requests the engine is on standby; after 15 minutes without one it is unknown
     "requests without samples are enough": (
         requests_alone,
         {("lost_work", "slo_miss"): 600_000 + 600_000, ("idle_held", "standby"): 300_000,
-         ("productive", "serving"): 300_000, ("unknown", ""): 1_800_000},
-    ),
+         ("productive", "serving"): 300_000, ("unknown", ""): 1_800_000}),
 }  # fmt: skip
 test_phases_of_requests = shown_by(LOADED, read=phases)
 
@@ -202,14 +183,9 @@ def load(number):
 
 def histogram(values, of, metric):
     """Return two readings of a histogram: empty, and with these values."""
-    return [
-        {
-            **of, "metric": metric, "ts": Evidence.at(second), "le_s": le_s,
-            "observations": sum(value <= le_s for value in values) if second else 0,
-        }
-        for second in (0, 590)
-        for le_s in BUCKETS[metric]
-    ]  # fmt: skip
+    return [{**of, "metric": metric, "ts": Evidence.at(second), "le_s": le_s,
+             "observations": sum(value <= le_s for value in values) if second else 0}
+            for second in (0, 590) for le_s in BUCKETS[metric]]  # fmt: skip
 
 
 def test_bounds_of_histograms_contain_the_share_of_the_request_log(evidence):
@@ -219,9 +195,7 @@ def test_bounds_of_histograms_contain_the_share_of_the_request_log(evidence):
     )
     evidence.node("a", 1)
     evidence.watched(3600)
-    buckets = []
-    requests = []
-    truth = {}
+    buckets, requests, truth = [], [], {}
     for number in range(LOADS):
         latencies = load(number)
         of = engine(evidence, endpoint=f"h{number}")
@@ -229,14 +203,10 @@ def test_bounds_of_histograms_contain_the_share_of_the_request_log(evidence):
             buckets += histogram([values[place] for values in latencies], of, metric)
         scrapes(evidence, of, (0, 590), lambda second: second)
         tokens = 2 + number % 50
-        requests += [
-            request(
-                evidence, f"{number}-{place}", 10 + place,
-                10 + place + ttft_s + (tokens - 1) * inter_token_s + 1e-4,
-                ttft=ttft_s, output_tokens=tokens, endpoint=f"r{number}",
-            )
-            for place, (ttft_s, inter_token_s) in enumerate(latencies)
-        ]  # fmt: skip
+        requests += [request(evidence, f"{number}-{place}", 10 + place,
+                             10 + place + ttft_s + (tokens - 1) * inter_token_s + 1e-4, ttft=ttft_s,
+                             output_tokens=tokens, endpoint=f"r{number}")
+                     for place, (ttft_s, inter_token_s) in enumerate(latencies)]  # fmt: skip
         truth[number] = sum(a <= TTFT_S and b <= INTER_TOKEN_S for a, b in latencies) / len(
             latencies
         )
@@ -245,7 +215,6 @@ def test_bounds_of_histograms_contain_the_share_of_the_request_log(evidence):
     evidence.store.build()
 
     found = {row["endpoint"]: row for row in evidence.store.read(SHARES).to_dicts()}
-
     exact = 0
     for number, share in truth.items():
         log, bounds = found[f"r{number}"], found[f"h{number}"]

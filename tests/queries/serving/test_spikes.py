@@ -19,16 +19,12 @@ def world(shared_evidence):
     for number in range(1, 9):
         node = f"n{number}"
         evidence.node(node, 2)
-        gpu = f"{node}#0"
         evidence.job(f"serve-{number}", 0, 2 * HOUR, [node], 1)
-        engine = serving.engine(f"e-{number}", f"m-{number}", node=node, gpus=[gpu])
+        engine = serving.engine(f"e-{number}", f"m-{number}", node=node, gpus=[f"{node}#0"])
         latency(engine)
-        waiting = 30.0 if number == 6 else 0.0
+        waits = {s: 30.0 * (number == 6 and s in SPIKE) for s in MINUTES}
         engine.samples(
-            {
-                s: {"requests_running": 8.0, "requests_waiting": waiting * (s in SPIKE)}
-                for s in MINUTES
-            }
+            {s: {"requests_running": 8.0, "requests_waiting": n} for s, n in waits.items()}
         )
     throttled(evidence, "n1#0", SPIKE)
     throttled(evidence, "n2#0", range(2 * HOUR))  # as it is all the time it explains no spike
@@ -61,10 +57,9 @@ def hosts(evidence):
     bad = {s: 499.0 * sum(60.0 * n - 60 in SPIKE for n in range(int(s) // 60 + 1)) for s in MINUTES}
     for node, more in (("n3", bad), ("n7", dict.fromkeys(MINUTES, 0.0))):
         again = lambda s, more=more: s / 60 + 1 + more[s]  # noqa: E731
-        evidence.host(
-            node, MINUTES, cpu_total_s=lambda s: s * 8, cpu_busy_s=lambda s: s * 2,
-            tcp_sent_segments=lambda s: s * 100.0, tcp_retransmitted_segments=again,
-        )  # fmt: skip
+        evidence.host(node, MINUTES, cpu_total_s=lambda s: s * 8, cpu_busy_s=lambda s: s * 2,
+                      tcp_sent_segments=lambda s: s * 100.0,
+                      tcp_retransmitted_segments=again)  # fmt: skip
 
 
 def links(evidence):
@@ -74,18 +69,14 @@ def links(evidence):
 
 def quiet(serving):
     """Load engines that are slow all the time, only after their start, or of few requests."""
-    always = serving.engine("slow", "slow")
-    latency(always, spike=range(2 * HOUR))
-    started = serving.engine("new", "new", restarts=(3600.0,))
-    started.histogram(
-        "ttft_s", [(float(s), 30.0 if 3600 < s < 3608 else 0.3) for s in range(2 * HOUR)], MINUTES
-    )
-    few = serving.engine("few", "few")
-    few.histogram("ttft_s", [(s, 4.0 if s in SPIKE else 0.3) for s in MINUTES[1:]], MINUTES[::5])
-    logged = serving.engine("logged", "logged")
-    logged.log(
-        {"arrival": float(s), "ttft": 2.5 if s in SPIKE else 0.5, "e2e": 9.0}
-        for s in range(0, 2 * HOUR, 10)
+    latency(serving.engine("slow", "slow"), spike=range(2 * HOUR))
+    started = [(float(s), 30.0 if 3600 < s < 3608 else 0.3) for s in range(2 * HOUR)]
+    serving.engine("new", "new", restarts=(3600.0,)).histogram("ttft_s", started, MINUTES)
+    few = [(s, 4.0 if s in SPIKE else 0.3) for s in MINUTES[1:]]
+    serving.engine("few", "few").histogram("ttft_s", few, MINUTES[::5])
+    times = {float(s): 2.5 if s in SPIKE else 0.5 for s in range(0, 2 * HOUR, 10)}
+    serving.engine("logged", "logged").log(
+        {"arrival": s, "ttft": ttft, "e2e": 9.0} for s, ttft in times.items()
     )
 
 

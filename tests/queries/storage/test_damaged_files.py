@@ -6,6 +6,7 @@ import random
 import shutil
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -64,7 +65,6 @@ def test_a_cut_file_is_called_damaged_and_not_a_full_disk(path, bytes_left):
 def test_a_file_that_is_cut_while_it_is_open_is_called_damaged(path):
     with contextlib.closing(LocalStore(path)) as store:
         os.truncate(path, HEADERS_BYTES)
-
         with pytest.raises(StoreError, match="the database file is damaged"):
             store.read("from raw.rates, state.ingested, marts.runs, marts.ledger_pieces")
 
@@ -184,11 +184,11 @@ def samples(path):
 def test_a_backup_has_what_was_committed_with_its_log_merged(store, tmp_path):
     found = back_up(store, tmp_path / "copy.duckdb")
 
-    assert found["file"].to_list() == [str(tmp_path / "copy.duckdb")]
-    assert found["batches"].to_list() == [1]
-    assert samples(tmp_path / "copy.duckdb") == [("nvml", 3)]
-    assert (tmp_path / "copy.duckdb").stat().st_mode & 0o777 == 0o600
-    assert sorted(path.name for path in tmp_path.glob("copy*")) == ["copy.duckdb"]
+    copy = tmp_path / "copy.duckdb"
+    assert found.select("file", "batches").rows() == [(str(copy), 1)]
+    assert samples(copy) == [("nvml", 3)]
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert [*tmp_path.glob("copy*")] == [copy]
 
 
 LEDGER = """select cluster, node, gpu_uuid, category, hour_ms, gpu_ms
@@ -215,15 +215,13 @@ def test_a_restored_backup_has_the_ledger_of_the_moment_and_passes_its_checks(ne
             if is_over.is_set():
                 return
 
-    loader = threading.Thread(target=load)
-    loader.start()
-    try:
-        assert is_begun.wait(60)
-        back_up(store, copy)
-    finally:
-        is_over.set()
-        loader.join()
-        store.close()
+    with contextlib.closing(store), ThreadPoolExecutor(1) as loader:
+        loader.submit(load)
+        try:
+            assert is_begun.wait(60)
+            back_up(store, copy)
+        finally:
+            is_over.set()
     restore(copy, tmp_path / "restored.duckdb", is_replacing=False)
 
     with contextlib.closing(LocalStore(tmp_path / "restored.duckdb")) as restored:
@@ -239,17 +237,14 @@ def test_the_database_stays_locked_after_its_backup(store, tmp_path):
 
     done = goodput(*("restore", "copy.duckdb", "--replace", "--db", "fleet.duckdb"), cwd=tmp_path)
 
-    assert (done.returncode, done.stderr) == (
-        1,
-        "fleet.duckdb: another process has this database open; stop it, then run this again.\n",
-    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("fleet.duckdb: another process has this database open; stop it")
 
 
 def test_a_backup_into_a_folder_is_named_by_the_time_and_replaces_no_file(store, tmp_path):
     folder = tmp_path / "backups"
     folder.mkdir()
-    other = folder / "fleet-of-others.duckdb"
-    other.write_text("precious")
+    (other := folder / "fleet-of-others.duckdb").write_text("precious")
 
     found = back_up(store, folder)
     with pytest.raises(StoreError, match="this file exists; name another one"):
@@ -260,26 +255,21 @@ def test_a_backup_into_a_folder_is_named_by_the_time_and_replaces_no_file(store,
 
 
 def test_a_restored_database_is_the_backup_and_the_other_is_kept(store, tmp_path):
-    back_up(store, tmp_path / "copy.duckdb")
+    copy, fleet = tmp_path / "copy.duckdb", tmp_path / "fleet.duckdb"
+    back_up(store, copy)
     store.load(rows_of("dcgm", 2))
     store.close()
 
     with pytest.raises(StoreError, match="this database exists"):
-        restore(tmp_path / "copy.duckdb", store.path, is_replacing=False)
-    _, replaced = restore(tmp_path / "copy.duckdb", store.path, is_replacing=True)
+        restore(copy, fleet, is_replacing=False)
+    _, replaced = restore(copy, fleet, is_replacing=True)
 
-    assert samples(tmp_path / "fleet.duckdb") == [("nvml", 3)]
-    assert replaced is not None
+    assert samples(fleet) == [("nvml", 3)]
     assert samples(replaced) == [("dcgm", 2), ("nvml", 3)]
-    (tmp_path / "fleet.duckdb").write_bytes(b"cut")  # one that is damaged, too
-    restore(tmp_path / "copy.duckdb", store.path, is_replacing=True)
-    assert samples(tmp_path / "fleet.duckdb") == [("nvml", 3)]
-
-
-def test_what_is_no_backup_replaces_nothing(store, tmp_path):
-    store.close()
-    (tmp_path / "copy.duckdb").write_text("this is text, and long enough to have a head")
-
+    fleet.write_bytes(b"cut")  # one that is damaged, too
+    restore(copy, fleet, is_replacing=True)
+    assert samples(fleet) == [("nvml", 3)]
+    copy.write_text("this is text, and long enough to have a head")
     with pytest.raises(StoreError, match="not a DuckDB database"):
-        restore(tmp_path / "copy.duckdb", store.path, is_replacing=True)
-    assert samples(tmp_path / "fleet.duckdb") == [("nvml", 3)]
+        restore(copy, fleet, is_replacing=True)
+    assert samples(fleet) == [("nvml", 3)]

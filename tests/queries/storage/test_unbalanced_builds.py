@@ -78,42 +78,29 @@ def test_a_build_whose_segments_are_wrong_leaves_the_ledger_of_the_build_before(
 FOUND = "select evidence from marts.rule_build_refused"  # a page: its case
 
 
-@pytest.fixture
-def refused(built, break_segments):
-    """Give the cluster after a build that was refused."""
+@pytest.mark.parametrize("is_full", [True, False], ids=["a full one", "with new evidence"])
+def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(
+    built, break_segments, monkeypatch, is_full
+):
     built.job("2", 2000, 3000, ["a"], 1)
     break_segments(FAULTS["too much"])
     with pytest.raises(UnbalancedError):
         built.store.build()
-    return built
-
-
-def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(refused, monkeypatch):
-    built = refused
-    of_the_gpu = (
-        "1 case, for example c/a#0  on c/a in the hour from 2027-01-15 08:00:00: "
-        "3600004 ms of 3600000 ms"
-    )
+    of_the_gpu = ("1 case, for example c/a#0  on c/a in the hour from 2027-01-15 08:00:00: "
+                  "3600004 ms of 3600000 ms")  # fmt: skip
     of_the_roll_up = (
         "1 case, for example c/a in the hour from 2027-01-15 08:00:00: 3600000 ms of 3600004 ms"
     )
     assert set(built.read(FOUND).rows()) == {(of_the_gpu,), (of_the_roll_up,)}
 
     monkeypatch.undo()
-    built.store.build(is_full=True)
+    if not is_full:
+        built.job("3", 3000, 3600, ["a"], 1)
+    built.store.build(is_full=is_full)
 
     assert built.read(FOUND).rows() == []
+    assert built.gpu_s()["unknown"] == 1800 + 1000 + (0 if is_full else 600)
     assert built.violations() == 0
-
-
-def test_new_evidence_gives_a_refused_build_another_try(refused, monkeypatch):
-    monkeypatch.undo()
-    refused.job("3", 3000, 3600, ["a"], 1)
-
-    refused.store.build()
-
-    assert refused.gpu_s()["unknown"] == 1800 + 1000 + 600
-    assert refused.violations() == 0
 
 
 def test_amounts_that_do_not_add_up_to_their_stretch_are_refused(evidence, break_segments):

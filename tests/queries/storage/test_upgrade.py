@@ -45,11 +45,6 @@ def unpacked(revision, folder):
     return path
 
 
-@pytest.fixture
-def older(request, tmp_path):
-    return unpacked(request.param, tmp_path)
-
-
 @pytest.fixture(scope="module", params=REVISIONS)
 def revision(request):
     """Return the day of an earlier revision."""
@@ -71,15 +66,8 @@ def opened(revision, tmp_path_factory):
         yield store, [record.getMessage() for record in log.buffer]
 
 
-@pytest.fixture
-def upgraded(opened):
-    """Return a database of an earlier revision for tests that only read it."""
-    return opened[0]
-
-
 def test_it_opens_with_a_sentence_for_each_change(opened, revision):
     store, sentences = opened
-
     versions = [2, 3] if revision == "2026-11-24" else [1, 2, 3]
     for version, sentence in zip(versions, sentences, strict=False):
         assert sentence.startswith(f"{store.path}: migrated to schema version {version}: ")
@@ -87,12 +75,10 @@ def test_it_opens_with_a_sentence_for_each_change(opened, revision):
     assert "the next build recomputes the ledger" in sentences[-1]
 
 
-def test_it_has_the_ledger_of_a_new_database(upgraded, fresh):
+def test_it_has_its_prices_and_the_ledger_of_a_new_database(opened, fresh):
+    upgraded, _ = opened
     assert upgraded.read(LEDGER).rows() == fresh
     assert check(upgraded)["violations"].sum() == 0
-
-
-def test_its_prices_are_kept(upgraded):
     assert upgraded.read("select price_per_gpu_h from raw.rates").rows() == [(Decimal(3),)]
 
 
@@ -106,9 +92,9 @@ LocalStore(sys.argv[1])
 
 
 @pytest.mark.machine
-@pytest.mark.parametrize("older", ["2026-11-22"], indirect=True)
-def test_a_kill_in_the_middle_of_a_migration_leaves_the_database_as_it_was(older):
+def test_a_kill_in_the_middle_of_a_migration_leaves_the_database_as_it_was(tmp_path):
     """It is killed after the last migration ran, before its transaction is committed."""
+    older = unpacked("2026-11-22", tmp_path)
     before = older.read_bytes()
 
     killed = subprocess.run([sys.executable, "-c", KILLED, str(older)], check=False)
@@ -123,9 +109,9 @@ def test_a_kill_in_the_middle_of_a_migration_leaves_the_database_as_it_was(older
 
 
 @pytest.mark.machine
-@pytest.mark.parametrize("older", ["2026-11-24"], indirect=True)
-def test_tables_change_their_schema_and_no_row(older):
+def test_tables_change_their_schema_and_no_row(tmp_path):
     """Every table that left `raw` has the rows that it had, those of the old schema are gone."""
+    older = unpacked("2026-11-24", tmp_path)
     moved = {m.name: m.qualified_name for m in models.base_tables().values() if m.layer != "raw"}
     del moved["built"]  # what the next build writes
     newer = (
@@ -161,7 +147,8 @@ def test_tables_change_their_schema_and_no_row(older):
 
 
 @pytest.mark.parametrize("revision", REVISIONS[1:], indirect=True)
-def test_a_closed_day_stays_as_it_was_billed(upgraded):
+def test_a_closed_day_stays_as_it_was_billed(opened):
+    upgraded, _ = opened
     billed = upgraded.read("select day, billed_cost, digest from billing.statement_days").rows()
     assert billed == [(date(2026, 11, 20), Decimal("1.11"), "081c8f62e1d4eb59d6453da37bd5cd20")]
     kept = upgraded.read("select sum(billed_cost) from billing.statement_rows").item()

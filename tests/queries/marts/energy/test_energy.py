@@ -49,8 +49,8 @@ def world(shared_evidence):
     """
     made = shared_evidence
     place(made, "a", power_limit_w=700.0, slowdown_temperature_c=90.0)
-    place(made, "b")
-    place(made, "c")
+    for node in "bcd":
+        place(made, node)
     made.add("node_racks", *({"node": n, "rack": r, "feed": f} for n, (r, f) in PLACES.items()))
     made.watched(7200)
     made.job("1", 0, 3600, ["a"], 1, account="A")
@@ -59,7 +59,6 @@ def world(shared_evidence):
         {"event": "job.start", "t": 0}, *steps(1, 359, 0, 10), durable(359, 3595),
         {"event": "job.end", "t": 3600},
     ])  # fmt: skip
-    place(made, "d")
     made.job("3", 0, 7200, ["d"], 1, account="D", job_name="sweep")
     made.events("3", [
         {"event": "job.start", "t": 0}, *steps(1, 360, 0, 10), *steps(361, 659, 3600, 12),
@@ -71,15 +70,11 @@ def world(shared_evidence):
     read(made, "a", lambda s: BUSY_W if s < 3600 else IDLE_W, gpu_temperature_c=80.0,
          clocks_event_reasons=4, memory_used_bytes=8 * 2**30)  # fmt: skip
     read(made, "b", lambda _: IDLE_W)
-    made.add(
-        "power_feeds", {"feed": "A", "server_ratio": 1.0}, {"feed": "B", "server_ratio": 1.2},
-        capacity_w=750.0, cluster=None,
-    )  # fmt: skip
+    made.add("power_feeds", {"feed": "A", "server_ratio": 1.0}, {"feed": "B", "server_ratio": 1.2},
+             capacity_w=750.0, cluster=None)  # fmt: skip
     first_hour = {"valid_from_at": at(0), "valid_to_at": at(3600)}
-    made.load("carbon", [
-        {"g_per_kwh": Decimal(400), "carbon_free_ratio": Decimal("0.4"), "pue": Decimal("1.5"),
-         "server_ratio": Decimal(2), **first_hour}
-    ])  # fmt: skip
+    carbon = {"g_per_kwh": 400, "carbon_free_ratio": "0.4", "pue": "1.5", "server_ratio": 2}
+    made.load("carbon", [{**{of: Decimal(amount) for of, amount in carbon.items()}, **first_hour}])
     made.tariff("0.1", "1.5", "2", cluster=None, **first_hour)
     made.build()
     return made.store
@@ -87,25 +82,14 @@ def world(shared_evidence):
 
 @functools.cache
 def power(store, level, scope=HALF_HOURS):
-    rows = store.read(
-        "select name, availability, (start_ms - $2) // 60000 as minute, power_w, coverage_ratio, "
-        "gpus, read_gpus from marts.power_over_time where level = $1 order by all",
-        [level, START_MS],
-        scope=scope,
-        is_kept=True,
-    )
-    return rows.to_dicts()
+    sql = (f"select *, (start_ms - {START_MS}) // 60000 as minute from marts.power_over_time "
+           "where level = $1 order by name, availability, start_ms")  # fmt: skip
+    return store.read(sql, [level], scope=scope, is_kept=True).to_dicts()
 
 
 @functools.cache
 def table(store, mart):
     return store.read(f"select * from marts.{mart}", scope=HALF_HOURS, is_kept=True).to_dicts()
-
-
-def row_of(store, mart, of):
-    """Return the row of a view that has these values."""
-    (row,) = [row for row in table(store, mart) if row.items() >= of.items()]
-    return row
 
 
 # what it shows: level, its name and availability, watts by minute
@@ -132,15 +116,11 @@ def test_power_of_half_hours(world, level, name, availability, watts):
         assert found[30]["coverage_ratio"] == pytest.approx(1)
 
 
-def test_a_fine_bucket_is_read_from_the_readings(world):
-    minutes = Scope(from_ms=START_MS + 3_480_000, to_ms=START_MS + 3_780_000, bucket_ms=60_000)
-
-    found = [row["power_w"] for row in power(world, "node", minutes) if row["name"] == "a"]
-
-    assert found == [BUSY_W, BUSY_W, IDLE_W, IDLE_W, IDLE_W]
-
-
 def test_the_levels_have_the_same_power_in_all_and_a_team_in_scope_its_own_alone(world):
+    """A fine bucket is read from the readings."""
+    minutes = Scope(from_ms=START_MS + 3_480_000, to_ms=START_MS + 3_780_000, bucket_ms=60_000)
+    found = [row["power_w"] for row in power(world, "node", minutes) if row["name"] == "a"]
+    assert found == [BUSY_W, BUSY_W, IDLE_W, IDLE_W, IDLE_W]
     of_a = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS, bucket_ms=HOUR_MS, team="A")
     of_nodes, of_racks, of_teams = (
         sum(row["power_w"] or 0 for row in power(world, level))
@@ -263,7 +243,7 @@ FIGURES = {
 
 @pytest.mark.parametrize(("mart", "of", "expected", "rel"), FIGURES.values(), ids=FIGURES)
 def test_figures_of_power_and_energy(world, mart, of, expected, rel):
-    row = row_of(world, mart, of)
+    (row,) = (row for row in table(world, mart) if row.items() >= of.items())
     for name, value in expected(row).items():
         is_number = isinstance(value, int | float)
         assert row[name] == (pytest.approx(value, rel=rel) if is_number else value), name
@@ -291,17 +271,14 @@ def short_peaks(cluster):
 # what it shows: what is loaded, what is read of it
 OTHERS = {
     "a GPU with one idle part has no idle power": (
-        one_idle_part, "select distinct power_w from marts.idle_power where gpu_ms > 0", [(None,)],
-    ),
+        one_idle_part, "select distinct power_w from marts.idle_power where gpu_ms > 0", [(None,)]),
     "head-room sees peaks that a mean of ten minutes hides": (
         short_peaks, "select p99_power_w, mean_power_w < 200 from marts.power_headroom",
-        [(pytest.approx(690, rel=0.01), True)],
-    ),
+        [(pytest.approx(690, rel=0.01), True)]),
     "what no source measured is empty and not zero": (
         lambda c: [c.watched(3600), c.job_on_a_node("1", 0, 3600, 1, account="A")],
         "select gpu_ms, energy_kwh, carbon_kg, electricity_cost, measured_ratio "
-        "from marts.energy_by_account where team = 'A'", [(HOUR_MS, None, None, None, 0)],
-    ),
+        "from marts.energy_by_account where team = 'A'", [(HOUR_MS, None, None, None, 0)]),
 }  # fmt: skip
 test_power_of_other_clusters = shown_by(OTHERS)
 
@@ -375,12 +352,11 @@ def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world, m
 
 def test_a_statement_has_the_executing_idle_of_each_account(world, made):
     idle = "select team, idle_ms, held_ms from marts.executing_idle_by_team"
-    found = world.read(idle, scope=made.day.scope).rows()
-    of_day = {team: (idle_ms, held_ms) for team, idle_ms, held_ms in found}
+    of_day = {team: tuple(of) for team, *of in world.read(idle, scope=made.day.scope).rows()}
     rows = pl.read_csv(io.BytesIO(files.csv(made)), infer_schema_length=None)
-    found = rows.filter(pl.col("line") == "usage")
     columns = ("team", "account_executing_idle_ms", "account_memory_read_ms")
-    assert {row[0]: row[1:] for row in found.select(columns).rows() if row[2]} == of_day
+    found = rows.filter(pl.col("line") == "usage").select(columns).rows()
+    assert {row[0]: row[1:] for row in found if row[2]} == of_day
     shown = {row[0]: row[1:] for row in use_tables.executing_idle(made).rows}
     assert shown.keys() == of_day.keys() == {"A", "B"}
     assert shown["B"] == [hours(of_day["B"][0]), percent(*of_day["B"])]

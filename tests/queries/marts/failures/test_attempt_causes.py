@@ -43,10 +43,9 @@ def load_other_causes(made, work):
     run(made, "app", "app", work)
     made.xid("app", 31, 3_980, pci_bus_id=BUS)
     run(made, "killed", "killed", [*work, said("sigkill", 3_990)])
-    made.add(
-        "node_events", *({"ts": second} for second in (1_000, 3_985)), source="kernel-log",
-        node="killed", kind="oom_kill", pid="77", process_name="python", message="Out of memory",
-    )  # fmt: skip
+    made.add("node_events", *({"ts": second} for second in (1_000, 3_985)), source="kernel-log",
+             node="killed", kind="oom_kill", pid="77", process_name="python",
+             message="Out of memory")  # fmt: skip
     # the same Xid 79 on a GPU whose attempt went on, and one on a GPU that nobody held
     run(made, "other", "other", work, "COMPLETED")
     made.xid("other", 79, 1_000, pci_bus_id=BUS)
@@ -82,10 +81,8 @@ def world(shared_evidence):
     run(made, "late", "late", [*work, said("assertion", 3_950)])
     made.xid("late", 79, 3_990, pci_bus_id=BUS)
     run(made, "down", "down", work)
-    made.add(
-        "node_states", node="down", state="down", start_at=3_960, end_at=5_000,
-        reason="not responding",
-    )  # fmt: skip
+    made.add("node_states", node="down", state="down", start_at=3_960, end_at=5_000,
+             reason="not responding")  # fmt: skip
     load_other_causes(made, work)
     made.build()
     return made
@@ -113,38 +110,32 @@ OF_RUN = ("select cause, confidence from marts.attempt_causes where run_id = '{}
 OF_ECC, OF_BUS = (OF_RUN.format(run) for run in ("ecc", "bus"))
 # what it shows: what is read, its rows, its scope
 ROWS = {
-    **{
-        f"causes of {run}, by what they prove": (OF_RUN.format(run), ranked)
-        for run, ranked in RANKED.items()
-    },
+    **{f"causes of {run}, by what they prove": (OF_RUN.format(run), ranked)
+       for run, ranked in RANKED.items()},
     "the first cause is the failure reason of the attempt": (
         """select attempts.attempt_key from marts.attempts
         left join marts.attempt_causes as causes
             on attempts.attempt_key = causes.attempt_key and causes.rank = 1
         where attempts.cause is distinct from causes.cause
-            or attempts.cause_evidence is distinct from causes.evidence""", [],
-    ),
+            or attempts.cause_evidence is distinct from causes.evidence""", []),
     "an Xid explains one attempt of its job run": (
         "select attempt, cause, blame from marts.attempt_causes "
         "inner join intermediate.int_attempt_causes as causes using (attempt_key, cause) "
         "where run_id = 'twice' order by attempt",
-        [(0, "Xid 94", "platform"), (1, "FAILED", "own")],
-    ),
+        [(0, "Xid 94", "platform"), (1, "FAILED", "own")]),
     "losses of an attempt are those of the ledger": (
         """with lost as (
             select attempt_key, sum(gpu_ms)::bigint as ms from marts.ledger_scoped
             where category in ('lost_work', 'fault_stall', 'failed_without_progress') group by 1
         ), first as (from marts.attempt_causes where rank = 1)
         select attempt_key, ms, lost_gpu_ms from first full join lost using (attempt_key)
-        where coalesce(ms, 0) <> coalesce(lost_gpu_ms, 0)""", [],
-    ),
+        where coalesce(ms, 0) <> coalesce(lost_gpu_ms, 0)""", []),
     "a scope has no attempts of another node": (OF_BUS, [], Scope(node="ecc")),
     "a scope shows its own attempts": (OF_ECC, RANKED["ecc"], Scope(node="ecc")),
     "a window that ends before has none": (OF_BUS, [], Scope(to_ms=START_MS + 3_000_000)),
     # a window of half-open intervals ends where the evidence of the last attempt does
     "an attempt that ended with the window failed in it": (
-        OF_ECC, RANKED["ecc"], Scope(to_ms=END_MS),
-    ),
+        OF_ECC, RANKED["ecc"], Scope(to_ms=END_MS)),
     "and not in the next": (OF_ECC, [], Scope(from_ms=END_MS)),
     "a failure chain has its events in order": (
         """select position, epoch(event_at) - 1800000000 as second, what, node, source
@@ -156,23 +147,18 @@ ROWS = {
             (4, 3_981, "Xid 45", "bus", "kernel log"),
             (5, 3_990, "job failure: Exception", None, "job"),
             (6, 4_000, "job ended: FAILED", None, "scheduler"),
-            (7, 4_100, "attempt 1 began", None, "scheduler"),
-        ],
-    ),
+            (7, 4_100, "attempt 1 began", None, "scheduler")]),
     "the step at which the loss became NaN": (
         "select run_id, kind, step, last_finite_step, last_finite_loss, steps, is_lasting, step_at "
-        "from marts.loss_anomalies", [("nan", "not_finite", 37, 36, 2.0, 3, True, at(3_700))],
-    ),
+        "from marts.loss_anomalies", [("nan", "not_finite", 37, 36, 2.0, 3, True, at(3_700))]),
     # Garwood: 2 events have the interval 0.2422 to 7.2247
     "time between failures and to repair by cause": (
         "select failures, restarts, mttr_s, run_ms, mtbf_s, mtbf_low_s, mtbf_high_s, class "
         "from marts.reliability_by_cause where cause = 'Xid 79'",
-        [(2, 1, 200.0, 1000 * RUN_S,
-          *map(near, (RUN_S / 2, RUN_S / 7.224688, RUN_S / 0.242209)), "hardware")],
-    ),
+        [(2, 1, 200.0, 1000 * RUN_S, *map(near, (RUN_S / 2, RUN_S / 7.224688, RUN_S / 0.242209)),
+          "hardware")]),
     "each failure has one cause": (
-        "select sum(failures)::bigint from marts.reliability_by_cause", [(11,)],
-    ),
+        "select sum(failures)::bigint from marts.reliability_by_cause", [(11,)]),
 }  # fmt: skip
 test_what_ended_attempts = read_from_world(ROWS)
 
@@ -186,16 +172,14 @@ CAUSES = {
         "bus", 1, {"evidence": XID_79, "evidence_against": WENT_ON, "lost_gpu_ms": 1_000_000},
     ),  # 9 steps rolled back, 100 s of stall
     "an error that came before speaks against it": (
-        "bus", 2, {"evidence_against": "Xid 79 came 10 s before it"},
-    ),
+        "bus", 2, {"evidence_against": "Xid 79 came 10 s before it"}),
     "counters name class and GPU": (
-        "ecc", 1, {"left(evidence, 46)": "5 uncorrected ECC errors on ecc GPU 3 between ",
-                   "class": "hardware", "gpu_uuid": "GPU-ecc"},
-    ),
+        "ecc", 1,
+        {"left(evidence, 46)": "5 uncorrected ECC errors on ecc GPU 3 between ",
+         "class": "hardware", "gpu_uuid": "GPU-ecc"}),
     "so does the job's own failure before it": (
-        "late", 1, {"evidence_against":
-                    f"{WENT_ON}; it came 40 s after the job's own failure (assertion)"},
-    ),
+        "late", 1,
+        {"evidence_against": f"{WENT_ON}; it came 40 s after the job's own failure (assertion)"}),
     "nothing speaks against it": ("nan", 1, {"evidence_against": None}),
 }  # fmt: skip
 
@@ -216,20 +200,17 @@ ENDS = {
         lambda c: [c.node("a", 1), run(c, "a", "a", steps(1, 39, 0, 100)),
                    c.add("node_states", *DRAINS, node="a", state="drained")],
         "select count(*), min(position), max(position), last(what order by position) "
-        "from marts.failure_chains", [(50, 1, 50, "job ended: FAILED")],
-    ),
+        "from marts.failure_chains", [(50, 1, 50, "job ended: FAILED")]),
     # its time is that of the log's last line that has one, here of the start
     "an error in a log without times is not taken as handled": (
         lambda c: [c.job_on_a_node("1", 0, 210, 1, "FAILED"), c.events("1", steps(1, 20, 0)),
                    c.log("1", [{**SAID, "t": 2}])],
         "select cause, cause_at from marts.attempt_causes where rank = 1",
-        [("permission", at(190))],
-    ),
+        [("permission", at(190))]),
     "an error in a log that was read out later is of the end": (
         lambda c: [c.job_on_a_node("1", 0, 200, 1, "FAILED"), c.log("1", [{**SAID, "t": 9_000}])],
         lambda c: c.read(CHAIN).rows()[-2:],
-        [("job failure: Permission denied", at(200)), ("job ended: FAILED", at(200))],
-    ),
+        [("job failure: Permission denied", at(200)), ("job ended: FAILED", at(200))]),
 }  # fmt: skip
 test_an_end = shown_by(ENDS)
 
@@ -241,9 +222,8 @@ def failed(cluster, node, state="FAILED", *events):
 
 def cause(cluster):
     """Return cause, confidence, evidence and what to do of the only attempt."""
-    return cluster.read(
-        "select cause, cause_confidence, cause_evidence, cause_fix from marts.attempts"
-    ).row(0)
+    columns = "cause, cause_confidence, cause_evidence, cause_fix"
+    return cluster.read(f"select {columns} from marts.attempts").row(0)
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["inventory first", "inventory last"])
@@ -252,11 +232,8 @@ def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, or
     """What to do against it is reported with its losses."""
     node = f"{cluster.name}-a"
     gpu = {"node": node, "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0, "valid_from_at": 0}
-    listings = [
-        ("inventory", {"slurm_index": 0}),
-        ("dcgm", {"pci_bus_id": BUS, "gpu_model": "NVIDIA H100"}),
-    ]
-    for source, known in listings[::order]:
+    by_dcgm = {"pci_bus_id": BUS, "gpu_model": "NVIDIA H100"}
+    for source, known in [("inventory", {"slurm_index": 0}), ("dcgm", by_dcgm)][::order]:
         cluster.add("gpus", source=source, **gpu, **known)
     failed(cluster, node)
     cluster.xid(node, 79, 110, pci_bus_id=BUS)
@@ -265,7 +242,7 @@ def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, or
     assert found[:2] == ("Xid 79", "Confirmed")
     assert found[3].startswith("Drain the node and restart it")
     fixes = cluster.read("select distinct fix from marts.losses where cause = 'Xid 79'")
-    assert [fix.startswith("Drain the node and restart it") for (fix,) in fixes.rows()] == [True]
+    assert fixes["fix"].str.starts_with("Drain the node and restart it").to_list() == [True]
     assert cluster.own("distinct gpu_model", "marts.ledger_pieces") == [("NVIDIA H100",)]
 
 
@@ -276,7 +253,7 @@ def test_a_job_that_ran_out_of_host_memory_is_confirmed_by_its_state(cluster, sa
     reported = [{"event": "failure", "kind": said, "t": 150}] if said else []
     failed(cluster, "a", "OUT_OF_MEMORY", *reported)
     yield
-    found = cause(cluster)
-    assert found[:2] == ("OUT_OF_MEMORY", "Confirmed")
-    assert "host memory" in found[2]
-    assert "host memory" in found[3]
+    named, confidence, evidence, fix = cause(cluster)
+    assert (named, confidence) == ("OUT_OF_MEMORY", "Confirmed")
+    assert "host memory" in evidence
+    assert "host memory" in fix

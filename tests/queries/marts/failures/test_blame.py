@@ -1,8 +1,8 @@
 """Who caused lost GPU time: one rule for the ledger, losses, statements and credits."""
 
-import csv
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.queries.conftest import built_together, durable, phase, shown_by, steps
 
@@ -39,8 +39,7 @@ ENDINGS = {
     "CANCELLED": ("CANCELLED", None, OWN),
     "a crash before a requeue": ("REQUEUED", failure("exception"), OWN),
     "a requeue that the job asked for": (
-        "REQUEUED", failure("preempted", msg="Requeued SLURM job: 1"), OWN,
-    ),
+        "REQUEUED", failure("preempted", msg="Requeued SLURM job: 1"), OWN),
     "SIGTERM at a time limit": ("TIMEOUT", failure("preempted"), OWN),
     "a NCCL timeout that nothing explains": ("FAILED", failure("nccl_timeout", 190), NOBODYS),
     "a signal that nothing explains": ("FAILED", failure("sigkill", 190), NOBODYS),
@@ -49,21 +48,18 @@ ENDINGS = {
 
 # the attempt lasts 200 s and saves nothing
 test_the_cause_of_an_ending_decides_whose_waste_it_is = shown_by(
-    ENDINGS, read=lambda c: lines(c)["team"], load=lambda c, state, said: [
+    ENDINGS, read=lambda c: lines(c)["team"],
+    load=lambda c, state, said: [
         c.job_on_a_node("1", 0, 200, 1, state),
-        c.events("1", [*steps(1, 10, 0), *([said] if said else [])]),
-    ],
-)  # fmt: skip
+        c.events("1", [*steps(1, 10, 0), *([said] if said else [])])])  # fmt: skip
 
 
 # what happened on the node meanwhile, cause of the loss
 HANGS = {
     "a hardware Xid when it began": (
-        lambda c: c.xid("a", 79, 110, gpu_uuid=c.gpu("a#0")), "Xid 79",
-    ),
+        lambda c: c.xid("a", 79, 110, gpu_uuid=c.gpu("a#0")), "Xid 79"),
     "the node went down": (
-        lambda c: c.state("a", "down", 200, None), "nccl_timeout on a node that went down",
-    ),
+        lambda c: c.state("a", "down", 200, None), "nccl_timeout on a node that went down"),
 }  # fmt: skip
 
 
@@ -81,13 +77,11 @@ def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(clust
 
 
 def test_every_cause_is_listed_once_with_a_reason():
-    text = (REFERENCE / "blame_by_cause.csv").read_text()
-    rows = list(csv.DictReader(text.splitlines()))
+    rows = pl.read_csv(REFERENCE / "blame_by_cause.csv")
 
-    keys = [(row["applies_to"], row["cause"]) for row in rows]
-    assert len(keys) == len(set(keys))
-    assert {row["blame"] for row in rows} <= {"own", "platform", "unsettled"}
-    assert all(row["reason"] for row in rows)
+    assert rows.select("applies_to", "cause").is_unique().all()
+    assert set(rows["blame"]) <= {"own", "platform", "unsettled"}
+    assert rows["reason"].null_count() == 0
 
 
 @built_together

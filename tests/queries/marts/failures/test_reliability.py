@@ -26,17 +26,14 @@ def world(shared_evidence):
     gpu(made, "a", OLD_DRIVER, vbios="96.00.01")
     gpu(made, "b", OLD_DRIVER, vbios="96.00.01")
     gpu(made, "a", NEW_DRIVER, 1_800)
-    made.load("gpus", [
-        {"cluster": cluster, "node": node, "gpu_uuid": f"GPU-{node}", "valid_from_at": START}
-        for cluster, node in (("c", "n"), ("x", "y"))
-    ], "inventory")  # fmt: skip
+    made.load("gpus",
+              [{"cluster": cluster, "node": node, "gpu_uuid": f"GPU-{node}", "valid_from_at": START}
+               for cluster, node in (("c", "n"), ("x", "y"))], "inventory")  # fmt: skip
     made.readings("GPU-y", (0, 60), "test", power_w=70.0)
     made.watched(3_600)
     made.state("a", "down", 100, 400)
-    made.add(
-        "node_states", source="node-states", node="a", state="down", start_at=300, end_at=600,
-        reason="fan",
-    )  # fmt: skip
+    made.add("node_states", source="node-states", node="a", state="down", start_at=300, end_at=600,
+             reason="fan")  # fmt: skip
     made.state("a", "down", 2_000, 2_000)  # over at once
     made.state("b", "drained", 500, 900)
     for second, state in ((1_000, "down"), (1_060, "down"), (1_120, "up"), (1_180, "down")):
@@ -63,40 +60,30 @@ ROWS = {
     "states that overlap are one outage whoever reports them": (
         "select start_at, end_at, reports, reason, sources from marts.node_outages "
         "where node = 'a' order by start_at limit 1",
-        [(at(100), at(600), 2, "fan", "node states, test")],
-    ),
+        [(at(100), at(600), 2, "fan", "node states, test")]),
     "an outage that is over at once counts": (
-        "select outage_ms from marts.node_outages where node = 'a' order by 1",
-        [(0,), (500_000,)],
-    ),
+        "select outage_ms from marts.node_outages where node = 'a' order by 1", [(0,), (500_000,)]),
     "listings that show the same state are one outage": (
         "select start_at, end_at from marts.node_outages "
         "where node = 'b' and state = 'down' order by start_at",
-        [(at(1_000), at(1_060)), (at(1_180), at(1_180))],
-    ),
+        [(at(1_000), at(1_060)), (at(1_180), at(1_180))]),
     "a drained node is an outage": (
         "select state from marts.node_outages where node = 'b' order by state",
-        [("down",), ("down",), ("drained",)],
-    ),
+        [("down",), ("down",), ("drained",)]),
     "a drained node is no failure": (
-        "select failures from marts.fleet_reliability where cluster = 'c'", [(4,)],
-    ),
+        "select failures from marts.fleet_reliability where cluster = 'c'", [(4,)]),
     "without node states it is not known how often nodes fail": (
         "select has_states, failures, mtbf_s from marts.fleet_reliability where cluster = 'x'",
-        [(False, None, None)],
-    ),
+        [(False, None, None)]),
     "an outage that began before the window is no failure in it": (
-        "select failures, down_ms from marts.fleet_reliability where cluster = 'c'",
-        [(0, 300_000)], Scope(from_ms=START_MS + 200_000, to_ms=START_MS + 500_000),
-    ),
+        "select failures, down_ms from marts.fleet_reliability where cluster = 'c'", [(0, 300_000)],
+        Scope(from_ms=START_MS + 200_000, to_ms=START_MS + 500_000)),
     "a preemption is no failure": (
         "select cause from marts.reliability_by_cause where cluster = 'c' order by cause",
-        [("FAILED",), ("NODE_FAIL",)],
-    ),
+        [("FAILED",), ("NODE_FAIL",)]),
     "the window cuts run time and counts the failures in it": (
         "select run_ms, failures from marts.reliability_by_job_size where gpus_to = 1",
-        [(750_000, 0)], Scope(to_ms=START_MS + 1_250_000),
-    ),
+        [(750_000, 0)], Scope(to_ms=START_MS + 1_250_000)),
     "an incident counts for the driver that the GPU had then": (
         "select driver_version, vbios_version, gpus, gpu_ms, errors, "
         "round(errors_per_1000_gpu_h, 6) from marts.driver_versions where cluster = 'c' "
@@ -105,33 +92,25 @@ ROWS = {
             (OLD_DRIVER, "96.00.01", 2, 5_400_000, 1, 666.666667),
             (NEW_DRIVER, "96.00.01", 1, 1_800_000, 1, 2_000),
             (None, None, 1, 3_600_000, 0, 0),  # nobody reports it
-        ],
-    ),
+        ]),
     "time between failures is time not down over failures": (
         "select nodes, node_ms, mtbf_s, mtbf_low_s, mtbf_high_s, mttr_s "
         "from marts.fleet_reliability where cluster = 'c'",
-        [(3, 3 * 3_600_000, *map(near, (UP_S / 4, UP_S / 10.241589, UP_S / 1.089866, 560 / 4)))],
-    ),
+        [(3, 3 * 3_600_000, *map(near, (UP_S / 4, UP_S / 10.241589, UP_S / 1.089866, 560 / 4)))]),
     # preemption is a policy, FAILED the job's own end: one failure in four attempts
     "attempts fail where the infrastructure is the cause": (
         f"select attempts, {OF_SIZE} where gpus_from = 1",
-        [(4, 2_000_000, 1, 2_000, near(2_000 / 5.571643), near(2_000 / 0.0253178))],
-    ),
+        [(4, 2_000_000, 1, 2_000, near(2_000 / 5.571643), near(2_000 / 0.0253178))]),
     "sizes are counted up to powers of two and without a failure the interval is open": (
         f"select gpus_to, {OF_SIZE} where gpus_from = 2",
-        [(2, 7_200_000, 0, None, near(3_600 / 3.688879), None)],
-    ),
+        [(2, 7_200_000, 0, None, near(3_600 / 3.688879), None)]),
     # Garwood 1936; Ulm 1990, table 1
-    **{
-        f"the interval of {counted} events is the exact one": (
-            f"select poisson_low({counted}), poisson_high({counted})",
-            [(pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))],
-        )
-        for counted, low, high in (
-            (0, 0.0, 3.688879), (1, 0.025318, 5.571643), (10, 4.795389, 18.390356),
-            (50, 37.110964, 65.918767), (1_000, 938.973018, 1_063.952136),
-        )
-    },
+    **{f"the interval of {counted} events is the exact one": (
+           f"select poisson_low({counted}), poisson_high({counted})",
+           [(pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))])
+       for counted, low, high in ((0, 0.0, 3.688879), (1, 0.025318, 5.571643),
+                                  (10, 4.795389, 18.390356), (50, 37.110964, 65.918767),
+                                  (1_000, 938.973018, 1_063.952136))},
 }  # fmt: skip
 
 

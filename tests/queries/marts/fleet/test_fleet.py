@@ -1,5 +1,6 @@
 """What is asked of fleets, and the ledger of a made-up one against its truth."""
 
+import contextlib
 import json
 
 import polars as pl
@@ -9,7 +10,7 @@ from tests.queries.conftest import START_MS, Evidence, read_from_world
 
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
-from goodput_queries.scope import Scope
+from goodput_queries.scope import EVERYTHING, Scope
 
 HOUR_MS = 3_600_000
 SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
@@ -24,22 +25,19 @@ def world(shared_evidence):
     made = shared_evidence
     for node in "abcde":
         made.node(node, 4, partitions=("p", "q") if node == "b" else ("p",))
-    made.load("node_racks", [
-        {"cluster": "c", "node": node, "rack": rack, "rack_row": "row 1", "feed": feed}
-        for node, rack, feed in (
-            ("a", "r1", "1A+1B"), ("b", "r1", "1A+1B"), ("c", "r2", None), ("d", "r2", "2A"),
-        )
-    ])  # fmt: skip
+    racks = {"a": ("r1", "1A+1B"), "b": ("r1", "1A+1B"), "c": ("r2", None), "d": ("r2", "2A")}
+    for node, (rack, feed) in racks.items():
+        made.add("node_racks", node=node, rack=rack, rack_row="row 1", feed=feed)
     made.watched(HOUR_MS / 1000)
     made.state("e", "drained", 600, HOUR_MS / 1000)
-    made.job("7", 0, None, ["a"], 2, state="RUNNING", observed_at=made.at(3600), partition="p")
-    made.job("8", 1800, None, ["c"], 4, state="RUNNING", observed_at=made.at(3600), partition="p")
-    made.job("9", None, None, [], None, state="PENDING", submit=3000, partition="p",
-             gpus_requested=16, observed_at=made.at(3600))  # fmt: skip
-    made.job("10", None, None, [], None, state="PENDING", submit=3100, partition="p",
-             gpus_requested=12, gpu_type_requested="h100", observed_at=made.at(3600))  # fmt: skip
-    made.job("11", None, None, [], None, state="PENDING", submit=3100, partition="p",
-             gpus_requested=1, gpu_type_requested="a100", observed_at=made.at(3600))  # fmt: skip
+    listed = {"observed_at": made.at(3600), "partition": "p"}
+    made.job("7", 0, None, ["a"], 2, "RUNNING", **listed)
+    made.job("8", 1800, None, ["c"], 4, "RUNNING", **listed)
+    for job, submit, gpus, kind in (
+        ("9", 3000, 16, None), ("10", 3100, 12, "h100"), ("11", 3100, 1, "a100"),
+    ):  # fmt: skip
+        made.job(job, None, None, [], None, "PENDING", submit=submit, gpus_requested=gpus,
+                 gpu_type_requested=kind, **listed)  # fmt: skip
     use = {"engine_active_ratio": 0.5, "gpu_temperature_c": 60.0}
     for gpu, power_w, end in (("a#0", 300.0, 3541), ("c#0", 500.0, 1801), ("b#1", 100.0, 3601)):
         made.readings(f"c/{gpu}", range(0, end, 60), power_w=power_w, **use)
@@ -57,61 +55,47 @@ SUMS = ", ".join(
 CASES = {
     "nodes have their rack": (
         "select node, rack, feed from marts.nodes where node in ('a', 'e') order by 1",
-        [("a", "r1", "1A+1B"), ("e", None, None)],
-    ),
+        [("a", "r1", "1A+1B"), ("e", None, None)]),
     "GPUs have their rack": (
         "select distinct node, rack_row from marts.gpus where node in ('a', 'e') order by 1",
-        [("a", "row 1"), ("e", None)],
-    ),
+        [("a", "row 1"), ("e", None)]),
     "racks add up to their nodes": (
         f"select (select ({SUMS}) from marts.racks) = (select ({SUMS}) from marts.nodes), "
-        "(select sum(capacity_ms)::bigint from marts.racks)", [(True, 20 * HOUR_MS)],
-    ),
+        "(select sum(capacity_ms)::bigint from marts.racks)", [(True, 20 * HOUR_MS)]),
     "a rack has the power of its nodes, and nodes without one are a row": (
         "select rack, nodes, power_w, events from marts.racks order by rack nulls first",
-        [(None, 1, None, 0), ("r1", 2, 400.0, 1), ("r2", 2, 500.0, 0)],
-    ),
+        [(None, 1, None, 0), ("r1", 2, 400.0, 1), ("r2", 2, 500.0, 0)]),
     "a rack has the feed of its nodes": (
-        "select feed from marts.racks where rack = 'r2'", [("2A",)],
-    ),
+        "select feed from marts.racks where rack = 'r2'", [("2A",)]),
     "a GPU has its run and last readings at the end": (
         "select run_id, runs, rack, power_w, engine_active_ratio, \"at\" from marts.gpu_states "
-        "where gpu_uuid = 'c/a#0'", [("7", 1, "r1", 300.0, 0.5, Evidence.at(3600))],
-    ),
+        "where gpu_uuid = 'c/a#0'", [("7", 1, "r1", 300.0, 0.5, Evidence.at(3600))]),
     "a GPU has its category and events": (
         "select gpu_uuid, category, events, (select count(*) from marts.gpu_states) "
         "from marts.gpu_states where gpu_uuid in ('c/b#0', 'c/e#0') order by 1",
-        [("c/b#0", "idle_with_demand", 0, 20), ("c/e#0", "drained", 0, 20)],
-    ),
+        [("c/b#0", "idle_with_demand", 0, 20), ("c/e#0", "drained", 0, 20)]),
     "errors are of their GPU": (
-        "select gpu_uuid, events from marts.gpu_states where events > 0", [("c/a#1", 1)],
-    ),
+        "select gpu_uuid, events from marts.gpu_states where events > 0", [("c/a#1", 1)]),
     "a reading of half an hour ago is no state": (
-        "select power_w from marts.gpu_states where gpu_uuid = 'c/c#0'", [(None,)],
-    ),
+        "select power_w from marts.gpu_states where gpu_uuid = 'c/c#0'", [(None,)]),
     # the readings of c ended half an hour before
     "in the minutes after the last reading a job is as it was before": (
         "select gpu_uuid, category from marts.unit_states where gpu_uuid in ('c/a#0', 'c/c#0') "
-        "order by 1", [("c/a#0", "busy_unclassified"), ("c/c#0", "unknown")],
-    ),
+        "order by 1", [("c/a#0", "busy_unclassified"), ("c/c#0", "unknown")]),
     "though the ledger has those minutes as unknown": (
         "select category from marts.ledger_pieces where gpu_uuid = 'c/a#0' "
-        f"and end_ms = {START_MS + HOUR_MS}", [("unknown",)],
-    ),
+        f"and end_ms = {START_MS + HOUR_MS}", [("unknown",)]),
     "free GPUs are counted in blocks that a job can have": (
         """select why, units, is_schedulable, blocks, largest_block, largest_rack_block
         from marts.unallocated_gpus where partition = 'p' order by why""",
         [("Node drained", 4, False, None, None, None), ("Part of a node", 2, True, 1, 2, None),
-         ("Whole node", 8, True, 2, 8, 4)],
-    ),
+         ("Whole node", 8, True, 2, 8, 4)]),
     "what waits is counted by the GPUs it asks for": (
         """select partition, units, waiting_jobs, smallest_request from marts.unallocated_gpus
-        where why = 'Whole node' order by 1""", [("p", 8, 2, 12), ("q", 4, 0, None)],
-    ),
+        where why = 'Whole node' order by 1""", [("p", 8, 2, 12), ("q", 4, 0, None)]),
     "every GPU is allocated or has a reason why not": (
         """select (select count(*) from marts.unit_states where "group" = 'held')
-            + (select sum(units) from marts.unallocated_gpus where partition = 'p')""", [(20,)],
-    ),
+            + (select sum(units) from marts.unallocated_gpus where partition = 'p')""", [(20,)]),
     "activity without an allocation is listed": (
         """select gpu_uuid, ms = 3600000, ms > 1700000 and ms <= 1800000 from (
             select gpu_uuid, sum(end_ms - start_ms) as ms from marts.busy_unallocated group by all
@@ -120,8 +104,7 @@ CASES = {
     ),
     "the state is the one at the end of the window": (
         "select category, power_w from marts.gpu_states where gpu_uuid = 'c/c#0'",
-        [("idle_no_demand", 500.0)], EARLY,
-    ),
+        [("idle_no_demand", 500.0)], EARLY),
 }  # fmt: skip
 
 
@@ -136,27 +119,26 @@ TELEMETRY = ("idle_held", "busy_unclassified", "unknown")
 
 
 @pytest.fixture(scope="module")
-def folder(empty_database, tmp_path_factory):
-    return made_up_fleet.eventful(empty_database, tmp_path_factory)[0]
+def eventful(empty_database, tmp_path_factory):
+    """Return the files of the fleet and its database."""
+    return made_up_fleet.eventful(empty_database, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
-def fleet(empty_database, tmp_path_factory, new_store):
-    store = new_store(copy_of=made_up_fleet.eventful(empty_database, tmp_path_factory)[1])
-    yield store
-    store.close()
+def fleet(eventful, new_store):
+    with contextlib.closing(new_store(copy_of=eventful[1])) as store:
+        yield store
 
 
 @pytest.fixture(scope="module")
-def truth(folder):
-    frame = pl.read_parquet(folder / "truth.parquet")
+def truth(eventful):
+    frame = pl.read_parquet(eventful[0] / "truth.parquet")
     length = pl.col("end_ms") - pl.col("start_ms")
     return frame.with_columns((length * pl.col("slices") / 7).alias("gpu_ms"))
 
 
-@pytest.fixture(scope="module")
-def notes(folder):
-    return [json.loads(line) for line in (folder / "truth_notes.jsonl").read_text().splitlines()]
+def by_category(fleet, scope=EVERYTHING):
+    return dict(ledger(fleet, scope=scope).select("category", "gpu_ms").rows())
 
 
 def by(column, frame):
@@ -185,7 +167,7 @@ def test_capacity_is_conserved_to_the_millisecond(fleet):
 
 
 def test_every_category_is_what_the_rules_make_of_the_plan(fleet, truth):
-    found = dict(ledger(fleet).select("category", "gpu_ms").rows())
+    found = by_category(fleet)
     expected = by("expected", truth)
     capacity = capacity_ms(fleet)
 
@@ -200,7 +182,7 @@ def test_every_category_is_what_the_rules_make_of_the_plan(fleet, truth):
 
 
 def test_what_follows_from_the_scheduler_is_exact(fleet, truth):
-    found = dict(ledger(fleet).select("category", "gpu_ms").rows())
+    found = by_category(fleet)
     expected = by("expected", truth)
 
     for category in (
@@ -211,33 +193,28 @@ def test_what_follows_from_the_scheduler_is_exact(fleet, truth):
         assert found.get(category, 0) == wanted, category
 
 
-@pytest.mark.parametrize(
-    ("story", "categories"),
-    [
-        ("thermal-throttle", {"throttled", "straggler_wait"}),
-        ("straggling-rank", {"straggler_wait"}),
-        ("periodic-gaps", {"idle_held", "checkpoint_save"}),
-        ("data-starved", {"data_stall"}),
-        ("unused-allocation", {"idle_held"}),
-        ("suspended", {"suspended"}),
-        ("nccl-hang", {"fault_stall"}),
-        ("out-of-memory", {"failed_without_progress"}),
-        ("restart-in-job", {"lost_work", "fault_stall"}),
-        ("measured", {"productive", "exposed_comm", "straggler_wait"}),
-        ("saves-nobody-confirms", {"at_risk"}),
-    ],
-)
-def test_each_story_is_in_its_own_run(fleet, truth, notes, story, categories):
-    note = next(n for n in notes if n.get("story") == story)
-    found = dict(
-        ledger(fleet, scope=Scope(run=f"atlas/{note['run_id']}"))
-        .select("category", "gpu_ms")
-        .rows()
-    )
-    expected = by("expected", truth.filter(pl.col("run_id") == note["run_id"]))
+@pytest.mark.parametrize(("story", "categories"), [
+    ("thermal-throttle", {"throttled", "straggler_wait"}),
+    ("straggling-rank", {"straggler_wait"}),
+    ("periodic-gaps", {"idle_held", "checkpoint_save"}),
+    ("data-starved", {"data_stall"}),
+    ("unused-allocation", {"idle_held"}),
+    ("suspended", {"suspended"}),
+    ("nccl-hang", {"fault_stall"}),
+    ("out-of-memory", {"failed_without_progress"}),
+    ("restart-in-job", {"lost_work", "fault_stall"}),
+    ("measured", {"productive", "exposed_comm", "straggler_wait"}),
+    ("saves-nobody-confirms", {"at_risk"}),
+])  # fmt: skip
+def test_each_story_is_in_its_own_run(fleet, truth, eventful, story, categories):
+    notes = map(json.loads, (eventful[0] / "truth_notes.jsonl").read_text().splitlines())
+    run = next(note["run_id"] for note in notes if note.get("story") == story)
+    found = by_category(fleet, Scope(run=f"atlas/{run}"))
+    of_run = truth.filter(pl.col("run_id") == run)
+    expected = by("expected", of_run)
 
     assert categories <= found.keys()
     assert sum(found.values()) == pytest.approx(sum(expected.values()), abs=1_000)
     for category in categories:
-        slack = gap_ends_ms(truth.filter(pl.col("run_id") == note["run_id"]), category)
+        slack = gap_ends_ms(of_run, category)
         assert found[category] == pytest.approx(expected[category], rel=0.03, abs=slack), category

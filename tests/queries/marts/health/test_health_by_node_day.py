@@ -61,14 +61,9 @@ def world(shared_evidence):
 
 def value(world, node, kind, day=FIRST_DAY, **scope):
     """Return the value of a node's day, None where nothing was read."""
-    found = world.store.read(
-        "select value from marts.health_by_node_day "
-        "where node = $1 and kind = $2 and day_at::date = $3",
-        [node, kind, day],
-        scope=Scope(**scope),
-    )["value"].to_list()
-    assert len(found) <= 1
-    return found[0] if found else None
+    of_day = "from marts.health_by_node_day where node = $1 and kind = $2 and day_at::date = $3"
+    found = world.store.read(f"select value {of_day}", [node, kind, day], scope=Scope(**scope))
+    return found.item() if found.height else None
 
 
 ONE_HOUR = {"from_ms": START_MS + HOUR_MS, "to_ms": START_MS + 2 * HOUR_MS}
@@ -77,28 +72,23 @@ VALUES = {
     # 877 is as old as the GPU: 3 until the driver is loaded again, then 2, 3, and 4 by 09:30; the
     # counter of the GPU's life, and the second source that reads it, count the same errors
     "a counter counts by its rise and a reset begins at zero": (
-        "a", "ecc_corrected", FIRST_DAY, {}, 3 + 2 + 3 + 4,
-    ),
+        "a", "ecc_corrected", FIRST_DAY, {}, 3 + 2 + 3 + 4),
     "a rise counts on the day that shows it": ("a", "ecc_corrected", SECOND_DAY, {}, 1),
     "the last value before the window is what its first rises from": (
-        "a", "ecc_corrected", FIRST_DAY, ONE_HOUR, 4,
-    ),
+        "a", "ecc_corrected", FIRST_DAY, ONE_HOUR, 4),
     "parts of a kind add up": ("a", "nvlink", FIRST_DAY, {}, 1 + 2),
     "a counter that stays is zero": ("a", "ecc_uncorrected", FIRST_DAY, {}, 0),
     "one that nobody reads is missing": ("a", "row_remap", FIRST_DAY, {}, None),
     "one of a node that nobody reads is missing": ("c", "ecc_uncorrected", FIRST_DAY, {}, None),
     # the old GPU had counted 10 errors, the new one brings 100
     "a GPU in place of another begins with its own counters": (
-        "b", "ecc_uncorrected", FIRST_DAY, {}, 0,
-    ),
+        "b", "ecc_uncorrected", FIRST_DAY, {}, 0),
     "thermal slowdown is the share of readings with a reason": (
-        "a", "thermal", FIRST_DAY, {}, 600 * 2 / 6,
-    ),
+        "a", "thermal", FIRST_DAY, {}, 600 * 2 / 6),
     "without reasons it is the rise of its counter": ("b", "thermal", FIRST_DAY, {}, 40),
     "an incident ends after five quiet minutes": ("a", "xid_hardware", FIRST_DAY, {}, 3),
     "an Xid that programs cause is no fault of the node": (
-        "b", "xid_application", FIRST_DAY, {}, 1,
-    ),
+        "b", "xid_application", FIRST_DAY, {}, 1),
     "the 94 eight hours later is one": ("b", "xid_hardware", FIRST_DAY, {}, 1),
     "days between the events of a cluster were read": ("c", "xid_hardware", FIRST_DAY, {}, 0),
     "days after them were not": ("c", "xid_hardware", SECOND_DAY, {}, None),
@@ -119,32 +109,25 @@ ROWS = {
         f"select kind, (epoch_ms(hour_at) - {START_MS}) // {HOUR_MS} as hour, rise "
         "from marts.gpu_memory_errors order by kind, hour_at",
         [("ecc_corrected", 0, 3 + 2 + 3), ("ecc_corrected", 1, 4), ("ecc_corrected", 17, 1),
-         ("ecc_uncorrected", None, 0)],
-        Scope(gpu_uuid="GPU-a"),
-    ),
+         ("ecc_uncorrected", None, 0)], Scope(gpu_uuid="GPU-a")),
     "what two sources report of one fault is one incident of its worst Xid": (
         "select code, codes, class, events, sources, left(what_to_do, 29) "
         f"{INCIDENTS.format('a')} limit 1",
-        [(79, [45, 48, 79], "hardware", 3, "dcgm, kernel log", DRAIN)],
-    ),
+        [(79, [45, 48, 79], "hardware", 3, "dcgm, kernel log", DRAIN)]),
     "incidents after five quiet minutes": (
-        f"select code, events {INCIDENTS.format('a')} offset 1", [(119, 3), (119, 1)],
-    ),
+        f"select code, events {INCIDENTS.format('a')} offset 1", [(119, 3), (119, 1)]),
     # and a latch that was set before it was first read is no incident
     "an Xid by bus address belongs to the GPU that was there then": (
-        f"select gpu_uuid, code {INCIDENTS.format('b')}", [("GPU-old", 31), ("GPU-new", 94)],
-    ),
+        f"select gpu_uuid, code {INCIDENTS.format('b')}", [("GPU-old", 31), ("GPU-new", 94)]),
     "Xids by code count each incident once": (
         "select code, incidents, alone, nodes, gpus from marts.xids_by_code order by code",
         [(31, 1, 1, 1, 1), (45, 1, 0, 1, 1), (48, 1, 0, 1, 1), (79, 1, 0, 1, 1), (94, 1, 1, 1, 1),
-         (119, 2, 2, 1, 1)],
-    ),
+         (119, 2, 2, 1, 1)]),
     "the scope is a node": (KINDS, [("b",)], Scope(node="b")),
     "the scope is a GPU": (KINDS, [("a",)], Scope(gpu_uuid="GPU-a")),
     "every kind of a counter has a label, states are none": (
         "select distinct kind from reference.error_counters "
         "anti join reference.health_kinds using (kind) order by kind",
-        [("remap_failed",), ("xid_gauge",)],
-    ),
+        [("remap_failed",), ("xid_gauge",)]),
 }  # fmt: skip
 test_errors_of_nodes = read_from_world(ROWS)

@@ -16,10 +16,9 @@ def world(shared_evidence):
     with its node twice. Node e repairs no memory any more.
     """
     made = shared_evidence
-    made.add(
-        "gpus", *({"node": node, "gpu_uuid": f"GPU-{node}"} for node in "abcde"),
-        source="inventory", gpu_index=0, pci_bus_id=BUS, gpu_model="h100", valid_from_at=START,
-    )  # fmt: skip
+    made.add("gpus", *({"node": node, "gpu_uuid": f"GPU-{node}"} for node in "abcde"),
+             source="inventory", gpu_index=0, pci_bus_id=BUS, gpu_model="h100",
+             valid_from_at=START)  # fmt: skip
     made.add("rates", source="rates", price_per_gpu_h=36, cluster=None)
     made.watched(1_000)
     made.job("gang", 0, 130, ["a", "b", "c"], 3, "FAILED")
@@ -36,67 +35,54 @@ def world(shared_evidence):
     return made
 
 
-def node(world, name, **scope):
-    (row,) = world.store.read(
-        "select * from marts.node_health where node = $1", [name], scope=Scope(**scope)
-    ).to_dicts()
-    return row
-
-
 # node, from second; its columns
 NODES = {
     # three GPUs for 130 s: nothing of it was saved
     "the node of the fault has all that its gang lost": (
-        "a", 0, {"failed_attempts": 1, "caused_ms": 390_000, "lost_ms": 130_000, "code": 79,
-                 "verdict": "Drain", "verdict_reason": "1 error, of which one asks for it",
-                 "row_remaps": None,
-                 "remap_failed_gpus": None, "thermal_s": None},
-    ),
+        "a", 0,
+        {"failed_attempts": 1, "caused_ms": 390_000, "lost_ms": 130_000, "code": 79,
+         "verdict": "Drain", "verdict_reason": "1 error, of which one asks for it",
+         "row_remaps": None, "remap_failed_gpus": None, "thermal_s": None}),
     "another node of the gang; an attempt failed by its own fault": (
-        "b", 0, {"failed_attempts": 0, "errors": 0, "caused_ms": 0, "caused_cost": 0,
-                 "lost_ms": 130_000, "verdict": None},
-    ),
+        "b", 0,
+        {"failed_attempts": 0, "errors": 0, "caused_ms": 0, "caused_cost": 0, "lost_ms": 130_000,
+         "verdict": None}),
     "the last node of the gang": (
-        "c", 0, {"failed_attempts": 0, "lost_ms": 130_000, "verdict": None,
-                 "verdict_reason": None},
-    ),
+        "c", 0,
+        {"failed_attempts": 0, "lost_ms": 130_000, "verdict": None, "verdict_reason": None}),
     "what attempts lost that report no steps is not known": (
-        "d", 0, {"caused_ms": None, "caused_cost": None, "failures": 2, "down_ms": 200_000,
-                 "verdict": "Drain", "verdict_reason": "2 failed attempts"},
-    ),
+        "d", 0,
+        {"caused_ms": None, "caused_cost": None, "failures": 2, "down_ms": 200_000,
+         "verdict": "Drain", "verdict_reason": "2 failed attempts"}),
     "the window decides which attempts count": (
-        "d", 300, {"failed_attempts": 1, "failures": 1, "verdict": None},
-    ),
+        "d", 300, {"failed_attempts": 1, "failures": 1, "verdict": None}),
     "what was read is a number": (
-        "e", 0, {"row_remaps": 1, "remap_failed_gpus": 1, "verdict": "Replace",
-                 "verdict_reason": "row remap failed on 1 GPU"},
-    ),
+        "e", 0,
+        {"row_remaps": 1, "remap_failed_gpus": 1, "verdict": "Replace",
+         "verdict_reason": "row remap failed on 1 GPU"}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "from_s", "expected"), NODES.values(), ids=NODES)
 def test_health_of_a_node(world, name, from_s, expected):
-    found = node(world, name, **({"from_ms": START_MS + 1000 * from_s} if from_s else {}))
-
-    assert {column: found[column] for column in expected} == expected
+    sql = f"select {', '.join(expected)} from marts.node_health where node = $1"
+    scope = Scope(from_ms=START_MS + 1000 * from_s if from_s else None)
+    assert world.store.read(sql, [name], scope=scope).to_dicts() == [expected]
 
 
 # what it shows: what is read, its rows
 ROWS = {
     "what the gang lost has its cost and the fix is the vendor's": (
         "select round(caused_cost, 6), left(what_to_do, 29) from marts.node_health "
-        "where node = 'a'", [(3.9, "Drain the node and restart it")],
-    ),
+        "where node = 'a'", [(3.9, "Drain the node and restart it")]),
     "waste on the nodes adds up to the infrastructure-caused waste of the fleet": (
         """select lost > 0, lost = ms, round(lost_cost - cost, 6) = 0 from (
             select sum(lost_ms) as lost, sum(lost_cost) as lost_cost from marts.node_health
         ), (
             select sum(gpu_ms) as ms, sum(cost) as cost from marts.ledger_blamed_by_node
             where blame = 'platform'
-        )""", [(True, True, True)],
-    ),
+        )""", [(True, True, True)]),
     "the node that cost most comes first": (
-        "select node from marts.node_health order by place limit 2", [("a",), ("d",)],
-    ),
+        "select node from marts.node_health order by place limit 2", [("a",), ("d",)]),
 }  # fmt: skip
 test_health_of_the_fleet = read_from_world(ROWS)

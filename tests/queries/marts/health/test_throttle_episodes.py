@@ -35,66 +35,46 @@ def by_reason(name, is_loss):
 CASES = {
     "heat costs whatever the GPU draws": (
         {**HOT, "power_w": 170.0, "sm_clock_hz": 0.6e9}, None, EPISODES,
-        by_reason("hw_thermal", True),
-    ),
+        by_reason("hw_thermal", True)),
     # a power cap counts as loss only where it costs clock below the limit
     "a power cap at the limit": (
         {**CAPPED, "power_w": 690.0, "sm_clock_hz": 1.4e9}, None, EPISODES,
-        by_reason("sw_power_cap", False),
-    ),
+        by_reason("sw_power_cap", False)),
     "a power cap far below the limit": (
         {**CAPPED, "power_w": 170.0, "sm_clock_hz": 0.6e9}, None, EPISODES,
-        by_reason("sw_power_cap", False),
-    ),
+        by_reason("sw_power_cap", False)),
     "a power cap at full clock": (
         {**CAPPED, "power_w": 500.0, "sm_clock_hz": 1.9e9}, None, EPISODES,
-        by_reason("sw_power_cap", False),
-    ),
+        by_reason("sw_power_cap", False)),
     "a power cap with a low clock below the limit": (
         {**CAPPED, "power_w": 500.0, "sm_clock_hz": 1.0e9}, None, EPISODES,
-        by_reason("sw_power_cap", True),
-    ),
+        by_reason("sw_power_cap", True)),
     "a power cap of which nothing is known": (
-        CAPPED, None, EPISODES, by_reason("sw_power_cap", False),
-    ),
+        CAPPED, None, EPISODES, by_reason("sw_power_cap", False)),
     "without reasons an episode is where a counter goes up": (
         {}, (THERMAL_S, [5, 5, 9, 14, 14, 14, 20, 20, 20, 20, 20]), EPISODES,
         [("thermal", 9.0, True, "throttle counters", 20.0),
-         ("thermal", 6.0, True, "throttle counters", 10.0)],
-    ),
+         ("thermal", 6.0, True, "throttle counters", 10.0)]),
     "a counter that is reset gained nothing": ({}, (POWER_S, [5, 5, 0, 0]), EPISODES, []),
     "microseconds that are read as nanoseconds are no gain": (
-        {}, (POWER_S, [0, 0, 9000, 9000]), EPISODES, [],
-    ),
+        {}, (POWER_S, [0, 0, 9000, 9000]), EPISODES, []),
     "jitter of a busy GPU is no gain": ({}, (POWER_S, [0, 0.01, 0.02, 0.03]), EPISODES, []),
     "where readings carry reasons counters add nothing": (
-        {"clocks_event_reasons": 0}, (THERMAL_S, [0, 9, 18]), EPISODES, [],
-    ),
+        {"clocks_event_reasons": 0}, (THERMAL_S, [0, 9, 18]), EPISODES, []),
     "a source that reports no throttling": ({}, ("other", [0, 0]), SOURCES, [(True, False, False)]),
     "one that reports reasons": (
-        {"clocks_event_reasons": 0}, ("other", [0, 0]), SOURCES, [(True, True, False)],
-    ),
+        {"clocks_event_reasons": 0}, ("other", [0, 0]), SOURCES, [(True, True, False)]),
     "one that reports counters": ({}, (POWER_S, [0, 0]), SOURCES, [(True, False, True)]),
     "counters of throttled time count where there are no reasons": (
         {}, (THERMAL_S, [5, 5, 9, 14, 14]),
         """select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c
-        from marts.throttled_gpus""", [("thermal", 1, 1, None, None)],
-    ),
+        from marts.throttled_gpus""", [("thermal", 1, 1, None, None)]),
 }  # fmt: skip
 
 
 test_throttling_of_a_gpu = shown_by(
     CASES, load=lambda c, values, counted: [read(c, **values), counted and counts(c, *counted)]
 )
-
-
-def slowed(evidence, hours, of_hours, limit=90.0):
-    """Load a reading every ten minutes, which has a thermal reason in the first hours."""
-    evidence.listed("a", "a#0", "test", slurm_index=0, slowdown_temperature_c=limit)
-    evidence.readings(
-        evidence.gpu("a#0"), range(0, 3600 * of_hours, 600), gpu_temperature_c=84.0,
-        clocks_event_reasons=lambda s: HW_THERMAL if s < 3600 * hours else POWER_CAP,
-    )  # fmt: skip
 
 
 # what it shows: hours with a reason of those read, limit in the inventory and in readings;
@@ -104,28 +84,26 @@ RECURRENCES = {
     "two of twelve hours are passing": (2, 12, 90.0, [], "passing", 6.0),
     "of few hours it is not known": (3, 5, 90.0, [], None, 6.0),
     "a limit of readings comes before that of the inventory": (
-        3, 12, 90.0, [87, 87], "chronic", 3.0,
-    ),
+        3, 12, 90.0, [87, 87], "chronic", 3.0),
     "a limit of readings alone": (3, 12, None, [87, 87], "chronic", 3.0),
     "no limit": (3, 12, None, [], "chronic", None),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("hours", "of_hours", "limit", "reported", "recurrence", "margin"),
-    RECURRENCES.values(), ids=RECURRENCES,
-)  # fmt: skip
+@pytest.mark.parametrize(("hours", "of_hours", "limit", "reported", "recurrence", "margin"),
+                         RECURRENCES.values(), ids=RECURRENCES)  # fmt: skip
 @built_together
 def test_how_often_a_gpu_is_throttled(
     cluster, hours, of_hours, limit, reported, recurrence, margin
 ):
-    slowed(cluster, hours, of_hours, limit)
+    cluster.listed("a", "a#0", "test", slurm_index=0, slowdown_temperature_c=limit)
+    reasons = {"clocks_event_reasons": lambda s: HW_THERMAL if s < 3600 * hours else POWER_CAP}
+    seconds = range(0, 3600 * of_hours, 600)
+    cluster.readings(cluster.gpu("a#0"), seconds, gpu_temperature_c=84.0, **reasons)
     counts(cluster, "slowdown_temperature_c", reported, 600)
     yield
-    found = cluster.read(
-        "select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c "
-        "from marts.throttled_gpus"
-    )
+    columns = "reason, throttled_hours, read_hours, recurrence, slowdown_margin_c"
+    found = cluster.read(f"select {columns} from marts.throttled_gpus")
     assert found.rows() == [("hw_thermal", hours, of_hours, recurrence, margin)]
 
 
@@ -144,17 +122,14 @@ LINK = "NETIR_LINK_EVT  {}   XC0 i0 Link 02"
 # what it shows: what is loaded, what is read of it
 SEVERITIES = {
     "a word in the message: nonfatal": (
-        xid(149, LINK.format("Nonfatal")), EVENT, [("xid", 149, "warning")],
-    ),
+        xid(149, LINK.format("Nonfatal")), EVENT, [("xid", 149, "warning")]),
     "fatal": (xid(149, LINK.format("Fatal")), EVENT, [("xid", 149, "gpu_fatal")]),
     "no word": (xid(149, "NETIR_LINK_EVT"), EVENT, [("xid", 149, "varies")]),
     "not what this code is": (xid(79, "Nonfatal, it says"), EVENT, [("xid", 79, "node_fatal")]),
     "of NVSwitch: not fatal": (
-        xid(12028, "Non-fatal, Link 03", "sxid"), EVENT, [("sxid", 12028, "warning")],
-    ),
+        xid(12028, "Non-fatal, Link 03", "sxid"), EVENT, [("sxid", 12028, "warning")]),
     "of NVSwitch: fatal": (
-        xid(12028, "Fatal, Link 03", "sxid"), EVENT, [("sxid", 12028, "gpu_fatal")],
-    ),
+        xid(12028, "Fatal, Link 03", "sxid"), EVENT, [("sxid", 12028, "gpu_fatal")]),
     "of NVSwitch: no word": (xid(12028, "Link 03", "sxid"), EVENT, [("sxid", 12028, None)]),
 }  # fmt: skip
 test_the_severity_is_that_of_the_code_else_the_word_in_the_message = shown_by(SEVERITIES)

@@ -24,15 +24,12 @@ def built_measured(new_store):
     evidence = Evidence(new_store())
     evidence.watched(60 * HOUR_S)
     evidence.job_on_a_node("1", 0, 1100, 2)
-    evidence.events(
-        "1",
-        [
-            {"event": "job.start", "t": 0},
-            *steps(1, 100, 0, comm_s=1.0, straggler_s=0.0),
-            phase("eval", 1000, 1100),
-            durable(100, 1100),
-        ],
-    )
+    evidence.events("1", [
+        {"event": "job.start", "t": 0},
+        *steps(1, 100, 0, comm_s=1.0, straggler_s=0.0),
+        phase("eval", 1000, 1100),
+        durable(100, 1100),
+    ])  # fmt: skip
     return evidence.built()
 
 
@@ -63,11 +60,8 @@ def test_a_day_that_was_closed_by_the_first_definition_keeps_it(measured):
     assert not again.was_corrected
     assert again.accounts["productive_ms"].sum() == 1_800_000
     assert files.table(again)["definition_version"].unique().to_list() == [1]
-
-
-def test_a_policy_that_names_no_definition_was_made_by_the_first():
+    # a policy that names no definition was made by the first
     old = '{"idle": "none", "credits_infra_failures": false, "currency": "USD", "quotas": []}'
-
     # nor did it decide about inferred time, which stays as it was closed
     assert closing.policy_of_text(old) == Policy(definition_version=1, charge_inferred=None)
 
@@ -87,12 +81,10 @@ def test_availability_needs_node_states_or_accounting(cluster):
     cluster.node("a", 1)
     cluster.samples("a#0", cluster.every(0, 600), lambda _: True)
     yield
-    summary = cluster.summary()
-
-    assert summary["availability_ratio"] is None
-    assert summary["allocation_ratio"] is None
-    assert summary["scheduling_ratio"] is None
-    assert summary["scheduler_reason"] == "not measured (needs node states or accounting)"
+    ratios = "availability_ratio, allocation_ratio, scheduling_ratio, scheduler_reason"
+    reason = "not measured (needs node states or accounting)"
+    found = cluster.read(f"select {ratios} from marts.goodput_summary").rows()
+    assert found == [(None, None, None, reason)]
 
 
 MACROS = {
@@ -112,30 +104,22 @@ def test_ratios_are_of_what_is_settled_and_of_gpus_that_do_not_wait(shared_evide
 def unplaced(cluster, scope=EVERYTHING):
     """Return job, reason and GPU-seconds."""
     assert cluster.violations() == 0
-    return cluster.read(
-        """select job_id, reason, sum(gpu_ms) / 1000 as gpu_s
-        from marts.unplaced group by all order by all""",
-        scope=scope,
-    ).rows()
+    spent = "select job_id, reason, sum(gpu_ms) / 1000 from marts.unplaced group by all"
+    return cluster.read(f"{spent} order by all", scope=scope).rows()
 
 
 # what it shows: GPUs of a node and from when on they are listed; jobs (start, end, nodes, GPUs,
 # more); what is unplaced of them
 OUTSIDE = {
     "without a node list": (
-        2, 0, [(0, 5000, [], 2, {}), (0, 1000, ["a"], 1, {})], [("0", "no_node_list", 10_000)],
-    ),
+        2, 0, [(0, 5000, [], 2, {}), (0, 1000, ["a"], 1, {})], [("0", "no_node_list", 10_000)]),
     # its start or end is in the hour that clocks repeat, and nothing settles which
     "its time came twice": (
         2, 0, [(0, 5000, ["a"], 2, {"is_time_ambiguous": True}), (0, 1000, ["a"], 1, {})],
-        [("0", "ambiguous_time", 10_000)],
-    ),
-    "beyond the GPUs of the node": (
-        2, 0, [(0, 1000, ["a"], 3, {})], [("0", "no_such_gpu", 1000)],
-    ),
+        [("0", "ambiguous_time", 10_000)]),
+    "beyond the GPUs of the node": (2, 0, [(0, 1000, ["a"], 3, {})], [("0", "no_such_gpu", 1000)]),
     "before the dates of the inventory": (
-        1, 600, [(0, 1000, ["a"], 1, {})], [("0", "no_such_gpu", 600)],
-    ),
+        1, 600, [(0, 1000, ["a"], 1, {})], [("0", "no_such_gpu", 600)]),
     "contested": (1, 0, [(0, 1000, ["a"], 1, {}), (900, 1500, ["a"], 1, {})], []),
 }  # fmt: skip
 
@@ -154,26 +138,21 @@ def test_time_outside_the_ledger(cluster, gpus, listed_from, jobs, expected):
     assert unplaced(cluster) == expected
 
 
-@built_together
-def test_a_window_has_its_part_of_what_is_unplaced(cluster):
-    cluster.node("a", 2)
-    cluster.job("1", 0, 5000, [], 2)
-    yield
-    scope = Scope(from_ms=START_MS + 1_000_000, to_ms=START_MS + 4_000_000)
-    assert unplaced(cluster, scope) == [("1", "no_node_list", 6000)]
-
-
 @pytest.mark.parametrize(
     ("kind", "priced"), [("h100", "h100"), (None, "h100"), ("a100", "a100")]
 )  # of an A100 nothing but the job is known
 @built_together
-def test_unplaced_time_has_the_price_of_its_kind_of_gpu(cluster, kind, priced):
+def test_unplaced_time_has_its_part_of_a_window_and_the_price_of_its_kind_of_gpu(
+    cluster, kind, priced
+):
     cluster.node("a", 2, model="NVIDIA H100 80GB HBM3")
     cluster.add("rates", gpu_model=priced, price_per_gpu_h=3, valid_from_at=-86400)
     cluster.job("1", 0, 7200, [], 2, gpu_type=kind)
     yield
     costs = cluster.read("select sum(cost) from marts.unplaced")
     assert costs.item() == pytest.approx(12)
+    scope = Scope(from_ms=START_MS + 1_000_000, to_ms=START_MS + 4_000_000)
+    assert unplaced(cluster, scope) == [("1", "no_node_list", 6000)]
 
 
 def ladder(cluster, **scope):
@@ -192,17 +171,13 @@ def node_read(cluster):
 # what the next step is about
 RUNGS = {
     "attempts that report steps in half of the allocated time give goodput": (
-        [2], True, ("goodput", 1.0, 1.0), None,
-    ),
+        [2], True, ("goodput", 1.0, 1.0), None),
     "of jobs that report nothing it is the share of allocated time that was active": (
-        [2], False, ("active_while_allocated", 0.5, 1.0), "five lines of Python",
-    ),
+        [2], False, ("active_while_allocated", 0.5, 1.0), "five lines of Python"),
     "few attempts that report steps do not represent the rest": (
-        [2, 6], True, ("active_while_allocated", None, 0.25), "it covers a part",
-    ),
+        [2, 6], True, ("active_while_allocated", None, 0.25), "it covers a part"),
     "without a scheduler the activity of GPUs is all there is": (
-        [], False, ("gpu_activity", 0.5, 1.0), "scheduler",
-    ),
+        [], False, ("gpu_activity", 0.5, 1.0), "scheduler"),
 }  # fmt: skip
 
 

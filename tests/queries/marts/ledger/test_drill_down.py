@@ -1,7 +1,7 @@
 """One sum of GPU time is one figure, and what it leads to adds up to it, in the demo."""
 
+import contextlib
 import json
-import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,6 @@ from goodput_ingest.synthetic import generate
 from goodput_queries.catalog import models
 from goodput_queries.catalog.header import names
 from goodput_queries.check import check
-from goodput_queries.database import LocalStore
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import EVERYTHING, Scope
 
@@ -26,27 +25,20 @@ RUNS_MAX = 100  # each is a query
 ACCOUNTED = "sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost"
 
 
-def assert_same(found, expected):
-    """Hold two frames of keys, gpu_ms and cost against each other: costs are sums in any order."""
-    assert found.drop("cost").rows() == expected.drop("cost").rows()
-    assert found["cost"].to_list() == pytest.approx(expected["cost"].to_list(), abs=1e-5)
-
-
 @pytest.fixture(
     scope="module",
     params=["recorded session", pytest.param("with a fleet", marks=pytest.mark.machine)],
 )
-def session(request, recorded_demo, tmp_path_factory):
+def session(request, recorded_demo, new_store, tmp_path_factory):
     """Give the demo: the recorded session alone, and with twelve hours of a made-up fleet."""
-    folder = tmp_path_factory.mktemp("demo")
-    store = LocalStore(shutil.copyfile(recorded_demo, folder / "demo.duckdb"))
-    if request.param == "with a fleet":
-        generate(folder / "fleet", gpus=64, hours=12, seed=7, start=FLEET_START)
-        for step in recipe(folder / "fleet"):
-            ingest(store, step.source, [step.path], step.options)
-        store.build()
-    yield store
-    store.close()
+    with contextlib.closing(new_store(copy_of=recorded_demo)) as store:
+        if request.param == "with a fleet":
+            folder = tmp_path_factory.mktemp("fleet")
+            generate(folder, gpus=64, hours=12, seed=7, start=FLEET_START)
+            for step in recipe(folder):
+                ingest(store, step.source, [step.path], step.options)
+            store.build()
+        yield store
 
 
 @pytest.fixture(scope="module")
@@ -64,16 +56,13 @@ IDLE = "select sum(idle_ms), sum(held_ms) from marts.executing_idle"
 SAME = {
     "the intervals of a category add up to the ledger": (
         "select category, gpu_ms from marts.ledger_by_category where gpu_ms > 0 order by 1",
-        "select category, sum(gpu_ms)::bigint from marts.category_intervals group by 1 order by 1",
-    ),
+        "select category, sum(gpu_ms)::bigint from marts.category_intervals group by 1 order by 1"),
     "the parts of a gap add up to the gap": (
         "select gap_id, gpu_ms, cost from marts.idle_gaps order by 1",
-        f"select gap_id, {ACCOUNTED} from marts.idle_gap_parts group by 1 order by 1",
-    ),
+        f"select gap_id, {ACCOUNTED} from marts.idle_gap_parts group by 1 order by 1"),
     "the GPUs of a run add up to its ledger": (
         "select run_key, held_ms from marts.runs order by 1",
-        "select run_key, sum(gpu_ms)::bigint from marts.run_gpus group by 1 order by 1",
-    ),
+        "select run_key, sum(gpu_ms)::bigint from marts.run_gpus group by 1 order by 1"),
     "executing idle is one figure": (IDLE, f"{IDLE}_by_team"),
 }  # fmt: skip
 # what it shows: a select without rows
@@ -135,21 +124,19 @@ def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows):
 
 
 def test_what_a_team_leads_to_adds_up_to_the_team(session, windows):
+    """To the millisecond; costs are sums in any order."""
+    of_teams = (f"select cluster, team, category, {ACCOUNTED} from marts.category_intervals "
+                "where team is not null group by all having gpu_ms > 0 order by all")  # fmt: skip
+    whole = "select category, gpu_ms, cost from marts.ledger_by_category where gpu_ms > 0"
     for window in windows:
-        teams = session.read(
-            f"select cluster, team, category, {ACCOUNTED} from marts.category_intervals "
-            "where team is not null group by all having gpu_ms > 0 order by all",
-            scope=window,
-        )
-        for (cluster, team), cells in teams.group_by("cluster", "team"):
+        for (cluster, team), cells in session.read(of_teams, scope=window).group_by(
+            "cluster", "team"
+        ):
             scope = replace(window, cluster=cluster, team=team)
-            ledger = session.read(
-                "select category, gpu_ms, cost from marts.ledger_by_category "
-                "where gpu_ms > 0 order by 1",
-                scope=scope,
-            )
-
-            assert_same(ledger, cells.drop("cluster", "team").sort("category"))
+            ledger = session.read(f"{whole} order by 1", scope=scope)
+            of_team = cells.sort("category").select(ledger.columns)
+            assert of_team.drop("cost").rows() == ledger.drop("cost").rows()
+            assert of_team["cost"].to_list() == pytest.approx(ledger["cost"].to_list(), abs=1e-5)
 
 
 @built_together
@@ -229,12 +216,9 @@ MAIN = Scope(run="lab/main")
 
 
 @pytest.fixture(scope="module")
-def recorded(recorded_demo, tmp_path_factory):
-    path = tmp_path_factory.mktemp("demo") / "demo.duckdb"
-    shutil.copyfile(recorded_demo, path)
-    store = LocalStore(path)
-    yield store
-    store.close()
+def recorded(recorded_demo, new_store):
+    with contextlib.closing(new_store(copy_of=recorded_demo)) as store:
+        yield store
 
 
 def test_the_ledger_of_main_is_the_reference_ledger(recorded):
@@ -256,21 +240,17 @@ def test_the_ledger_of_main_is_the_reference_ledger(recorded):
     assert found.keys() & {"productive", "exposed_comm"} == set()  # NCCL durations separate nothing
 
 
-def test_a_hang_that_kept_nothing_is_failed_without_progress(recorded):
+def test_the_whole_session_balances_and_a_hang_that_kept_nothing_made_no_progress(recorded):
     found = ledger(recorded, by=["category", "phase"], scope=Scope(run="lab/hang"))
-
     assert set(found["category"]) == {"failed_without_progress"}
     assert found["gpu_ms"].sum() == 284_000
     assert found["phase"][0] == "fault_stall"
-
-
-def test_the_whole_session_balances(recorded):
     assert ledger(recorded)["gpu_ms"].sum() == capacity_ms(recorded)
     found = check(recorded)
     assert found.filter(found["violations"] > 0).rows() == []
 
 
-def test_the_idle_gap_is_seen_on_each_gpu(recorded):
+def test_the_idle_gap_is_seen_on_each_gpu_and_none_inside_undisturbed_steps(recorded):
     gaps = recorded.read(
         """select gpu_index, gap_s from marts.idle_gaps
         where run_id = 'main' and category = 'idle_held' order by gpu_index"""
@@ -278,9 +258,6 @@ def test_the_idle_gap_is_seen_on_each_gpu(recorded):
 
     assert gaps["gpu_index"].to_list() == [0, 1, 2, 3]
     assert all(3.85 <= gap <= 4.05 for gap in gaps["gap_s"])
-
-
-def test_no_idle_gap_is_seen_inside_undisturbed_steps(recorded):
     inside = recorded.read(
         """with steps as (
             select min(start_at) as start_at, max(end_at) as end_at from marts.train_steps
@@ -306,12 +283,9 @@ def test_stragglers_are_named_where_they_were_injected(recorded):
     assert sum(named.get(key) == rank for key, rank in injected.items()) >= 118
     assert sum(key not in injected for key in named) <= 5
 
-
-def test_the_wait_a_straggler_imposes_is_counted_once(recorded):
-    found = recorded.read(
-        "select attempt, rank, imposed_wait_gpu_s from marts.stragglers "
-        "where run_id = 'main' order by all"
-    ).rows()
+    # the wait that one imposes is counted once
+    found = recorded.read("select attempt, rank, imposed_wait_gpu_s from marts.stragglers "
+                          "where run_id = 'main' order by all").rows()  # fmt: skip
 
     assert [row[:2] for row in found] == [(0, 1), (0, 3), (1, 3)]
     first, *others = [wait for _, _, wait in found]

@@ -13,23 +13,17 @@ def dumps(site, came, *, group="dp", ranks=(0, 1, 2, 3), sequence=45, since=100,
     came: (last enqueued, last completed) by rank; differing: what a rank recorded otherwise
     """
     differing, of_cluster = more.pop("differing", {}), more.pop("cluster", site.name)
-    named = {
-        "dump_set": more.pop("dump_set", f"{site.name}/rank_*"), "group_name": group,
-        "group_description": group, "cluster": of_cluster,
-    }  # fmt: skip
+    named = {"dump_set": more.pop("dump_set", f"{site.name}/rank_*"), "group_name": group,
+             "group_description": group, "cluster": of_cluster}  # fmt: skip
     groups = [
         {"rank": rank, "last_enqueued": enqueued, "last_completed": completed}
         for rank, (enqueued, completed) in came.items()
     ]
-    site.add(
-        "flight_groups", *groups, source="flight-recorder", ranks=list(ranks),
-        last_moment_at=last, **named,
-    )  # fmt: skip
-    record = {
-        "record_id": sequence, "sequence_number": sequence, "operation": "all_reduce",
-        "is_p2p": False, "state": "started", "created_at": since, "timeout_s": 14.0,
-        "input_dtype": "Float", "input_elements": 8, **named, **more,
-    }  # fmt: skip
+    site.add("flight_groups", *groups, source="flight-recorder", ranks=list(ranks),
+             last_moment_at=last, **named)  # fmt: skip
+    record = {"record_id": sequence, "sequence_number": sequence, "operation": "all_reduce",
+              "is_p2p": False, "state": "started", "created_at": since, "timeout_s": 14.0,
+              "input_dtype": "Float", "input_elements": 8, **named, **more}  # fmt: skip
     for rank, (enqueued, _) in came.items():
         if enqueued is not None and enqueued >= sequence:
             own = {**record, "rank": rank, **differing.get(rank, {})}
@@ -38,21 +32,16 @@ def dumps(site, came, *, group="dp", ranks=(0, 1, 2, 3), sequence=45, since=100,
 
 def transfers(cluster, reported, *, ranks=(0, 1, 2, 3), since=100, last=140, state="started"):
     """Load dumps of a pipeline: by rank the open operations, as PyTorch names them."""
-    named = {
-        "dump_set": f"{cluster.name}/rank_*", "group_name": "pp", "group_description": "pp",
-        "source": "flight-recorder",
-    }  # fmt: skip
-    cluster.add(
-        "flight_groups", *({"rank": rank} for rank in reported), ranks=list(ranks),
-        last_enqueued=None, last_completed=None, last_moment_at=last, **named,
-    )  # fmt: skip
+    named = {"dump_set": f"{cluster.name}/rank_*", "group_name": "pp", "group_description": "pp",
+             "source": "flight-recorder"}  # fmt: skip
+    cluster.add("flight_groups", *({"rank": rank} for rank in reported), ranks=list(ranks),
+                last_enqueued=None, last_completed=None, last_moment_at=last, **named)  # fmt: skip
     for rank, operations in reported.items():
         for number, operation in enumerate(operations):
-            cluster.add(
-                "flight_records", rank=rank, record_id=number, sequence_number=0,
-                p2p_sequence_number=7 + number, operation=operation, is_p2p=True, state=state,
-                created_at=since + number, timeout_s=30.0, **named,
-            )  # fmt: skip
+            cluster.add("flight_records", rank=rank, record_id=number, sequence_number=0,
+                        p2p_sequence_number=7 + number, operation=operation, is_p2p=True,
+                        state=state, created_at=since + number, timeout_s=30.0,
+                        **named)  # fmt: skip
 
 
 def comm(cluster):
@@ -62,19 +51,12 @@ def comm(cluster):
 
 def answers(site, reported, *, size=4, **more):
     """Load RAS answers: at each second, launched -> ranks (or how many)."""
-    rows = [
-        {
-            "ts": second, "launched": launched,
-            "rank_count": who if isinstance(who, int) else len(who),
-            "ranks": None if isinstance(who, int) else who,
-        }
-        for second, groups in reported.items()
-        for launched, who in groups.items()
-    ]  # fmt: skip
-    site.add(
-        "comm_counts", *rows, source="nccl-ras", comm_id=comm(site), comm_ranks=size,
-        operation="AllReduce", **more,
-    )  # fmt: skip
+    rows = [{"ts": second, "launched": launched,
+             "rank_count": who if isinstance(who, int) else len(who),
+             "ranks": None if isinstance(who, int) else who} for second, groups in reported.items()
+            for launched, who in groups.items()]  # fmt: skip
+    site.add("comm_counts", *rows, source="nccl-ras", comm_id=comm(site), comm_ranks=size,
+             operation="AllReduce", **more)  # fmt: skip
 
 
 def hangs(cluster, columns):
@@ -106,56 +88,46 @@ DUMPED = {
         "what, culprit_ranks, culprit_rank, waiting_ranks, operation, sequence_number, "
         "communicator, confidence, evidence_sources, evidence",
         [("missing", [1], 1, [0, 2, 3], "all_reduce", 45, "dp", "Likely", "flight-recorder",
-          MISSING)],
-    ),
+          MISSING)]),
     "operations in flight in a dump of a healthy job are no hang": (
         [({0: (52, 45), 1: (50, 47), 2: (52, 45), 3: (52, 46)}, {"sequence": 46, "since": 110})],
-        "hang_key", [],
-    ),
+        "hang_key", []),
     "a dump asked for by hand shows a hang before its timeout": (
-        [(THREE_WAIT, {"last": 140, "timeout_s": 600.0})], "culprit_rank", [(1,)],
-    ),
+        [(THREE_WAIT, {"last": 140, "timeout_s": 600.0})], "culprit_rank", [(1,)]),
     "a rank that launched another operation differs": (
         [(ALL_WAIT, {"differing": {2: {"operation": "broadcast"}}})],
-        "what, culprit_ranks, waiting_ranks, evidence", [("differs", [2], [0, 1, 3], DIFFERS)],
-    ),
+        "what, culprit_ranks, waiting_ranks, evidence", [("differs", [2], [0, 1, 3], DIFFERS)]),
     "sizes may differ between ranks of an all-to-all": (
         [(ALL_WAIT, {"operation": "all_to_all", "differing": {2: {"input_elements": 4}}})],
-        "what, culprit_ranks", [("operation stands", None)],
-    ),
+        "what, culprit_ranks", [("operation stands", None)]),
     "a rank without a dump is named but not confirmed": (
         [({rank: came for rank, came in THREE_WAIT.items() if rank != 1}, {})],
-        "what, culprit_ranks, confidence", [("no_dump", [1], "Not confirmed")],
-    ),
+        "what, culprit_ranks, confidence", [("no_dump", [1], "Not confirmed")]),
     "a rank that never took part in the group is missing": (
         [({0: (1, None), 1: (None, None), 2: (1, None), 3: (1, None)}, {"sequence": 1})],
-        "what, culprit_ranks", [("missing", [1])],
-    ),
+        "what, culprit_ranks", [("missing", [1])]),
     "a GPU that has not begun what the others run is named": (
-        [(ALL_WAIT, {"differing": {3: {"state": "scheduled"}}})],
-        "what, culprit_ranks", [("not_started", [3])],
-    ),
+        [(ALL_WAIT, {"differing": {3: {"state": "scheduled"}}})], "what, culprit_ranks",
+        [("not_started", [3])]),
     "when all came the operation itself stands": (
         [(ALL_WAIT, {})], "what, culprit_ranks, confidence",
-        [("operation stands", None, "Not confirmed")],
-    ),
+        [("operation stands", None, "Not confirmed")]),
     # rank 0 misses tp because it waits in dp, and dp waits for rank 3
     "a group that waits for a rank that waits itself is not the root": (
-        [IN_DP, ({0: (8, 8), 1: (9, 8)},
-                 {"group": "tp", "ranks": (0, 1), "sequence": 9, "since": 101})],
-        "is_root, communicator, culprit_ranks", [(False, "tp", [0]), (True, "dp", [3])],
-    ),
+        [IN_DP,
+         ({0: (8, 8), 1: (9, 8)}, {"group": "tp", "ranks": (0, 1), "sequence": 9, "since": 101})],
+        "is_root, communicator, culprit_ranks", [(False, "tp", [0]), (True, "dp", [3])]),
     # ranks 0 and 3 miss tp; rank 0 only because it waits for rank 3 in dp
     "of several behind those that wait for nobody are to blame": (
-        [IN_DP, ({0: (8, 8), 1: (9, 8), 2: (9, 8), 3: (8, 8)},
-                 {"group": "tp", "sequence": 9, "since": 101})],
-        "communicator, culprit_ranks, is_root", [("dp", [3], True), ("tp", [3], True)],
-    ),
+        [IN_DP,
+         ({0: (8, 8), 1: (9, 8), 2: (9, 8), 3: (8, 8)},
+          {"group": "tp", "sequence": 9, "since": 101})], "communicator, culprit_ranks, is_root",
+        [("dp", [3], True), ("tp", [3], True)]),
     "dumps of a restarted job under the same names are two stops": (
-        [(THREE_WAIT, {}), ({0: (30, 29), 1: (30, 29), 2: (29, 29), 3: (30, 29)},
-                            {"sequence": 30, "since": 800, "last": 815})],
-        "sequence_number, culprit_rank", [(30, 2), (45, 1)],
-    ),
+        [(THREE_WAIT, {}),
+         ({0: (30, 29), 1: (30, 29), 2: (29, 29), 3: (30, 29)},
+          {"sequence": 30, "since": 800, "last": 815})], "sequence_number, culprit_rank",
+        [(30, 2), (45, 1)]),
 }  # fmt: skip
 
 
@@ -169,25 +141,19 @@ BEHIND = {t: {39: [1], 40: [0, 2, 3]} for t in AT_THREE}
 COUNTED = {
     "a count that stays behind names the rank": (
         BEHIND, 4, "culprit_rank, waiting_ranks, sequence_number, confidence, evidence_sources",
-        [(1, [0, 2, 3], 40, "Likely", "nccl-ras")],
-    ),
+        [(1, [0, 2, 3], 40, "Likely", "nccl-ras")]),
     "counts that differ once are ranks at work": (
-        {100: {39: [1], 40: [0, 2, 3]}, 160: {80: [1], 81: [0, 2, 3]}}, 4, "hang_key", [],
-    ),
+        {100: {39: [1], 40: [0, 2, 3]}, 160: {80: [1], 81: [0, 2, 3]}}, 4, "hang_key", []),
     "a rank that came late but came is no hang": (
-        {**BEHIND, 160: {41: [0, 1, 2, 3]}}, 4, "hang_key", [],
-    ),
+        {**BEHIND, 160: {41: [0, 1, 2, 3]}}, 4, "hang_key", []),
     "a rank that died behind the others did not catch up": (
-        {**BEHIND, 160: {40: [0, 2, 3]}}, 4, "culprit_rank", [(1,)],
-    ),
+        {**BEHIND, 160: {40: [0, 2, 3]}}, 4, "culprit_rank", [(1,)]),
     "the others may leave the communicator while the rank stays behind": (
         {100: {39: [1], 40: [0, 2, 3]}, 110: {39: [1]}, 140: {39: [1]}}, 4,
-        "culprit_rank, waiting_ranks", [(1, [0, 2, 3])],
-    ),
+        "culprit_rank, waiting_ranks", [(1, [0, 2, 3])]),
     "ranks that RAS only counts are not named": (
         {t: {640: 30, 641: [12, 13]} for t in AT_THREE}, 32,
-        "culprit_ranks, waiting_ranks, confidence", [(None, [12, 13], "Not confirmed")],
-    ),
+        "culprit_ranks, waiting_ranks, confidence", [(None, [12, 13], "Not confirmed")]),
 }  # fmt: skip
 
 
@@ -234,14 +200,11 @@ def test_an_address_of_ras_becomes_a_node_and_a_gpu(evidence):
     """The Inspector knows the node of the same rank and process, and cuts hashes."""
     evidence.add("gpus", node="a", gpu_uuid="GPU-5", gpu_index=5)
     rank = {"rank": 1, "ranks": 4, "pid": 71}
-    evidence.add(
-        "rank_map", rank, source="nccl-ras", cluster=None, comm_id=comm(evidence),
-        node="192.0.2.2", gpu_index=5, seen_at=100,
-    )  # fmt: skip
-    evidence.add(
-        "collectives", rank, cluster=None, comm_id=comm(evidence)[:16], node="a",
-        operation="AllReduce", is_p2p=False, sequence_number=0, exec_time_s=1.0, dumped_at=90,
-    )  # fmt: skip
+    evidence.add("rank_map", rank, source="nccl-ras", cluster=None, comm_id=comm(evidence),
+                 node="192.0.2.2", gpu_index=5, seen_at=100)  # fmt: skip
+    evidence.add("collectives", rank, cluster=None, comm_id=comm(evidence)[:16], node="a",
+                 operation="AllReduce", is_p2p=False, sequence_number=0, exec_time_s=1.0,
+                 dumped_at=90)  # fmt: skip
     answers(evidence, {t: {39: [1], 40: [0, 2, 3]} for t in (100, 140)}, cluster=None)
 
     assert hangs(evidence, "culprit_node, culprit_gpu_uuid") == [("a", "GPU-5")]
@@ -249,11 +212,9 @@ def test_an_address_of_ras_becomes_a_node_and_a_gpu(evidence):
 
 def test_both_sources_naming_one_rank_confirm_each_other(evidence):
     gang(evidence)
-    evidence.add(
-        "rank_map", *({"rank": r, "pid": evidence.first_pid + r} for r in range(4)),
-        source="nccl-ras", cluster=None, comm_id=comm(evidence), ranks=4, node="192.0.2.2",
-        seen_at=6,
-    )  # fmt: skip
+    evidence.add("rank_map", *({"rank": r, "pid": evidence.first_pid + r} for r in range(4)),
+                 source="nccl-ras", cluster=None, comm_id=comm(evidence), ranks=4, node="192.0.2.2",
+                 seen_at=6)  # fmt: skip
     dumps(evidence, THREE_WAIT, cluster=None)
     answers(evidence, {t: {39: [1], 40: [0, 2, 3]} for t in (102, 120, 140)}, cluster=None)
 
@@ -268,36 +229,27 @@ OPEN = {
     "the rank that did not launch the other side is named": (
         {0: [], 1: ["recv 1<-0"]}, PAIR,
         "operation, sequence_number, what, culprit_ranks, waiting_ranks, confidence, evidence",
-        [("send 0->1", 7, "missing", [0], [1], "Not confirmed", WAITS)],
-    ),
+        [("send 0->1", 7, "missing", [0], [1], "Not confirmed", WAITS)]),
     "of a pipeline that waits in a row the first rank is the root": (
         {0: [], 1: ["recv 1<-0"], 2: ["recv 2<-1"], 3: ["recv 3<-2"]}, {},
         "operation, culprit_ranks, is_root",
-        [("send 0->1", [0], True), ("send 1->2", [1], False), ("send 2->3", [2], False)],
-    ),
+        [("send 0->1", [0], True), ("send 1->2", [1], False), ("send 2->3", [2], False)]),
     "a transfer that both ranks stand in names nobody": (
         {0: ["send 0->1"], 1: ["recv 1<-0"]}, PAIR,
         "what, culprit_ranks, waiting_ranks, confidence",
-        [("operation stands", None, [0, 1], "Not confirmed")],
-    ),
+        [("operation stands", None, [0, 1], "Not confirmed")]),
     "a send that nobody receives names the receiver": (
         {0: ["send 0->1", "send 0->1"], 1: []}, PAIR, "operation, culprit_ranks",
-        [("send 0->1", [1])],
-    ),
+        [("send 0->1", [1])]),
     "a rank without a dump is named but not confirmed": (
         {1: ["recv 1<-0"]}, PAIR, "what, culprit_ranks, confidence",
-        [("no_dump", [0], "Not confirmed")],
-    ),
+        [("no_dump", [0], "Not confirmed")]),
     "ranks of a group become those of the job": (
-        {12: [], 28: ["recv 1<-0"]}, {"ranks": (12, 28)},
-        "operation, culprit_ranks, waiting_ranks", [("send 12->28", [12], [28])],
-    ),
+        {12: [], 28: ["recv 1<-0"]}, {"ranks": (12, 28)}, "operation, culprit_ranks, waiting_ranks",
+        [("send 12->28", [12], [28])]),
     "what is done is no hang": (
-        {0: [], 1: ["recv 1<-0"]}, {**PAIR, "state": "completed"}, "hang_key", [],
-    ),
-    "what is young is no hang": (
-        {0: [], 1: ["recv 1<-0"]}, {**PAIR, "since": 130}, "hang_key", [],
-    ),
+        {0: [], 1: ["recv 1<-0"]}, {**PAIR, "state": "completed"}, "hang_key", []),
+    "what is young is no hang": ({0: [], 1: ["recv 1<-0"]}, {**PAIR, "since": 130}, "hang_key", []),
     "what names no ranks is no hang": ({0: [], 1: ["coalesced"]}, PAIR, "hang_key", []),
 }  # fmt: skip
 

@@ -22,22 +22,17 @@ def trained(evidence, name, *, gpus=2, length=2.0, count=60, start=0, **more):
 
 def attributes(evidence, run, scope=None):
     """Return the value of each attribute of a run."""
-    rows = evidence.read(
-        f"select attribute, value from marts.run_attributes where run_key like '%{run}%'",
-        scope or Scope(),
-    ).rows()
-    return dict(rows)
+    sql = f"select attribute, value from marts.run_attributes where run_key like '%{run}%'"
+    return dict(evidence.read(sql, scope or Scope()).rows())
 
 
 @built_together
 def test_a_run_has_what_its_job_and_the_inventory_report(cluster):
     extra = {"commit": "abc", "image": "torch:1", "nccl_version": "2.28.9", "env_hash": "e1"}
     trained(cluster, "1", samples=4.0, extra={**extra, "driver_version": "said"})
-    cluster.add(
-        "gpus", *({"gpu_uuid": f"n1#{i}", "slurm_index": i} for i in range(2)), source="nvml",
-        node="n1", driver_version="580.1", power_limit_w=700.0, gpu_model="h100",
-        valid_from_at=START,
-    )  # fmt: skip
+    cluster.add("gpus", *({"gpu_uuid": f"n1#{i}", "slurm_index": i} for i in range(2)),
+                source="nvml", node="n1", driver_version="580.1", power_limit_w=700.0,
+                gpu_model="h100", valid_from_at=START)  # fmt: skip
     cluster.counted(cluster.gpu("n1#0"), "power_limit_enforced_w", [(60, 500)])
     yield
     found = attributes(cluster, "1")
@@ -49,9 +44,8 @@ def test_a_run_has_what_its_job_and_the_inventory_report(cluster):
 @built_together
 def test_a_window_has_the_version_that_held_in_it(cluster):
     trained(cluster, "1", count=300, extra={"commit": "old"})
-    cluster.events(
-        "1", [{"event": "metric", "t": 300, "extra": json.dumps({"commit": "new"})}], host="n1"
-    )
+    new = {"event": "metric", "t": 300, "extra": json.dumps({"commit": "new"})}
+    cluster.events("1", [new], host="n1")
     yield
     begin = START_MS
     assert attributes(cluster, "1", Scope(begin, begin + 200_000))["commit"] == "old"
@@ -68,36 +62,31 @@ RUNS = {
         "select workload, gpus, gpu_models, speed_unit, round(speed, 6), step_s, batch, steps, "
         "not_comparable from marts.workload_runs order by run_key",
         [("llm", 2, "h100", "samples", 4.0, 2.0, 8.0, 50, None),
-         ("llm", 2, "h100", "samples", 6.4, 2.5, 16.0, 50, None)],
-    ),
+         ("llm", 2, "h100", "samples", 6.4, 2.5, 16.0, 50, None)]),
     # sizes do not follow each other, and a name of several runs is a name
     "names that only number runs are one workload": (
         [{"samples": 8.0, "start": 10 * place, "job": name} for place, name in enumerate(NAMES)],
         "select workload, runs from marts.baselines order by all",
         [("a.7", 1), ("a.8", 1), ("a.9", 1), ("bs-16", 1), ("bs-32", 1), ("bs-64", 1),
-         ("llama-2", 1), ("llama-3", 2), ("night-d#", 3), ("train-#", 3)],
-    ),
+         ("llama-2", 1), ("llama-3", 2), ("night-d#", 3), ("train-#", 3)]),
     "a run with few steps or throttled ones is not comparable": (
         [{"count": 25}, {"count": 60, "throttle_s": 0.2}],
         r"select regexp_replace(not_comparable, 'ing, \d.* %', 'ing, N %') "
         "from marts.workload_runs order by run_key",
-        [("only 15 steps after the warm-up",), ("throttling, N % of its allocated time",)],
-    ),
+        [("only 15 steps after the warm-up",), ("throttling, N % of its allocated time",)]),
     "a new commit is a change from the run before": (
         [{"samples": 8.0, "extra": {"commit": "a", "image": "i"}},
          {"samples": 8.0, "start": 200, "extra": {"commit": "b", "image": "i"}},
          {"samples": 8.0, "start": 400, "extra": {"commit": "c"}, "job": "other"}],
         "select attribute, value_before, value_after, run_id_before, run_id "
-        "from marts.version_changes", [("commit", "a", "b", "1", "2")],
-    ),
+        "from marts.version_changes", [("commit", "a", "b", "1", "2")]),
     # speeds 4, 5, 4, then 2: the last run is half as fast as the others; a short one is out
     "the baseline of a workload is its best and its usual run": (
         [*({"samples": 8.0, "length": length, "start": 250 * place}
            for place, length in enumerate((2.0, 1.6, 2.0, 4.0), 1)), {"samples": 8.0, "count": 15}],
         "select runs, left_out_runs, best_speed, best_run_id, usual_speed, "
         "round(run_variation_ratio, 2), last_run_id, last_change_ratio from marts.baselines",
-        [(4, 1, 5.0, "2", 4.0, 0.34, "4", -0.5)],
-    ),
+        [(4, 1, 5.0, "2", 4.0, 0.34, "4", -0.5)]),
     # eight GPUs are 2.4 times as fast as two: each is worth 0.6 of them, and 3 add nothing
     "a workload that scales badly is advised against more GPUs": (
         [{"samples": 8.0, "gpus": 2, "length": 2.4}, {"samples": 8.0, "gpus": 8, "length": 1.0},
@@ -105,18 +94,15 @@ RUNS = {
         "select workload, gpus, round(efficiency_ratio, 6), round(idle_gpus, 6), advice "
         f"{SCALING}",
         [("llm", 2, 1.0, 0.0, "the smallest size"),
-         ("llm", 8, 0.6, 3.2, "do not scale yet: 3 GPUs of 8 add nothing")],
-    ),
+         ("llm", 8, 0.6, 3.2, "do not scale yet: 3 GPUs of 8 add nothing")]),
     # a fifth of the steps on eight GPUs; on two nothing measures it
     "a size has the share of exposed communication that its runs measure": (
         [{"samples": 8.0, "gpus": 2}, {"samples": 8.0, "gpus": 8, "length": 1.0, "comm_s": 0.2}],
-        f"select gpus, round(usual_comm_ratio, 2) {SCALING}", [(2, None), (8, 0.2)],
-    ),
+        f"select gpus, round(usual_comm_ratio, 2) {SCALING}", [(2, None), (8, 0.2)]),
     "runs of a benchmark stand beside published times": (
         [{"gpus": 8, "job": "bert", "count": 327}],
         "select published_time_s, own_runs, own_time_s, time_ratio from marts.reference_results "
-        "where benchmark = 'bert' and gpus = 8", [(327.0, 1, 654.0, 2.0)],
-    ),
+        "where benchmark = 'bert' and gpus = 8", [(327.0, 1, 654.0, 2.0)]),
 }  # fmt: skip
 
 
@@ -131,11 +117,9 @@ def test_what_a_new_model_is_worth_is_measured_on_workloads_of_both(cluster):
         trained(cluster, f"a{place}", samples=8.0, job=job, model="A100-SXM4-80GB")
         trained(cluster, f"h{place}", samples=8.0, job=job, length=length, model="H100 SXM")
     yield
-    row = cluster.read(
-        "select speed_up, lowest_speed_up, highest_speed_up, workloads, runs "
-        "from marts.gpu_model_speed_ups where old_model = 'A100-SXM4-80GB'"
-    ).row(0)
-    assert row == (2.25, 2.0, 2.5, 2, 4)
+    columns = "speed_up, lowest_speed_up, highest_speed_up, workloads, runs"
+    of_a100 = "from marts.gpu_model_speed_ups where old_model = 'A100-SXM4-80GB'"
+    assert cluster.read(f"select {columns} {of_a100}").row(0) == (2.25, 2.0, 2.5, 2, 4)
     given = measured(cluster.store, "upgrade", Scope(cluster=cluster.name), "A100-SXM4-80GB")
     assert (given["speed_up"].span.lo, given["speed_up"].span.hi) == (2, 2.5)
     assert "H100 SXM, 2 workloads, 4 runs" in given["speed_up"].source

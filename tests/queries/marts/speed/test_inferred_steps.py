@@ -12,16 +12,10 @@ LENGTH_S = 600
 
 def collectives(cluster, starts):
     """Load operations of two ranks; starts: seconds of (operation, bytes)."""
-    rows = [
-        {
-            "pid": cluster.first_pid + rank, "rank": rank, "operation": operation,
-            "sequence_number": number, "message_bytes": size, "started_at": second,
-            "dumped_at": second + 0.1,
-        }
-        for (operation, size), seconds in starts.items()
-        for number, second in enumerate(seconds)
-        for rank in (0, 1)
-    ]  # fmt: skip
+    rows = [{"pid": cluster.first_pid + rank, "rank": rank, "operation": operation,
+             "sequence_number": number, "message_bytes": size, "started_at": second,
+             "dumped_at": second + 0.1} for (operation, size), seconds in starts.items()
+            for number, second in enumerate(seconds) for rank in (0, 1)]  # fmt: skip
     common = {"node": "a", "comm_id": cluster.name, "ranks": 2, "nodes": 1, "is_p2p": False}
     if rows:
         cluster.add("collectives", *rows, exec_time_s=0.001, **common)
@@ -40,10 +34,8 @@ def inferred(cluster):
 
 def train_steps(cluster):
     """Return how many steps its runs have, and their median length."""
-    return cluster.read(
-        "select count(*), median(step_s) from marts.train_steps "
-        f"where starts_with(run_key, '{cluster.name}/')"
-    ).row(0)
+    return cluster.read("select count(*), median(step_s) from marts.train_steps "
+                        f"where starts_with(run_key, '{cluster.name}/')").row(0)  # fmt: skip
 
 
 def steps_of(length_s, until=LENGTH_S):
@@ -74,9 +66,8 @@ def test_the_rhythm_is_that_of_what_a_step_calls_once(cluster):
     found = inferred(cluster)
     assert found["period_ms"] == pytest.approx(2000, rel=0.01)
     assert 0 < found["error_ms"] < 30
-    assert found["message_bytes"] == 200_000_000
-    assert found["confidence"] == "Likely"
-    assert found["method"] == "inferred from collectives"
+    of = {"message_bytes": 200_000_000, "confidence": "Likely"}
+    assert found.items() >= {**of, "method": "inferred from collectives"}.items()
     assert train_steps(cluster) == (0, None)
     assert "step_unsplit" not in cluster.gpu_s()
 
@@ -86,14 +77,10 @@ def without_rhythm():
     return {("AllReduce", 1000): sorted(round(chance.uniform(20, 590), 3) for _ in range(300))}
 
 
-@pytest.mark.parametrize(
-    ("starts", "reason"),
-    [
-        (without_rhythm(), "no collective comes at a steady distance"),
-        ({}, "no starts of its collectives are known"),
-    ],
-    ids=["without rhythm", "without collectives"],
-)
+@pytest.mark.parametrize(("starts", "reason"),
+                         [(without_rhythm(), "no collective comes at a steady distance"),
+                          ({}, "no starts of its collectives are known")],
+                         ids=["without rhythm", "without collectives"])  # fmt: skip
 @built_together
 def test_operations_without_rhythm_have_none(cluster, starts, reason):
     job(cluster, starts)
@@ -110,17 +97,13 @@ READ_S, EVERY_S = 1_200, 1.0
 OTHERS = {
     # the Inspector does not say which job a process belongs to
     "of a shared node nothing is inferred": (
-        lambda c: [
-            c.node("a", 2), c.job("2", 100, LENGTH_S, ["a"], 1), c.job("1", 0, LENGTH_S, ["a"], 1),
-            collectives(c, training(2.0)),
-        ],
-        "select period_ms from marts.inferred_steps", [(None,), (None,)],
-    ),
+        lambda c: [c.node("a", 2), c.job("2", 100, LENGTH_S, ["a"], 1),
+                   c.job("1", 0, LENGTH_S, ["a"], 1), collectives(c, training(2.0))],
+        "select period_ms from marts.inferred_steps", [(None,), (None,)]),
     # the inferred rhythm is 2 s; the job says 10 s
     "reported steps stay the only ones in the ledger": (
-        lambda c: job(c, training(2.0), steps(1, 60, 0, 10.0)),
-        train_steps, (60, pytest.approx(10)),
-    ),
+        lambda c: job(c, training(2.0), steps(1, 60, 0, 10.0)), train_steps,
+        (60, pytest.approx(10))),
 }  # fmt: skip
 test_what_is_not_inferred = shown_by(OTHERS)
 
@@ -141,26 +124,19 @@ def test_only_steps_of_several_readings_have_a_rhythm(cluster):
     """Of three runs: steps of seven seconds, of a third of a second, and no steps."""
     chance = random.Random(4)  # noqa: S311 -- noise, no secret
     noise = [(at, abs(chance.gauss(0.4, 0.15))) for at, _ in activity(7)]
-    for node, (job, readings) in zip(
-        "abc", {"slow": activity(7.3), "fast": activity(0.31), "none": noise}.items(), strict=True
-    ):
-        cluster.node(node, 1)
-        cluster.job(job, 0, READ_S, [node], 1)
+    for run, readings in {"slow": activity(7.3), "fast": activity(0.31), "none": noise}.items():
+        cluster.node(run, 1)
+        cluster.job(run, 0, READ_S, [run], 1)
         active = dict(readings).get
         uses = {"sm_active_ratio": active, "engine_active_ratio": active}
-        cluster.readings(cluster.gpu(f"{node}#0"), dict(readings), **uses)
+        cluster.readings(cluster.gpu(f"{run}#0"), dict(readings), **uses)
     yield
-    found = {}
-    for run in ("slow", "fast", "none"):
-        found[run] = cluster.read(
-            "select period_ms, error_ms, confidence, reason from marts.reading_rhythm",
-            scope=Scope(run=f"{cluster.name}/{run}"),
-        ).row(0)
-
-    period_ms, error_ms, confidence, _ = found["slow"]
+    rhythm = "select period_ms, error_ms, confidence, reason from marts.reading_rhythm"
+    (period_ms, error_ms, confidence, _), fast, none = (
+        cluster.read(rhythm, Scope(run=f"{cluster.name}/{run}")).row(0)
+        for run in ("slow", "fast", "none")
+    )
     assert abs(period_ms - 7_300) <= error_ms == 500
     assert confidence == "Likely"
-    assert found["fast"][::3] == (
-        None, "activity does not swing: steps may be shorter than readings"
-    )  # fmt: skip
-    assert found["none"][::3] == (None, "activity does not repeat itself")
+    too_short = "activity does not swing: steps may be shorter than readings"
+    assert (fast[::3], none[::3]) == ((None, too_short), (None, "activity does not repeat itself"))

@@ -32,20 +32,10 @@ def slow_gang(evidence, gpus=2, ranks=None, fast=10, **of_rank):
 
 def parts(evidence):
     """Return GPU-seconds by category, phase and blame of losses inside steps."""
-    scope = Scope(cluster=evidence.name)
-    frame = ledger(evidence.store, by=["category", "phase", "blame"], scope=scope)
-    return {
-        (category, phase, blame): gpu_s
-        for category, phase, blame, gpu_s in frame.select(
-            "category", "phase", "blame", "gpu_s"
-        ).iter_rows()
-        if category in {"throttled", "straggler_wait"}
-    }
-
-
-def one_rank_for_all(cluster):
-    slow_gang(cluster, 4, ranks=1)
-    readings(cluster, hot=2, gpus=4)
+    keys = ["category", "phase", "blame"]
+    rows = ledger(evidence.store, by=keys, scope=Scope(cluster=evidence.name))
+    found = {tuple(key): gpu_s for *key, gpu_s in rows.select(*keys, "gpu_s").rows()}
+    return {key: found[key] for key in found if key[0] in {"throttled", "straggler_wait"}}
 
 
 def short_steps(cluster):
@@ -75,21 +65,16 @@ def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(cluster):
         ("throttled", None, "platform"): 50,
         ("straggler_wait", "throttled_peer", "platform"): 150,
     }
-    episode = cluster.read("select reason, verdict from marts.throttle_episodes").row(0)
-    assert episode[0] == "hw_thermal"
-    assert "hot" in episode[1]
-    radius = cluster.read("select * from marts.blast_radius").row(0, named=True)
-    assert radius["gpu_uuid"] == f"{cluster.name}/a#3"
-    assert (radius["gpu_index"], radius["reason"]) == (3, "throttled")
-    assert (radius["own_gpu_s"], radius["peers_wait_gpu_s"], radius["peers"]) == (50, 150, 3)
-    assert radius["gang_gpu_s"] == 200
-    assert radius["gang_cost"] == pytest.approx(0.2)
-    losses = cluster.read(
-        "select category, cause, evidence from marts.loss_causes where blame = 'platform'"
-    )
-    assert set(losses["category"]) == {"throttled", "straggler_wait"}
-    assert set(losses["cause"]) == {"GPU 3 of a was throttled"}
-    assert all("cost the gang 200.0 GPU-s" in text for text in losses["evidence"])
+    episode = cluster.read("select reason, contains(verdict, 'hot') from marts.throttle_episodes")
+    assert episode.row(0) == ("hw_thermal", True)
+    columns = "gpu_uuid, reason, own_gpu_s, peers_wait_gpu_s, peers, gang_gpu_s, gang_cost::double"
+    radius = (cluster.gpu("a#3"), "throttled", 50, 150, 3, 200, pytest.approx(0.2))
+    assert cluster.read(f"select {columns} from marts.blast_radius").rows() == [radius]
+    losses = "category, cause, contains(evidence, 'cost the gang 200.0 GPU-s')"
+    found = cluster.read(f"select {losses} from marts.loss_causes where blame = 'platform'")
+    assert set(found.rows()) == {
+        (category, "GPU 3 of a was throttled", True) for category in ("throttled", "straggler_wait")
+    }
 
 
 LATE, WAITS = {"comm_s": 0.5}, {"comm_s": 6.0}
@@ -98,11 +83,10 @@ OF_GPU = ("throttled", None, "platform")
 # what it shows: what is loaded; losses, and the number of the throttled GPU
 NAMED = {
     "where one rank reports for all any throttled GPU is distinguished": (
-        one_rank_for_all, ({OF_GPU: 50, PEER: 150}, ["2"]),
-    ),
+        lambda c: [slow_gang(c, 4, ranks=1), readings(c, hot=2, gpus=4)],
+        ({OF_GPU: 50, PEER: 150}, ["2"])),
     "steps shorter than the sampling interval have the reading that covers them": (
-        short_steps, ({OF_GPU: 49.5, PEER: 49.5}, ["1"]),
-    ),
+        short_steps, ({OF_GPU: 49.5, PEER: 49.5}, ["1"])),
 }  # fmt: skip
 test_the_throttled_gpu = shown_by(NAMED, read=throttled_gpus)
 
@@ -137,14 +121,12 @@ def test_who_is_blamed_for_waits_beside_a_throttled_gpu(cluster, fast, r0, r1, l
 LATE_RANK = {"r0": {"comm_s": 6.0}, "r1": {"comm_s": 0.5}}
 RADIUS = "select reason, peers_wait_gpu_s from marts.blast_radius"
 # the error comes in later than the steps, as a kernel log does
-ERRORS = {
-    "a straggler with a hardware error passes the blame on": (
-        [lambda c: slow_gang(c, 2, **LATE_RANK),
-         lambda c: c.xid("a", 63, 90, gpu_uuid=c.gpu("a#1"))],
-        [({("straggler_wait", None, "own"): 55}, [("late", 55)]),
-         ({("straggler_wait", "faulty_peer", "platform"): 55}, [("faulty", 55)])],
-    ),
-}  # fmt: skip
+ERRORS = {"a straggler with a hardware error passes the blame on": (
+              [lambda c: slow_gang(c, 2, **LATE_RANK),
+               lambda c: c.xid("a", 63, 90, gpu_uuid=c.gpu("a#1"))],
+              [({("straggler_wait", None, "own"): 55}, [("late", 55)]),
+               ({("straggler_wait", "faulty_peer", "platform"): 55},
+                [("faulty", 55)])])}  # fmt: skip
 test_errors = shown_by(ERRORS, read=lambda c: (parts(c), c.read(RADIUS).rows()), builds=2)
 
 
@@ -175,22 +157,17 @@ def late_ones(step):
 GANGS = {
     "the one that waits least": (
         [0.9, 0.9, 0.9, 0.1], 20, 2.0, [(3, 19, 19 * 3 * 0.8)],
-        {"straggler_wait": 48, "exposed_comm": 8, "productive": 160 - 48 - 8},
-    ),
+        {"straggler_wait": 48, "exposed_comm": 8, "productive": 160 - 48 - 8}),
     "a rank that is late in some steps": (
         [late_ones, late_ones, late_ones, 0.1], 20, 2.0, [(3, 4, 4 * 3 * 0.8)],
-        {"straggler_wait": 9.6, "exposed_comm": 8, "productive": 160 - 9.6 - 8},
-    ),
+        {"straggler_wait": 9.6, "exposed_comm": 8, "productive": 160 - 9.6 - 8}),
     "equal communication names nobody": (
-        [0.9] * 4, 20, 2.0, [], {"exposed_comm": 72, "productive": 88},
-    ),
+        [0.9] * 4, 20, 2.0, [], {"exposed_comm": 72, "productive": 88}),
     "comm_s of some ranks names nobody and splits no wait": (
-        [0.9, None, None, 0.1], 20, 2.0, [], {"exposed_comm": 20, "step_unsplit": 140},
-    ),
+        [0.9, None, None, 0.1], 20, 2.0, [], {"exposed_comm": 20, "step_unsplit": 140}),
     # as the ranks of a job that hangs after some short steps do
     "waits below a GPU-second name nobody": (
-        [0.02, 0.02, 0.02, 0.0], 10, 0.1, [], {"straggler_wait": 0.6, "productive": 3.4},
-    ),
+        [0.02, 0.02, 0.02, 0.0], 10, 0.1, [], {"straggler_wait": 0.6, "productive": 3.4}),
 }  # fmt: skip
 
 
@@ -210,17 +187,6 @@ def test_stragglers_of_a_gang(cluster, comm_s, count, length, late, ledger):
         own = f"where starts_with(run_key, '{cluster.name}/')"
         named = cluster.read(f"select straggler_rank from marts.train_steps {own}")
         assert named["straggler_rank"].null_count() == count
-
-
-@built_together
-def test_evidence_of_a_straggler_names_the_source_there_is(cluster):
-    gang(cluster, [0.9, 0.9, 0.9, 0.1])
-    yield
-    loss = cluster.read(
-        "select evidence from marts.loss_causes where category = 'straggler_wait'"
-    ).item()
-    cost = "GPU 3 of a cost the gang 45.6 GPU-s"
-    assert loss == f"comm_s of all ranks: what each has over the least; {cost}"
 
 
 PARTS = {"fwd_s": [0.5] * 4, "bwd_s": [1.4, 1.4, 1.4, 0.6]}

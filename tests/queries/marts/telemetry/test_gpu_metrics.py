@@ -11,19 +11,13 @@ MIG = "GPU-mig"
 
 def load(evidence, gpu, rows, instance="", source="dcgm"):
     """Load samples: (second, metrics) each."""
-    readings = [
-        {"gpu_uuid": gpu, "gpu_instance": instance, "ts": evidence.at(second), **metrics}
-        for second, metrics in rows
-    ]
-    evidence.load("gpu_samples", readings, source)
+    readings = [{"ts": second, **metrics} for second, metrics in rows]
+    evidence.add("gpu_samples", *readings, source=source, gpu_uuid=gpu, gpu_instance=instance)
 
 
-def buckets(evidence, gpu, **scope):
-    found = evidence.store.read(
-        "select * from marts.gpu_metrics order by gpu_instance, start_ms",
-        scope=Scope(gpu_uuid=gpu, **scope),
-    )
-    return found.to_dicts()
+def buckets(evidence, gpu):
+    found = evidence.store.read("from marts.gpu_metrics", scope=Scope(gpu_uuid=gpu)).to_dicts()
+    return {row["start_ms"]: row for row in found}
 
 
 @pytest.fixture(scope="module")
@@ -53,45 +47,35 @@ OF_A = METRICS.format("GPU-a")
 # what it shows: what is read, its rows, its scope
 ROWS = {
     "ten minutes without a sample have no row": (
-        f"select start_ms, samples {OF_A}", [(FIRST, 4), (LATE, 1)],
-    ),
+        f"select start_ms, samples {OF_A}", [(FIRST, 4), (LATE, 1)]),
     "reasons are counted and not averaged": (
         "select clocks_event_reasons.power_cap, clocks_event_reasons.sw_thermal, "
-        f"clocks_event_reasons.n {OF_A} limit 1", [(2, 1, 3)],
-    ),
+        f"clocks_event_reasons.n {OF_A} limit 1", [(2, 1, 3)]),
     "of two sources the one with more samples is shown": (
-        f"select source, power_w.mean {METRICS.format('GPU-b')}", [("dcgm", 200.0)],
-    ),
+        f"select source, power_w.mean {METRICS.format('GPU-b')}", [("dcgm", 200.0)]),
     "instances have their own rows": (
         f"select gpu_instance, round(sm_active_ratio.mean::double, 6) {METRICS.format(MIG)}",
-        [("1", 0.2), ("1", 0.2), ("2", 0.6), ("2", 0.6)],
-    ),
+        [("1", 0.2), ("1", 0.2), ("2", 0.6), ("2", 0.6)]),
     # 250 W and 200 W of whole GPUs, 500 W of the partitioned one; activity of two of them
     "the power of a node counts a partitioned GPU once": (
         "select power_w, gpus, thermal_gpus, energy_j from marts.node_metrics order by start_ms",
-        [(950.0, 3, 1, 900.0), (500.0, 1, None, None), (300.0, 1, None, None)],
-    ),
+        [(950.0, 3, 1, 900.0), (500.0, 1, None, None), (300.0, 1, None, None)]),
     "so does its activity": (
         "select round(sm_active_ratio::double, 6) from marts.node_metrics "
-        "order by start_ms limit 1", [(0.45,)],
-    ),
+        "order by start_ms limit 1", [(0.45,)]),
     "mean, least, most, last and number of samples": (
         f"select power_w {OF_A} limit 1",
-        [({"mean": 250.0, "min": 100.0, "max": 400.0, "last": 250.0, "n": 3},)],
-    ),
+        [({"mean": 250.0, "min": 100.0, "max": 400.0, "last": 250.0, "n": 3},)]),
     "a metric and a counter that no sample has are null and not zero": (
         f"select sm_active_ratio.mean, energy_j.gain, energy_j.n {OF_A} offset 1",
-        [(None, None, 0)],
-    ),
+        [(None, None, 0)]),
     # 600 J before the driver was loaded again, 300 J since
     "energy is the increase of its counter over a reset": (
         f"select energy_j {OF_A} limit 1",
-        [({"first": 5000.0, "last": 300.0, "gain": 900.0, "n": 4},)],
-    ),
+        [({"first": 5000.0, "last": 300.0, "gain": 900.0, "n": 4},)]),
     "a window has the buckets it touches": (
         f"select start_ms {OF_A}", [(START_MS,)],
-        Scope(from_ms=START_MS + 5 * 60_000, to_ms=START_MS + 2 * TEN_MINUTES_MS),
-    ),
+        Scope(from_ms=START_MS + 5 * 60_000, to_ms=START_MS + 2 * TEN_MINUTES_MS)),
 }  # fmt: skip
 
 
@@ -103,9 +87,9 @@ def test_a_late_sample_changes_its_own_bucket_alone(cluster):
     gpu = cluster.gpu("a")
     load(cluster, gpu, [(s, {"power_w": 100.0, "energy_j": s}) for s in range(0, 7200, 300)])
     yield
-    before = {row["start_ms"]: row for row in buckets(cluster, gpu)}
+    before = buckets(cluster, gpu)
     load(cluster, gpu, [(1250, {"power_w": 700.0, "energy_j": 1250.0})])
     yield
-    after = {row["start_ms"]: row for row in buckets(cluster, gpu)}
+    after = buckets(cluster, gpu)
     changed = [start - START_MS for start in after if after[start] != before[start]]
     assert changed == [2 * TEN_MINUTES_MS]

@@ -33,38 +33,29 @@ def lost(*readings):
 
 
 def cpu(busy, total, iowait=0.0, steal=0.0):
-    return {
-        "cpu_busy_s": busy, "cpu_total_s": total, "cpu_iowait_s": iowait, "cpu_steal_s": steal
-    }  # fmt: skip
+    return {"cpu_busy_s": busy, "cpu_total_s": total, "cpu_iowait_s": iowait, "cpu_steal_s": steal}
 
 
 def memory(available, swap_total, swap_free):
-    return {
-        "memory_total_bytes": 100, "memory_available_bytes": available,
-        "swap_total_bytes": swap_total, "swap_free_bytes": swap_free,
-    }  # fmt: skip
+    return {"memory_total_bytes": 100, "memory_available_bytes": available,
+            "swap_total_bytes": swap_total, "swap_free_bytes": swap_free}  # fmt: skip
 
 
 # what it shows: readings of the host by source and seconds between them, columns of its intervals
 HOSTS = {
     "CPU time of an interval is shared out": (
         {"node-exporter": (60, [cpu(100.0, 1000.0), cpu(130.0, 1120.0, iowait=12.0, steal=6.0)])},
-        {"cpu_busy_ratio": [0.25], "cpu_iowait_ratio": [0.1], "cpu_steal_ratio": [0.05]},
-    ),
+        {"cpu_busy_ratio": [0.25], "cpu_iowait_ratio": [0.1], "cpu_steal_ratio": [0.05]}),
     "the interval of a restart is unknown and those after it are not": (
         {"node-exporter": (60, [cpu(100.0, 1000.0), cpu(1.0, 30.0), cpu(31.0, 150.0)])},
-        {"cpu_busy_ratio": [None, 0.25]},
-    ),
+        {"cpu_busy_ratio": [None, 0.25]}),
     "memory and swap are what is in use and no swap is not zero": (
         {"node-exporter": (60, [memory(60, 0, 0), memory(20, 50, 45), memory(30, 0, 0)])},
         {"memory_used_bytes": [80, 70], "swap_used_bytes": [5, None],
-         "cpu_busy_ratio": [None, None]},
-    ),
+         "cpu_busy_ratio": [None, None]}),
     "of two sources the one with more readings counts": (
         {"node-exporter": (60, [cpu(0.0, 0.0), cpu(60.0, 60.0), cpu(120.0, 120.0)]),
-         "nvml": (90, [cpu(0.0, 0.0), cpu(0.0, 90.0)])},
-        {"cpu_busy_ratio": [1.0, 1.0]},
-    ),
+         "nvml": (90, [cpu(0.0, 0.0), cpu(0.0, 90.0)])}, {"cpu_busy_ratio": [1.0, 1.0]}),
 }  # fmt: skip
 
 
@@ -86,57 +77,43 @@ HOSTILE = '<b>eth"1</b>'
 CASES = {
     # 60 symbol errors, then the counter begins again and reaches 3; received and sent add up
     "errors of a port are the increase over hours and resets": (
-        lambda c: [
-            port(c, [{"rx_errors": n, "tx_errors": 2 * n, "tx_drops": n} for n in range(61)],
-                 **ETHERNET),
-            port(c, [{"symbol_errors": 100 + n, "rx_bytes": n * GB} for n in range(61)]),
-            port(c, [{"symbol_errors": 3, "rx_bytes": 61 * GB}], first_s=61 * 60),
-        ],
+        lambda c: [port(c, [{"rx_errors": n, "tx_errors": 2 * n, "tx_drops": n} for n in range(61)],
+                        **ETHERNET),
+                   port(c, [{"symbol_errors": 100 + n, "rx_bytes": n * GB} for n in range(61)]),
+                   port(c, [{"symbol_errors": 3, "rx_bytes": 61 * GB}], first_s=61 * 60)],
         f"select errors, drops, symbol_errors, rx_bytes, link_downs, trouble {LINKS}",
-        [(180, 60, None, None, None, "errors"), (None, None, 63, 61 * GB, None, "errors")],
-    ),
+        [(180, 60, None, None, None, "errors"), (None, None, 63, 61 * GB, None, "errors")]),
     "two interfaces are two rows, and one never connected has no trouble": (
-        lambda c: [
-            port(c, [{"is_up": True, "rx_drops": 0}] * 3, **ETHERNET),
-            port(c, [{"is_up": False, "rx_drops": 0}] * 3, **ETHERNET | {"device": HOSTILE}),
-        ],
+        lambda c: [port(c, [{"is_up": True, "rx_drops": 0}] * 3, **ETHERNET),
+                   port(c, [{"is_up": False, "rx_drops": 0}] * 3,
+                        **ETHERNET | {"device": HOSTILE})],
         f"select device, trouble, is_up, down_ratio {LINKS}",
-        [(HOSTILE, None, False, 1.0), ("eth0", None, True, 0.0)],
-    ),
+        [(HOSTILE, None, False, 1.0), ("eth0", None, True, 0.0)]),
     "the runs that held the node then are hit and no others": (
-        lambda c: [
-            c.node("b", 8), c.job("before", 0, 60, ["a"], 8), c.job("hit", 61, 600, ["a"], 8),
-            c.job("elsewhere", 61, 600, ["b"], 8),
-            port(c, [{"is_up": up} for up in (True, True, True, False, False)]),
-        ],
-        "select run_id, gpus, end_at from marts.link_event_runs", [("hit", 8, None)],
-    ),
+        lambda c: [c.node("b", 8), c.job("before", 0, 60, ["a"], 8),
+                   c.job("hit", 61, 600, ["a"], 8), c.job("elsewhere", 61, 600, ["b"], 8),
+                   port(c, [{"is_up": up} for up in (True, True, True, False, False)])],
+        "select run_id, gpus, end_at from marts.link_event_runs", [("hit", 8, None)]),
     "hosts that are no nodes of the fleet are left out": (
-        lambda c: port(c, [{"is_up": True}, {"is_up": False}], node="login"), LINKS, [],
-    ),
+        lambda c: port(c, [{"is_up": True}, {"is_up": False}], node="login"), LINKS, []),
     "retransmits are counted over the hours of the window": (
-        lambda c: host(c, [{"memory_total_bytes": 1, "tcp_sent_segments": 1000 * n,
-                            "tcp_retransmitted_segments": 5 * n} for n in range(90)]),
+        lambda c: host(c,
+                       [{"memory_total_bytes": 1, "tcp_sent_segments": 1000 * n,
+                         "tcp_retransmitted_segments": 5 * n} for n in range(90)]),
         "select sent_segments, retransmitted_segments, retransmit_ratio from marts.tcp_retransmits",
-        [(89_000, 445, 0.005)],
-    ),
+        [(89_000, 445, 0.005)]),
     "down from the reading that shows it to the one that ends it": (
-        lambda c: port(c, lost((True, 0), (True, 0), (False, 1), (False, 1), (True, 1))),
-        LOST, [(1, 0.4, "lost", at(60), at(120), True, at(240))],
-    ),
+        lambda c: port(c, lost((True, 0), (True, 0), (False, 1), (False, 1), (True, 1))), LOST,
+        [(1, 0.4, "lost", at(60), at(120), True, at(240))]),
     "down between two readings, shown by its counter": (
         lambda c: port(c, lost((True, 4), (True, 6))), LOST,
-        [(2, 0, "lost", at(0), at(60), False, None)],
-    ),
+        [(2, 0, "lost", at(0), at(60), False, None)]),
     "a name with its domain is the node that the scheduler knows": (
-        lambda c: [
-            c.node(f"gpu-{c.name}", 8), c.job("7", 0, 600, [f"gpu-{c.name}"], 8),
-            host(c, [cpu(0.0, 0.0), cpu(30.0, 60.0)], f"gpu-{c.name}.d.example", cluster=None),
-        ],
+        lambda c: [c.node(f"gpu-{c.name}", 8), c.job("7", 0, 600, [f"gpu-{c.name}"], 8),
+                   host(c, [cpu(0.0, 0.0), cpu(30.0, 60.0)], f"gpu-{c.name}.d.example",
+                        cluster=None)],
         lambda c: c.read(f"select cpu_busy_ratio from ({INTERVALS})",
-                         Scope(node=f"gpu-{c.name}")).rows(),
-        [(0.5,)],
-    ),
+                         Scope(node=f"gpu-{c.name}")).rows(), [(0.5,)]),
 }  # fmt: skip
 
 

@@ -91,26 +91,19 @@ CASES = {
 test_gaps = shown_by(CASES)
 
 
-@pytest.mark.parametrize(
-    ("declared", "coincides", "confidence"),
-    [
-        pytest.param((1000, 1090), "Checkpoint save", "Confirmed", id="most of it"),
-        pytest.param((985, 1010), "Checkpoint save", "Likely", id="its beginning"),
-        pytest.param((960, 990), "Checkpoint save", "Likely", id="just before"),
-        pytest.param((700, 800), "Nothing declared", "Not confirmed", id="long before"),
-    ],
-)
+@pytest.mark.parametrize(("declared", "coincides", "confidence"), [
+    pytest.param((1000, 1090), "Checkpoint save", "Confirmed", id="most of it"),
+    pytest.param((985, 1010), "Checkpoint save", "Likely", id="its beginning"),
+    pytest.param((960, 990), "Checkpoint save", "Likely", id="just before"),
+    pytest.param((700, 800), "Nothing declared", "Not confirmed", id="long before"),
+])  # fmt: skip
 @built_together
 def test_a_gap_coincides_with_what_the_job_declares(cluster, declared, coincides, confidence):
     gang(cluster, [(1000, 1100)])
     before, after = declared
-    ran = [
-        *steps(1, before // 10, 0),
-        phase("ckpt_save", before, after),
-        *steps(before // 10 + 1, 500, max(after, 1110)),
-        durable(500, 7000),
-    ]
-    cluster.events("1", ran)
+    later = steps(before // 10 + 1, 500, max(after, 1110))
+    saved = [phase("ckpt_save", before, after), *later, durable(500, 7000)]
+    cluster.events("1", [*steps(1, before // 10, 0), *saved])
     yield
     found = cluster.read(f"select coincides, confidence {GAPS}")
     assert found.rows() == [(coincides, confidence)]
@@ -138,15 +131,10 @@ def test_regular_gaps_are_tied_to_the_saves_that_they_come_with(cluster):
 def test_regular_saves_in_which_gpus_spin_are_pauses(cluster):
     """They wait in a barrier, which telemetry shows as activity."""
     gang(cluster, [])
-    events = [
-        event
-        for start in range(0, LENGTH_S, 600)
-        for event in (
-            *steps(start // 10, start // 10 + 53, start),
-            phase("ckpt_save", start + 540, start + 600),
-            durable(start // 10 + 53, start + 600),
-        )
-    ]
+    events = [event for start in range(0, LENGTH_S, 600)
+              for event in (*steps(start // 10, start // 10 + 53, start),
+                            phase("ckpt_save", start + 540, start + 600),
+                            durable(start // 10 + 53, start + 600))]  # fmt: skip
     cluster.events("1", events)
     yield
     columns = "coincides, period_s, gap_s, gaps, idle_gaps, confidence, evidence"
@@ -200,10 +188,8 @@ def test_short_gaps_of_nodes_that_are_read_every_half_minute_are_found(cluster):
 
 
 HOUR = 3_600
-LOW = {
-    "sm_active_ratio": 0.06, "tensor_active_ratio": 0.01, "dram_active_ratio": 0.04,
-    "engine_active_ratio": 0.3, "power_w": 120.0, "memory_used_bytes": 9 * 10**9,
-}  # fmt: skip
+LOW = {"sm_active_ratio": 0.06, "tensor_active_ratio": 0.01, "dram_active_ratio": 0.04,
+       "engine_active_ratio": 0.3, "power_w": 120.0, "memory_used_bytes": 9 * 10**9}  # fmt: skip
 NO_PROFILING = dict.fromkeys(name for name in LOW if name.endswith("active_ratio"))
 
 
@@ -219,16 +205,13 @@ SLICES_MS = pytest.approx(HOUR * 1000 * 6 / 7, abs=2)
 USES = {
     "fewer GPUs have room for the load of many": (
         low_use(4), f"select rule, needed_gpus, mig_profile, gpu_ms {FOUND}",
-        [("low_use", 1, None, 3 * HOUR * 1000)],
-    ),
+        [("low_use", 1, None, 3 * HOUR * 1000)]),
     "by utilisation without profiling counters": (
         low_use(4, **NO_PROFILING, gpu_busy_ratio=0.1),
         f"select use_metric, confidence, tensor_active_ratio {FOUND}",
-        [("GPU utilisation", "Likely", None)],
-    ),
+        [("GPU utilisation", "Likely", None)]),
     "a profile of one slice gives the other slices back": (
-        low_use(1), f"select gpu_ms {FOUND}", [(SLICES_MS,)],
-    ),
+        low_use(1), f"select gpu_ms {FOUND}", [(SLICES_MS,)]),
 }  # fmt: skip
 test_what_low_use_is_found = shown_by(USES)
 
@@ -264,8 +247,10 @@ WORK = {
 def test_executing_idle_of_a_hold(cluster, works, memory, events, idle_s):
     readings(cluster, works, memory, events)
     yield
-    (run,) = cluster.read("select * from marts.executing_idle").rows(named=True)
-    (team,) = cluster.read("select * from marts.executing_idle_by_team").rows(named=True)
-    assert {name: run[name] for name in team} == team
+    (run,), (team,) = (
+        cluster.read(f"select * from marts.executing_idle{by}").rows(named=True)
+        for by in ("", "_by_team")
+    )
+    assert run.items() >= team.items()
     assert (run["idle_ms"] / 1000, run["held_ms"] / 1000) == (idle_s, pytest.approx(1200, abs=1))
     assert run["idle_ratio"] == pytest.approx(idle_s / 1200, abs=0.001)

@@ -21,11 +21,10 @@ WAITING = {
 }  # fmt: skip
 
 
-test_a_job_that_waits = shown_by(
-    WAITING, read=Cluster.gpu_s, load=lambda c, job: [
-        c.node("a", 1, partitions=("p",)), c.watched(100), waiting_job(c, **job),
-    ],
-)  # fmt: skip
+test_a_job_that_waits = shown_by(WAITING, read=Cluster.gpu_s,
+                                 load=lambda c, job: [c.node("a", 1, partitions=("p",)),
+                                                      c.watched(100),
+                                                      waiting_job(c, **job)])  # fmt: skip
 
 
 @built_together(builds=2)
@@ -52,8 +51,7 @@ REQUESTS = {
     "two features": (A_B, {"feature_sets": ["a100&ib"]}, ""),
     "one of two": (A_B, {"feature_sets": ["a100", "h100&ib"]}, "ab"),
     "a feature of nodes whose features no source names": (
-        {"a": None, "b": ["a100"]}, {"feature_sets": ["ib"]}, "a",
-    ),
+        {"a": None, "b": ["a100"]}, {"feature_sets": ["ib"]}, "a"),
     "a feature of nodes without any": ({"a": [], "b": ["ib"]}, {"feature_sets": ["ib"]}, "b"),
 }  # fmt: skip
 
@@ -78,14 +76,12 @@ def test_a_job_could_use_the_nodes_it_asks_for(cluster, nodes, request_, expecte
 INSTANCES = {
     "its profile": ("3g.40gb", False, {"idle_with_demand": 60, "stranded": 10}),
     "its profile and model": (
-        "nvidia_h100_3g.40gb", False, {"idle_with_demand": 60, "stranded": 10},
-    ),
+        "nvidia_h100_3g.40gb", False, {"idle_with_demand": 60, "stranded": 10}),
     "any": (None, False, {"idle_with_demand": 60, "stranded": 10}),
     "another profile": ("1g.10gb", False, {"idle_no_demand": 60, "stranded": 10}),
     "a whole GPU": ("h100", False, {"idle_no_demand": 60, "stranded": 10}),
     "a profile that another GPU could give": (
-        "3g.40gb", True, {"idle_with_demand": 60 + 70, "stranded": 10, "idle_no_demand": 70},
-    ),
+        "3g.40gb", True, {"idle_with_demand": 60 + 70, "stranded": 10, "idle_no_demand": 70}),
 }  # fmt: skip
 
 

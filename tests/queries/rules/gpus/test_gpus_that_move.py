@@ -26,21 +26,18 @@ def gpu_s(cluster):
 NUMBERED = {
     "a GPU that another one was put in place of has left": (
         {0: {"a": 0, "b": 1}, 600: {"c": 0}}, [("a", 0, 490), ("b", 0, 1000), ("c", 600, 1000)],
-        {"a": 600, "b": 1000, "c": 400},
-    ),
+        {"a": 600, "b": 1000, "c": 400}),
     # each of two exporters sees one GPU of the node, and calls it the first
     "GPUs of one number that are read side by side are all there": (
-        {0: {"a": 0}, 300: {"b": 0}}, [("a", 0, 1000), ("b", 300, 1000)], {"a": 1000, "b": 700},
-    ),
+        {0: {"a": 0}, 300: {"b": 0}}, [("a", 0, 1000), ("b", 300, 1000)], {"a": 1000, "b": 700}),
 }  # fmt: skip
 
 
 test_gpus_that_are_numbered_again = shown_by(
-    NUMBERED, read=gpu_s, load=lambda c, numbers, readings: [
-        *(inventory(c, second, **gpus) for second, gpus in numbers.items()),
-        *(read(c, *reading) for reading in readings),
-    ],
-)  # fmt: skip
+    NUMBERED, read=gpu_s,
+    load=lambda c, numbers, readings: [*(inventory(c, second, **gpus)
+                                         for second, gpus in numbers.items()),
+                                       *(read(c, *reading) for reading in readings)])  # fmt: skip
 
 
 def places(cluster):
@@ -61,8 +58,7 @@ def listed(cluster, node, *, since=0, until=None, source="dcgm"):
 LISTED = {
     "of two nodes from the same time on one counts": ("a dcgm, b nvml", False, 100),
     "sources that take turns over a GPU leave one stay in each node": (
-        "a dcgm, b nvml, a prometheus", False, 100,
-    ),
+        "a dcgm, b nvml, a prometheus", False, 100),
     "a MIG GPU in two nodes is one GPU": ("a dcgm, b nvml", True, 70),
 }  # fmt: skip
 
@@ -74,10 +70,9 @@ def test_a_gpu_that_is_listed_in_two_nodes_at_one_time(cluster, listings, is_cut
         node, source = listing.split()
         listed(cluster, node, source=source)
     if is_cut:
-        cluster.add(
-            "gpu_instances", {"gpu_instance": "1"}, {"gpu_instance": "2"}, source="dcgm",
-            gpu_uuid=f"GPU-{cluster.name}", profile="3g.40gb", compute_slices=3, valid_from_at=0,
-        )  # fmt: skip
+        cluster.add("gpu_instances", {"gpu_instance": "1"}, {"gpu_instance": "2"}, source="dcgm",
+                    gpu_uuid=f"GPU-{cluster.name}", profile="3g.40gb", compute_slices=3,
+                    valid_from_at=0)  # fmt: skip
     cluster.watched(gpu_s)
     yield
     assert sum(cluster.gpu_s().values()) == gpu_s
@@ -100,34 +95,24 @@ def test_an_inventory_comes_before_a_node_where_only_a_job_held_the_gpu(cluster,
     assert cluster.violations() == 0
 
 
-def renumbered(cluster):
-    inventory(cluster, 0, a=0, b=1)
-    inventory(cluster, 500, a=1, b=0)
-    cluster.watched(1000)
-    cluster.job("1", 600, 1000, ["n"], 1)
-    cluster.hold("1", submit=600, node="n", slurm_index=1)
-
-
 # what it shows: what is loaded, what is read of it
 MOVED = {
     "GPUs that change numbers at a reboot stay two": (
-        renumbered, lambda c: (gpu_s(c), c.own("gpu_uuid", "intermediate.int_holds")),
-        lambda c: ({"a": 1000, "b": 1000}, [(c.gpu("a"),)]),
-    ),
+        lambda c: [inventory(c, 0, a=0, b=1), inventory(c, 500, a=1, b=0), c.watched(1000),
+                   c.job("1", 600, 1000, ["n"], 1),
+                   c.hold("1", submit=600, node="n", slurm_index=1)],
+        lambda c: (gpu_s(c), c.own("gpu_uuid", "intermediate.int_holds")),
+        lambda c: ({"a": 1000, "b": 1000}, [(c.gpu("a"),)])),
     "a GPU that moves is in its new node from then on": (
-        lambda c: [listed(c, "a"), listed(c, "b", since=60), c.watched(100)],
-        places, lambda c: [(f"{c.name}-a", 0, 60), (f"{c.name}-b", 60, None)],
-    ),
+        lambda c: [listed(c, "a"), listed(c, "b", since=60), c.watched(100)], places,
+        lambda c: [(f"{c.name}-a", 0, 60), (f"{c.name}-b", 60, None)]),
 }  # fmt: skip
 test_gpus_that_move = shown_by(MOVED)
 
 
-BACK = {
-    "a GPU that came back has not left": (
-        [lambda c: [inventory(c, 0, a=0), read(c, "a", 0, 200), inventory(c, 300, c=0),
-                    read(c, "c", 300, 500)],
-         lambda c: [inventory(c, 600, a=1), read(c, "a", 600, 1000)]],
-        [{"a": 300, "c": 200}, {"a": 1000, "c": 700}],
-    ),
-}  # fmt: skip
+BACK = {"a GPU that came back has not left": (
+            [lambda c: [inventory(c, 0, a=0), read(c, "a", 0, 200), inventory(c, 300, c=0),
+                        read(c, "c", 300, 500)],
+             lambda c: [inventory(c, 600, a=1), read(c, "a", 600, 1000)]],
+            [{"a": 300, "c": 200}, {"a": 1000, "c": 700}])}  # fmt: skip
 test_a_gpu_that_came_back = shown_by(BACK, read=gpu_s, builds=2)

@@ -23,11 +23,9 @@ def test_a_host_is_its_node_with_and_without_its_domain(cluster, of_job, of_even
     yield
     found = cluster.gpu_s()
     assert (found["step_unsplit"], found["data_stall"]) == (2 * 80 - 24, 24)
-    lives = cluster.store.read(
-        "select job_run_key from intermediate.int_event_lives where list_has_any(hosts, $1)",
-        [[node, f"{node}.cluster.example"]],
-    )
-    assert lives["job_run_key"].to_list() == [f"{cluster.name}/1@1800000000"]
+    hosts = f"list_has_any(hosts, ['{node}', '{node}.cluster.example'])"
+    lives = f"select job_run_key from intermediate.int_event_lives where {hosts}"
+    assert cluster.store.read(lives).rows() == [(f"{cluster.name}/1@1800000000",)]
 
 
 # what it shows: when the inventory has the GPU in node `a`, when the pod sees it; s of its nodes
@@ -84,13 +82,9 @@ def named_later(cluster):
     cluster.add("gpus", *named, source="nvml", node="a")
 
 
-STAY = {
-    "they stay matched when an inventory names the GPU later": (
-        [lambda c: [c.job("7", 0, 300, ["a"], 2), c.events(RUN, RAN, gpu_uuid=c.gpu(UNKNOWN))],
-         named_later],
-        [540, 540],
-    ),
-}  # fmt: skip
+STAY = {"they stay matched when an inventory names the GPU later": (
+            [lambda c: [c.job("7", 0, 300, ["a"], 2), c.events(RUN, RAN, gpu_uuid=c.gpu(UNKNOWN))],
+             named_later], [540, 540])}  # fmt: skip
 test_events_stay_matched = shown_by(STAY, read=lambda c: c.gpu_s()["step_unsplit"], builds=2)
 
 

@@ -13,50 +13,34 @@ FOUR_GPUS = "gpu:a40:4(S:0-1),shard:a40:16(S:0-1),mps:a40:400(S:0-1)"
 SHARDS = {
     "two jobs fill a GPU": (
         [("1", "gres/shard=2", 0, HOUR), ("2", "cpu=4,gres/shard:a40=2", 0, HOUR)],
-        {"1": 1800, "2": 1800},
-    ),
+        {"1": 1800, "2": 1800}),
     "beside whole GPUs": (
-        [("1", "gres/shard=2", 0, HOUR), ("2", 3, 0, HOUR)], {"1": 1800, "2": 3 * HOUR},
-    ),
+        [("1", "gres/shard=2", 0, HOUR), ("2", 3, 0, HOUR)], {"1": 1800, "2": 3 * HOUR}),
     "a second job comes": (
-        [("1", "gres/shard=1", 0, HOUR), ("2", "gres/shard=3", 1800, HOUR)],
-        {"1": 900, "2": 1350},
-    ),
+        [("1", "gres/shard=1", 0, HOUR), ("2", "gres/shard=3", 1800, HOUR)], {"1": 900, "2": 1350}),
     "more than one GPU has": (
         [(f"{n}", "gres/shard=3", 0, HOUR) for n in range(1, 5)],
-        {f"{n}": 2700 for n in range(1, 5)},
-    ),
+        {f"{n}": 2700 for n in range(1, 5)}),
     "half of MPS": ([("1", "gres/mps=50", 0, HOUR)], {"1": 1800}),
     "shards and MPS are on two GPUs": (
         [("1", "gres/shard=3", 0, HOUR), ("2", "gres/mps=25", 0, HOUR), ("3", 2, 0, HOUR)],
-        {"1": 2700, "2": 900, "3": 2 * HOUR},
-    ),
+        {"1": 2700, "2": 900, "3": 2 * HOUR}),
     "a GPU is whole again": (
-        [("1", "gres/shard=2", 0, 1800), ("2", 4, 1800, HOUR)], {"1": 900, "2": 4 * 1800},
-    ),
+        [("1", "gres/shard=2", 0, 1800), ("2", 4, 1800, HOUR)], {"1": 900, "2": 4 * 1800}),
     "a job requeued": (
-        [("1", "gres/shard=2", 0, 900), ("1", "gres/shard=2", 1800, HOUR)], {"1": 450 + 900},
-    ),
+        [("1", "gres/shard=2", 0, 900), ("1", "gres/shard=2", 1800, HOUR)], {"1": 450 + 900}),
     "one that still runs": ([("1", "gres/shard=1", 1800, None)], {"1": 450}),
     "beside a GPU that a source names for another job": (
-        [("1", "gres/shard=2", 0, HOUR), ("named", 1, 0, HOUR)], {"1": 1800, "named": HOUR},
-    ),
+        [("1", "gres/shard=2", 0, HOUR), ("named", 1, 0, HOUR)], {"1": 1800, "named": HOUR}),
 }  # fmt: skip
 
 
-def four_gpus(cluster):
-    """Load a node of four GPUs of 4 shards or 100 of MPS; return it."""
+@pytest.mark.parametrize(("jobs", "expected"), SHARDS.values(), ids=SHARDS)
+@built_together
+def test_parts_of_the_accounting_share_one_device(cluster, jobs, expected):
     node = f"{cluster.name}-g"
     cluster.node(node, 4, model="a40")
     cluster.add("nodes", node=node, gres=FOUR_GPUS)
-    return node
-
-
-@pytest.mark.parametrize("given", SHARDS)
-@built_together
-def test_parts_of_the_accounting_share_one_device(cluster, given):
-    jobs, expected = SHARDS[given]
-    node = four_gpus(cluster)
     for job, asked, start, end in jobs:
         tres, gpus = (asked, 0) if isinstance(asked, str) else (None, asked)
         state = "RUNNING" if end is None else "COMPLETED"
@@ -116,19 +100,15 @@ OTHERS = {
     "parts that no GPU has room for are beside the ledger": (
         asked_for("gpu:a40:1,shard:a40:4", "gres/shard=3", "gres/shard=2"),
         lambda c: (held(c), c.read(UNPLACED).rows()),
-        ({"1": 2700}, [("2", "part_of_gpu", HOUR * 500)]),
-    ),
+        ({"1": 2700}, [("2", "part_of_gpu", HOUR * 500)])),
     "shards of unknown size are named and not guessed": (
         asked_for("", "gres/shard=2"), lambda c: (c.read(UNPLACED).rows(), c.read(NAMED).rows()),
-        lambda c: ([], [(f"{c.name}/1",)]),
-    ),
+        lambda c: ([], [(f"{c.name}/1",)])),
     "shards and MPS that the queue alone lists are the same parts": (
-        queued, held, {"1": 1800, "2": 1800},
-    ),
+        queued, held, {"1": 1800, "2": 1800}),
     "the GPU with the job's id on its series is the one of its part": (
         labelled, lambda c: (held(c), c.own("distinct gpu_uuid", "intermediate.int_holds")),
-        lambda c: ({"1": 1800}, [(f"GPU-{c.name}",)]),
-    ),
+        lambda c: ({"1": 1800}, [(f"GPU-{c.name}",)])),
 }  # fmt: skip
 test_other_parts = shown_by(OTHERS)
 
@@ -151,11 +131,8 @@ def test_labels_share_a_gpu_until_the_accounting_does(cluster):
     assert cluster.violations() == 0
 
 
-@pytest.mark.parametrize(
-    ("others", "expected"),
-    [([], {"1": 3 * HOUR}), (["2"], {})],
-    ids=["alone on the node", "beside another job"],
-)
+@pytest.mark.parametrize(("others", "expected"), [([], {"1": 3 * HOUR}), (["2"], {})],
+                         ids=["alone on the node", "beside another job"])  # fmt: skip
 @built_together
 def test_gpus_that_a_node_lists_as_used_are_of_the_only_job_on_it(cluster, others, expected):
     node = f"{cluster.name}-g"

@@ -15,15 +15,10 @@ def gpu_id(cluster, name):
 
 def cut(cluster, source, gpu, parts, start=None, end=None):
     """Load instances of a GPU: (instance, profile, index of the scheduler)."""
-    rows = [
-        {"gpu_instance": instance, "profile": profile, "slurm_index": index,
-         "compute_slices": int(profile[0])}
-        for instance, profile, index in parts
-    ]  # fmt: skip
-    cluster.add(
-        "gpu_instances", *rows, source=source, gpu_uuid=gpu_id(cluster, gpu),
-        valid_from_at=start, valid_to_at=end,
-    )  # fmt: skip
+    rows = [{"gpu_instance": instance, "profile": profile, "slurm_index": index,
+             "compute_slices": int(profile[0])} for instance, profile, index in parts]  # fmt: skip
+    cluster.add("gpu_instances", *rows, source=source, gpu_uuid=gpu_id(cluster, gpu),
+                valid_from_at=start, valid_to_at=end)  # fmt: skip
 
 
 def gpu(cluster, source, uuid, index, start=0):
@@ -70,53 +65,43 @@ HUGE = "9223372036854775808"
 LISTINGS = {
     "readings of instances are those of the parts that telemetry reports": (
         [one("dcgm", FOUR_THREE), job(2), read("1", active=True), read("2", active=False)],
-        {("1", "busy_unclassified"): 400, ("2", "idle_held"): 300},
-    ),
+        {("1", "busy_unclassified"): 400, ("2", "idle_held"): 300}),
     # how a GPU is cut when it is seen first is how it was cut before
     "a job that began before the first reading held an instance from its start": (
         [one("dcgm", FOUR_THREE, 60, seen=60), job(2)],
-        {("1", "unknown"): 400, ("2", "unknown"): 300},
-    ),
+        {("1", "unknown"): 400, ("2", "unknown"): 300}),
     "one that stays when others are repartitioned stays one part": (
         [one("nvml", FOUR_THREE, 0, 500), job(1, "4g.40gb"),
          one("nvml", [("1", "4g.40gb", None), ("9", "1g.10gb", None)], 500)],
         {("1", "unknown"): 400, ("2", "idle_no_demand"): 500 * 3 / 7,
-         ("9", "idle_no_demand"): 200 * 1 / 7, ("rest", "stranded"): 200 * 2 / 7},
-    ),
+         ("9", "idle_no_demand"): 200 * 1 / 7, ("rest", "stranded"): 200 * 2 / 7}),
     "one that does not fit beside one that stays is left out": (
         [one("nvml", FOUR_THREE, 0, 300),
          one("nvml", [("1", "4g.40gb", None), ("5", "4g.40gb", None)], 300)],
         {("1", "idle_no_demand"): 400, ("2", "idle_no_demand"): 300 * 3 / 7,
-         ("rest", "stranded"): 400 * 3 / 7},
-    ),
+         ("rest", "stranded"): 400 * 3 / 7}),
     # late listings can overlap: the earlier one ends where the next, without the second, begins
     "one that is listed again before its end is counted once": (
         [one("nvml", [("1", "3g.40gb", None)], 0, 400), one("nvml", [("1", "3g.40gb", None)], 300),
          one("nvml", [("2", "3g.40gb", None)])],
         {("1", "idle_no_demand"): 300, ("2", "idle_no_demand"): 300 * 3 / 7,
-         ("rest", "stranded"): 300 * 1 / 7 + 400 * 4 / 7},
-    ),
+         ("rest", "stranded"): 300 * 1 / 7 + 400 * 4 / 7}),
     "a name that is no number is a part of its own": (
         [one("dcgm", [("1", "3g.40gb", None), ("null", "3g.40gb", None)])],
-        {("1", "idle_no_demand"): 300, ("null", "idle_no_demand"): 300, ("rest", "stranded"): 100},
-    ),
+        {("1", "idle_no_demand"): 300, ("null", "idle_no_demand"): 300, ("rest", "stranded"): 100}),
     "so is a number that none can have": (
         [one("dcgm", [(HUGE, "1g.10gb", None)])],
-        {(HUGE, "idle_no_demand"): 100, ("rest", "stranded"): 600},
-    ),
+        {(HUGE, "idle_no_demand"): 100, ("rest", "stranded"): 600}),
     "an inventory that says otherwise has the last word": (
         [one("inventory", [("7g.80gb.0", "7g.80gb", 0)], None), one("dcgm", FOUR_THREE), job(1)],
-        {("7g.80gb.0", "unknown"): 700},
-    ),
+        {("7g.80gb.0", "unknown"): 700}),
     # a listing with more than seven slices is wrong
     "instances beyond a whole GPU are left out": (
         [one("dcgm", TOO_MANY), job(2), *(read(part[0], active=True) for part in ALL_700)],
-        TWO_BUSY,
-    ),
+        TWO_BUSY),
     "the same in another order": (
         [one("dcgm", TOO_MANY[::-1]), job(2), *(read(part[0], active=True) for part in ALL_700)],
-        TWO_BUSY,
-    ),
+        TWO_BUSY),
 }  # fmt: skip
 
 
@@ -140,14 +125,11 @@ def test_names_of_an_inventory_meet_the_ids_of_telemetry(cluster, source, place)
         gpu(cluster, source, GPU, 0)
     else:
         slot(cluster, source, place, 0)
-    cut(
-        cluster, source, place,
-        [("3g.40gb.0", "3g.40gb", 2), ("1g.10gb.0", "1g.10gb", 0), ("1g.10gb.1", "1g.10gb", 1)],
-    )  # fmt: skip
-    cut(
-        cluster, "dcgm", GPU,
-        [("11", "1g.10gb", None), ("2", "3g.40gb", None), ("9", "1g.10gb", None)], 0,
-    )  # fmt: skip
+    cut(cluster, source, place,
+        [("3g.40gb.0", "3g.40gb", 2), ("1g.10gb.0", "1g.10gb", 0),
+         ("1g.10gb.1", "1g.10gb", 1)])  # fmt: skip
+    cut(cluster, "dcgm", GPU,
+        [("11", "1g.10gb", None), ("2", "3g.40gb", None), ("9", "1g.10gb", None)], 0)  # fmt: skip
     cluster.watched(700)
     cluster.job("1", 0, 700, ["m"], 1)
     cluster.hold("1", node="m", slurm_index=1)
@@ -157,10 +139,8 @@ def test_names_of_an_inventory_meet_the_ids_of_telemetry(cluster, source, place)
     found = by_instance(cluster)
 
     assert {c: s for (i, c), s in found.items() if i == "11"} == {"busy_unclassified": 100}
-    assert set(found) == {
-        ("11", "busy_unclassified"), ("9", "idle_no_demand"), ("2", "idle_no_demand"),
-        ("rest", "stranded"),
-    }  # fmt: skip
+    assert set(found) == {("11", "busy_unclassified"), ("9", "idle_no_demand"),
+                          ("2", "idle_no_demand"), ("rest", "stranded")}  # fmt: skip
     assert sum(found.values()) == pytest.approx(700, abs=0.001)
 
 
@@ -172,11 +152,9 @@ def test_slots_of_a_cut_node_give_way_though_they_are_numbered_by_instances(clus
         gpu(cluster, "dcgm", uuid, index)
         cut(cluster, "dcgm", uuid, FOUR_THREE, 0)
         slot(cluster, "slurm", f"m#{2 * index}", 2 * index)
-        cut(
-            cluster, "slurm", f"m#{2 * index}",
+        cut(cluster, "slurm", f"m#{2 * index}",
             [(f"4g.40gb.{index}", "4g.40gb", 2 * index),
-             (f"3g.40gb.{index}", "3g.40gb", 2 * index + 1)],
-        )  # fmt: skip
+             (f"3g.40gb.{index}", "3g.40gb", 2 * index + 1)])  # fmt: skip
     cluster.watched(700)
     cluster.job("1", 0, 700, ["m"], 1)
     cluster.hold("1", node="m", slurm_index=3)

@@ -24,33 +24,25 @@ def pod(cluster, gpu, first, last, **more):
     cluster.label(cluster.gpu(f"n-{gpu}"), "nlp/a", first, last, **more)
 
 
-def numbered(cluster):
-    """Load a job whose GPU the scheduler numbers, and series of another one have its id."""
-    cluster.job("4711", 100, 900, ["n"], 1)
-    cluster.label(cluster.gpu("n-1"), "4711", 130, 900, kind="hpc_job")
-    cluster.hold("4711", submit=100, node="n", slurm_index=0)
-
-
 # what it shows: what is loaded, what is read of it
 OTHERS = {
     "a pod on the series of GPUs has held them": (
         lambda c: [pod(c, 0, 100, 900), pod(c, 1, 100, 900)],
         lambda c: (c.gpu_s(), job_runs(c, "job_id, job_name, team, state, gpus, is_inferred")),
         ({"busy_unclassified": 1600, "free_unknown": 2400},
-         [("nlp/a", "a", "nlp", "UNKNOWN", 2, True)]),
-    ),
+         [("nlp/a", "a", "nlp", "UNKNOWN", 2, True)])),
     "two sources that see one label report one hold": (
-        lambda c: [pod(c, 0, 100, 600), pod(c, 0, 90, 900, source="prometheus")],
-        holds, [("n-0", "nlp/a", 90, 900, "label")],
-    ),
+        lambda c: [pod(c, 0, 100, 600), pod(c, 0, 90, 900, source="prometheus")], holds,
+        [("n-0", "nlp/a", 90, 900, "label")]),
     "ids on series go before what the scheduler numbers": (
-        numbered, holds, [("n-1", "4711", 100, 900, "hpc_job")],
-    ),
+        lambda c: [c.job("4711", 100, 900, ["n"], 1),
+                   c.label(c.gpu("n-1"), "4711", 130, 900, kind="hpc_job"),
+                   c.hold("4711", submit=100, node="n", slurm_index=0)],
+        holds, [("n-1", "4711", 100, 900, "hpc_job")]),
     # exporters are scraped at moments of their own: that is no gang wait
     "parts of an owner that are read apart do not wait for each other": (
-        lambda c: [pod(c, 0, 100, 900), pod(c, 1, 130, 900)],
-        lambda c: set(c.gpu_s()), {"busy_unclassified", "free_unknown"},
-    ),
+        lambda c: [pod(c, 0, 100, 900), pod(c, 1, 130, 900)], lambda c: set(c.gpu_s()),
+        {"busy_unclassified", "free_unknown"}),
 }  # fmt: skip
 test_what_labels_say = shown_by(OTHERS, before=labelled)
 
@@ -65,8 +57,7 @@ def test_a_label_on_the_latest_reading_goes_on_until_its_exporter_has_gone(clust
     yield
     assert holds(cluster) == [("n-0", "nlp/a", 100, None, "label"), ended]
     assert job_runs(cluster, "job_id, state, outcome") == [
-        ("nlp/a", "RUNNING", "running"), ("nlp/b", "UNKNOWN", "limit"),
-    ]  # fmt: skip
+        ("nlp/a", "RUNNING", "running"), ("nlp/b", "UNKNOWN", "limit")]  # fmt: skip
     cluster.telemetry("m", 1, "dcgm")
     working(cluster, "m-0", 2000)
     yield
@@ -79,37 +70,28 @@ def test_a_label_on_the_latest_reading_goes_on_until_its_exporter_has_gone(clust
 HELD = {
     "a label that is away for minutes, as while an exporter restarts, has not gone": (
         [], [(0, "nlp/a", 100, 200), (0, "nlp/a", 700, 900)],
-        [("n-0", "nlp/a", 100, 900, "label")],
-    ),
+        [("n-0", "nlp/a", 100, 900, "label")]),
     "a label that is read once after minutes has not gone before": (
         [], [(0, "nlp/a", 100, 200), (0, "nlp/a", 700, 700), (1, "nlp/a", 700, 700)],
-        [("n-0", "nlp/a", 100, 700, "label")],
-    ),
+        [("n-0", "nlp/a", 100, 700, "label")]),
     "a label that comes back later is another start": (
         [], [(0, "nlp/a", 0, 100), (0, "nlp/a", 800, 900)],
-        [("n-0", "nlp/a", 0, 100, "label"), ("n-0", "nlp/a", 800, 900, "label")],
-    ),
+        [("n-0", "nlp/a", 0, 100, "label"), ("n-0", "nlp/a", 800, 900, "label")]),
     "job ids go before pods on a GPU that has both": (
-        [], [(0, "nlp/a", 100, 900), (0, "4711", 100, 900)],
-        [("n-0", "4711", 100, 900, "label")],
-    ),
+        [], [(0, "nlp/a", 100, 900), (0, "4711", 100, 900)], [("n-0", "4711", 100, 900, "label")]),
     "from its first record on the scheduler alone reports": (
         [("77", 500, 700, 1)], [(0, "nlp/a", 0, 900)],
-        [("n-0", "77", 500, 700, "assumed"), ("n-0", "nlp/a", 0, 500, "label")],
-    ),
+        [("n-0", "77", 500, 700, "assumed"), ("n-0", "nlp/a", 0, 500, "label")]),
     "the id of a job on series names its GPUs": (
         [("4711", 100, 900, 2)], [(1, "4711", 130, 900), (3, "4711", 130, 900)],
-        [("n-1", "4711", 100, 900, "hpc_job"), ("n-3", "4711", 100, 900, "hpc_job")],
-    ),
+        [("n-1", "4711", 100, 900, "hpc_job"), ("n-3", "4711", 100, 900, "hpc_job")]),
     "an id that lingers on a GPU names it for its own job alone": (
         [("1", 100, 500, 1), ("2", 500, 900, 1)], [(2, "1", 100, 800), (3, "2", 510, 900)],
-        [("n-2", "1", 100, 500, "hpc_job"), ("n-3", "2", 500, 900, "hpc_job")],
-    ),
+        [("n-2", "1", 100, 500, "hpc_job"), ("n-3", "2", 500, 900, "hpc_job")]),
     "the third GPU of a job of which exporters name two is another one of the node": (
         [("4711", 100, 900, 3)], [(2, "4711", 130, 900), (3, "4711", 130, 900)],
         [("n-0", "4711", 100, 900, "assumed"), ("n-2", "4711", 100, 900, "hpc_job"),
-         ("n-3", "4711", 100, 900, "hpc_job")],
-    ),
+         ("n-3", "4711", 100, 900, "hpc_job")]),
 }  # fmt: skip
 
 
@@ -149,11 +131,9 @@ BY_ID = [("n-2", "4711", 100, 900, "hpc_job")]
 LATER = {
     "a scheduler that reports earlier times takes them back": (
         [lambda c: pod(c, 0, 100, 900), lambda c: c.job("77", 50, 60, ["n"], 1), lambda _: None],
-        [[("n-0", "nlp/a", 100, 900, "label")], *[[("n-0", "77", 50, 60, "assumed")]] * 2],
-    ),
+        [[("n-0", "nlp/a", 100, 900, "label")], *[[("n-0", "77", 50, 60, "assumed")]] * 2]),
     "an id that comes after a build moves the hold": (
         [lambda c: c.job("4711", 100, 900, ["n"], 1), lingering(300), lingering(900)],
-        [[("n-0", "4711", 100, 900, "assumed")], BY_ID, BY_ID],
-    ),
+        [[("n-0", "4711", 100, 900, "assumed")], BY_ID, BY_ID]),
 }  # fmt: skip
 test_what_comes_later = shown_by(LATER, before=labelled, read=holds, builds=3)

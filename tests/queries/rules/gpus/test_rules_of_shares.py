@@ -21,10 +21,8 @@ def shares(evidence, gpu, count, since=0, first=0):
         {"gpu_instance": f"share.{number}/{count}", "slurm_index": first + number}
         for number in range(count)
     ]
-    evidence.add(
-        "gpu_instances", *parts, source="kubernetes", gpu_uuid=gpu, valid_from_at=since,
-        profile=f"shared 1/{count}", compute_slices=1, slices_of=count,
-    )  # fmt: skip
+    evidence.add("gpu_instances", *parts, source="kubernetes", gpu_uuid=gpu, valid_from_at=since,
+                 profile=f"shared 1/{count}", compute_slices=1, slices_of=count)  # fmt: skip
 
 
 def pod(evidence, name, start, end, gpu=None):
@@ -38,9 +36,7 @@ def pod(evidence, name, start, end, gpu=None):
 def held_gpu_s(evidence):
     """Return GPU-seconds by job, None for what nobody held."""
     assert evidence.violations() == 0
-    assert evidence.store.read(
-        "from intermediate.int_hold_conflicts where cluster = $1", [evidence.name]
-    ).is_empty()
+    assert evidence.own("job_run_key", "intermediate.int_hold_conflicts") == []
     rows = evidence.read("select job_id, sum(gpu_ms) / 1000 from marts.ledger_scoped group by all")
     return dict(rows.rows())
 
@@ -68,41 +64,31 @@ def test_shares_of_a_gpu_that_is_known_by_number_are_those_of_the_uuid(cluster):
     pod(cluster, "p", 0, 1000)
     yield
     assert held_gpu_s(cluster) == {"p": 500, None: 500}
-    units = cluster.store.read(
-        "select gpu_uuid, gpu_instance, mig_profile, share_lo, share_hi, share_of "
-        "from intermediate.int_gpu_units where cluster = $1 order by 2",
-        [cluster.name],
-    )
-    assert units.rows() == [
-        (uuid(cluster), "share.0/2", "shared 1/2", 0, 1, 2),
-        (uuid(cluster), "share.1/2", "shared 1/2", 1, 2, 2),
+    columns = "gpu_uuid, gpu_instance, mig_profile, share_lo, share_hi, share_of"
+    assert cluster.own(columns, "intermediate.int_gpu_units") == [
+        (uuid(cluster), f"share.{n}/2", "shared 1/2", n, n + 1, 2) for n in range(2)
     ]
 
 
 # what it shows: (GPU, shares, from when, first number), (pod, begin, end), end, GPU-seconds held
 HELD = {
     "shares that nobody has are free": (
-        [("n#0", 4, 0, 0)], [("p", 0, 1800)], 3600, {"p": 450, None: 3150},
-    ),
+        [("n#0", 4, 0, 0)], [("p", 0, 1800)], 3600, {"p": 450, None: 3150}),
     "pods go on shares of one GPU after the other": (
         [("n#0", 2, 0, 0), ("n#1", 2, 0, 2)], [(f"p{n}", 0, 1000) for n in range(3)], 1000,
-        {"p0": 500, "p1": 500, "p2": 500, None: 500},
-    ),
+        {"p0": 500, "p1": 500, "p2": 500, None: 500}),
     "a pod that began before the first sharing was seen had a share": (
-        [("n#0", 2, 500, 0)], [("p", 0, 1000)], 1000, {"p": 500, None: 500},
-    ),
+        [("n#0", 2, 500, 0)], [("p", 0, 1000)], 1000, {"p": 500, None: 500}),
     "a GPU that is allocated in more shares is repartitioned": (
         [("n#0", 2, 0, 0), ("n#0", 4, 1000, 0)], [("p", 0, 1000), ("q", 1000, 2000)], 2000,
-        {"p": 500, "q": 250, None: 1250},
-    ),
+        {"p": 500, "q": 250, None: 1250}),
 }  # fmt: skip
 
 
-test_held_shares = shown_by(
-    HELD, read=held_gpu_s, load=lambda c, cut, pods, end: [
-        *(shares(c, *of) for of in cut), c.watched(end), *(pod(c, *of) for of in pods),
-    ],
-)  # fmt: skip
+test_held_shares = shown_by(HELD, read=held_gpu_s,
+                            load=lambda c, cut, pods, end: [
+                                *(shares(c, *of) for of in cut), c.watched(end),
+                                *(pod(c, *of) for of in pods)])  # fmt: skip
 
 
 PARTS = {"1": (0, 1800, 2), "2": (600, 3600, 3), "3": (900, 3000, 2), "4": (2000, None, 1)}
@@ -120,8 +106,7 @@ def test_parts_of_the_accounting_may_come_in_any_order(cluster, loads):
             state = "RUNNING" if end is None else "COMPLETED"
             cluster.job(job, start, end, ["g"], 0, state, alloc_tres=f"gres/shard={shards}")
         yield
-    assert holds(cluster) == [
-        ("g#0", "2", 600, 3600, "assumed"), ("g#1", "1", 0, 1800, "assumed"),
-        ("g#1", "3", 900, 3000, "assumed"), ("g#1", "4", 2000, None, "assumed"),
-    ]  # fmt: skip
+    assert holds(cluster) == [("g#0", "2", 600, 3600, "assumed"), ("g#1", "1", 0, 1800, "assumed"),
+                              ("g#1", "3", 900, 3000, "assumed"),
+                              ("g#1", "4", 2000, None, "assumed")]  # fmt: skip
     assert held_gpu_s(cluster) == {"1": 900, "2": 2250, "3": 1050, "4": 400, None: 2600}

@@ -12,10 +12,8 @@ HOUR = 3600
 
 def label(owner, start, end, *, kind="pod", container="", instance=""):
     """Return what a label on the series of the GPU says."""
-    return {
-        "owner": owner, "first_seen_at": start, "last_seen_at": end, "kind": kind,
-        "container": container, "gpu_instance": instance,
-    }  # fmt: skip
+    return {"owner": owner, "first_seen_at": start, "last_seen_at": end, "kind": kind,
+            "container": container, "gpu_instance": instance}  # fmt: skip
 
 
 def loaded(cluster, labels, *, until=HOUR):
@@ -46,118 +44,101 @@ def held(cluster):
     return dict(cluster.own(owner, "marts.ledger_pieces", "job_run_key is not null group by 1"))
 
 
+def halves(cluster, gpu):
+    """Cut a GPU into two 3g instances."""
+    parts = [{"gpu_instance": str(n + 1), "slurm_index": n} for n in range(2)]
+    cluster.add("gpu_instances", *parts, source="dcgm", gpu_uuid=gpu, profile="3g.40gb",
+                compute_slices=3, valid_from_at=0)  # fmt: skip
+
+
+def jobs(cluster, a, b, b_start=0, b_end=1800, **more):
+    """Add a for an hour and b for half of it, with so many GPUs; return the node."""
+    node = f"{cluster.name}-a"
+    cluster.job("a", 0, HOUR, [node], a, **more)
+    cluster.job("b", b_start, b_end, [node], b, **more)
+    return node
+
+
 def mig(cluster, *, by_labels, by_accounting):
     """Load a GPU of two 3g instances: one has a for an hour, the other b for the last half."""
     kind = "hpc_job" if by_accounting else "pod"
     names = [label("a", 0, HOUR, instance="1", kind=kind),
              label("b", 1800, HOUR, instance="2", kind=kind)]  # fmt: skip
-    gpu = loaded(cluster, names if by_labels else [])
-    parts = [{"gpu_instance": str(n + 1), "slurm_index": n} for n in range(2)]
-    cluster.add(
-        "gpu_instances", *parts, source="dcgm", gpu_uuid=gpu, profile="3g.40gb", compute_slices=3,
-        valid_from_at=0,
-    )  # fmt: skip
+    halves(cluster, loaded(cluster, names if by_labels else []))
     if by_accounting:
-        cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 1, gpu_type="3g.40gb")
-        cluster.job("b", 1800, HOUR, [f"{cluster.name}-a"], 1, gpu_type="3g.40gb")
+        jobs(cluster, 1, 1, 1800, HOUR, gpu_type="3g.40gb")
 
 
 def sliced(cluster, *, by_labels, by_accounting):
     """Load a GPU in four shares that Kubernetes offers, or that only labels know."""
-    pods = [label("a", 0, HOUR), label("b", 0, 1800)]
-    gpu = loaded(cluster, pods if by_labels else [])
-    if not by_accounting:
-        return
-    parts = [{"gpu_instance": f"share.{n}/4", "slurm_index": n} for n in range(4)]
-    cluster.add(
-        "gpu_instances", *parts, source="kubernetes", gpu_uuid=gpu, profile="shared 1/4",
-        compute_slices=1, slices_of=4,
-    )  # fmt: skip
-    cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 1)
-    cluster.job("b", 0, 1800, [f"{cluster.name}-a"], 2)
+    gpu = loaded(cluster, PODS if by_labels else [])
+    if by_accounting:
+        parts = [{"gpu_instance": f"share.{n}/4", "slurm_index": n} for n in range(4)]
+        cluster.add("gpu_instances", *parts, source="kubernetes", gpu_uuid=gpu,
+                    profile="shared 1/4", compute_slices=1, slices_of=4)  # fmt: skip
+        jobs(cluster, 1, 2)
 
 
 def sliced_instance(cluster, *, by_labels, by_accounting):
     """Load a MIG GPU of two 3g instances, each offered twice; a and b share the first."""
-    pods = [label("a", 0, HOUR, instance="1"), label("b", 0, 1800, instance="1")]
-    node, gpu = f"{cluster.name}-a", loaded(cluster, pods if by_labels else [])
-    parts = [{"gpu_instance": str(n + 1), "slurm_index": n} for n in range(2)]
-    cluster.add(
-        "gpu_instances", *parts, source="dcgm", gpu_uuid=gpu, profile="3g.40gb", compute_slices=3,
-        valid_from_at=0,
-    )  # fmt: skip
-    if not by_accounting:
-        return
-    cluster.add("nodes", source="kubernetes", node=node, gres="nvidia_com_mig_3g_40gb=4")
-    for job, end in (("a", HOUR), ("b", 1800)):
-        cluster.job(job, 0, end, [node], 1, gpu_type="3g.40gb")
-        if by_labels:
-            cluster.add(
-                "holds", source="kubernetes", job_id_raw=job, submit_at=0, node=node,
-                gpu_uuid=gpu, gpu_instance="1", method="pod",
-            )  # fmt: skip
+    gpu = loaded(cluster, [{**pod, "gpu_instance": "1"} for pod in PODS] if by_labels else [])
+    halves(cluster, gpu)
+    if by_accounting:
+        node = jobs(cluster, 1, 1, gpu_type="3g.40gb")
+        cluster.add("nodes", source="kubernetes", node=node, gres="nvidia_com_mig_3g_40gb=4")
+        for job in "ab" if by_labels else "":
+            cluster.hold(job, source="kubernetes", node=node, gpu_uuid=gpu, gpu_instance="1",
+                         method="pod")  # fmt: skip
 
 
 def virtual(cluster, *, by_labels, by_accounting):
     """Load a GPU that a middleware offers ten times, and that telemetry lists once."""
-    pods = [label("a", 0, HOUR), label("b", 0, 1800)]
-    loaded(cluster, pods if by_labels else [])
+    loaded(cluster, PODS if by_labels else [])
     if by_accounting:
-        slots(cluster, f"{cluster.name}-a", 10)
-        cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 5, gpu_type="shared")
-        cluster.job("b", 0, 1800, [f"{cluster.name}-a"], 2, gpu_type="shared")
+        slots(cluster, jobs(cluster, 5, 2, gpu_type="shared"), 10)
 
 
 def containers(cluster, *, by_labels, by_accounting):
     """Load a GPU of a pod with two containers, whose series repeat for each."""
-    names = [label("a", 0, HOUR, container=name) for name in "xy"]
-    loaded(cluster, names if by_labels else [])
+    loaded(cluster, [{**PODS[0], "container": name} for name in "xy"] if by_labels else [])
     if by_accounting:
         cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 1)
 
 
 def hami(cluster, *, by_labels, by_accounting):
     """Load a GPU of which HAMi lets pods have half and a quarter of the cores."""
-    pods = [label("a", 0, HOUR), label("b", 0, 1800)]
-    loaded(cluster, pods if by_labels else [])
+    loaded(cluster, PODS if by_labels else [])
     if by_accounting:
-        node = f"{cluster.name}-a"
-        for job, end, percent in (("a", HOUR, 50), ("b", 1800, 25)):
-            cluster.job(job, 0, end, [node], 0)
-            cluster.add(
-                "gpu_parts", source="kubernetes", job_id_raw=job, submit_at=0, node=node,
-                kind="mps", amount=percent,
-            )  # fmt: skip
+        parts = [{"job_id_raw": job, "amount": percent} for job, percent in (("a", 50), ("b", 25))]
+        cluster.add("gpu_parts", *parts, source="kubernetes", submit_at=0, kind="mps",
+                    node=jobs(cluster, 0, 0))  # fmt: skip
 
 
+PODS = [label("a", 0, HOUR), label("b", 0, 1800)]
 # a way to share one GPU; GPU-seconds of a and b by labels alone, by accounting, by both
-SEVENTHS = ({"a": 3600 * 3 / 7, "b": 1800 * 3 / 7},) * 3
-WAYS = {
-    mig: SEVENTHS,
-    sliced: ({"a": 2700, "b": 900}, {"a": 900, "b": 900}, {"a": 900, "b": 900}),
-    sliced_instance: (
-        {"a": 2700 * 3 / 7, "b": 900 * 3 / 7},
-        *({"a": 3600 * 1.5 / 7, "b": 1800 * 1.5 / 7},) * 2,
-    ),
-    virtual: ({"a": 2700, "b": 900}, {"a": 1800, "b": 360}, {"a": 1800, "b": 360}),
-    containers: ({"a": 3600},) * 3,
-    hami: ({"a": 2700, "b": 900}, {"a": 1800, "b": 450}, {"a": 1800, "b": 450}),
-}
 BY = {"labels": (True, False), "accounting": (False, True), "both": (True, True)}
+BY_LABELS = {"a": 2700, "b": 900}
+WAYS = {
+    mig: [{"a": 3600 * 3 / 7, "b": 1800 * 3 / 7}] * 3,
+    sliced: [BY_LABELS, *[{"a": 900, "b": 900}] * 2],
+    sliced_instance: [{"a": 2700 * 3 / 7, "b": 900 * 3 / 7},
+                      *[{"a": 3600 * 1.5 / 7, "b": 1800 * 1.5 / 7}] * 2],
+    virtual: [BY_LABELS, *[{"a": 1800, "b": 360}] * 2],
+    containers: [{"a": 3600}] * 3,
+    hami: [BY_LABELS, *[{"a": 1800, "b": 450}] * 2],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize(("place", "by"), [*enumerate(BY.values())], ids=BY)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 @built_together
-def test_however_a_gpu_is_shared_its_parts_add_up_to_one(cluster, way, by):
-    by_labels, by_accounting = BY[by]
-    way(cluster, by_labels=by_labels, by_accounting=by_accounting)
+def test_however_a_gpu_is_shared_its_parts_add_up_to_one(cluster, way, place, by):
+    way(cluster, by_labels=by[0], by_accounting=by[1])
     cluster.watched(HOUR)
 
     yield
 
-    expected = WAYS[way][list(BY).index(by)]
-    assert held(cluster) == pytest.approx(expected, abs=0.001)
+    assert held(cluster) == pytest.approx(WAYS[way][place], abs=0.001)
     assert sum(cluster.gpu_s().values()) == HOUR
     assert cluster.violations() == 0
 
@@ -219,39 +200,30 @@ def test_a_flag_of_nvml_voids_the_reading_where_its_shares_are_incomplete(
 
 
 BLANK = "140737488355328.0"
-NAMES = {
-    "busy": "DCGM_FI_DEV_GPU_UTIL", "engine": "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
-    "sm": "DCGM_FI_PROF_SM_ACTIVE", "tensor": "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
-    "dram": "DCGM_FI_PROF_DRAM_ACTIVE", "pcie": "DCGM_FI_PROF_PCIE_TX_BYTES",
-    "power": "DCGM_FI_DEV_POWER_USAGE", "clock": "DCGM_FI_DEV_SM_CLOCK",
-}  # fmt: skip
+NAMES = {"busy": "DCGM_FI_DEV_GPU_UTIL", "engine": "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+         "sm": "DCGM_FI_PROF_SM_ACTIVE", "tensor": "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+         "dram": "DCGM_FI_PROF_DRAM_ACTIVE", "pcie": "DCGM_FI_PROF_PCIE_TX_BYTES",
+         "power": "DCGM_FI_DEV_POWER_USAGE", "clock": "DCGM_FI_DEV_SM_CLOCK"}  # fmt: skip
 NO_ACTIVITY = {"engine": 0, "tensor": 0, "dram": 0}
 # what it shows: what each scrape has of a GPU that no job holds, and its category
 SCRAPES = {
     "a share is missing, utilisation counts": (
-        {"busy": 90, "sm": BLANK, **NO_ACTIVITY}, "busy_unclassified",
-    ),
+        {"busy": 90, "sm": BLANK, **NO_ACTIVITY}, "busy_unclassified"),
     "the same where the first share is missing": (
-        {"busy": 90, "sm": 0, **NO_ACTIVITY, "engine": BLANK}, "busy_unclassified",
-    ),
+        {"busy": 90, "sm": 0, **NO_ACTIVITY, "engine": BLANK}, "busy_unclassified"),
     "utilisation of 0 beside a missing share": (
-        {"busy": 0, "sm": BLANK, **NO_ACTIVITY}, "idle_no_demand",
-    ),
+        {"busy": 0, "sm": BLANK, **NO_ACTIVITY}, "idle_no_demand"),
     "shares show activity beside a missing one": (
-        {"busy": 0, "sm": BLANK, "engine": 0.5}, "busy_unclassified",
-    ),
+        {"busy": 0, "sm": BLANK, "engine": 0.5}, "busy_unclassified"),
     "shares that show none beside a missing one prove nothing": (
-        {"sm": BLANK, **NO_ACTIVITY}, "free_unknown",
-    ),
+        {"sm": BLANK, **NO_ACTIVITY}, "free_unknown"),
     "no share but utilisation": ({"busy": 90, "sm": BLANK, "engine": BLANK}, "busy_unclassified"),
     "no utilisation but a share": ({"busy": BLANK, "sm": 0.4}, "busy_unclassified"),
     "nothing": ({"busy": BLANK, "sm": BLANK}, "free_unknown"),
     "a share that the exporter does not have": ({"busy": 90, **NO_ACTIVITY}, "idle_no_demand"),
-    **{
-        f"{name}: {value}": ({"busy": 90, name: value}, "busy_unclassified")
-        for name in ("pcie", "power", "clock", "dram")
-        for value in ("9223372036854775792", "2147483632", "NaN", "+Inf", "-1", "1e30")
-    },
+    **{f"{name}: {value}": ({"busy": 90, name: value}, "busy_unclassified")
+       for name in ("pcie", "power", "clock", "dram")
+       for value in ("9223372036854775792", "2147483632", "NaN", "+Inf", "-1", "1e30")},
 }  # fmt: skip
 
 

@@ -43,11 +43,8 @@ def transport(cluster, comm, name):
 
 def behind(cluster, comm):
     """Load that rank 1 launches one operation less than rank 0."""
-    counts = [
-        {"ts": second, "launched": 40 - rank, "ranks": [rank]}
-        for second in (40, 60, 80)
-        for rank in range(2)
-    ]
+    counts = [{"ts": second, "launched": 40 - rank, "ranks": [rank]} for second in (40, 60, 80)
+              for rank in range(2)]  # fmt: skip
     of = {"comm_id": comm, "comm_ranks": 2, "operation": "AllReduce", "rank_count": 1}
     cluster.add("comm_counts", *counts, source="nccl-ras", **of)
 
@@ -57,10 +54,6 @@ def labelled(cluster, until):
     cluster.telemetry("l", 1, "dcgm")
     cluster.label(cluster.gpu("l-0"), "nlp/a", 0, until)
     cluster.samples("l-0", cluster.every(0, until), lambda _: True)
-
-
-def meter(cluster, power_w):
-    cluster.host("n", cluster.every(0, 100), "ipmi", power_w=power_w)
 
 
 def host(cluster, node, name):
@@ -91,7 +84,7 @@ def world(new_store):
     transport(west, WEST_COMM, "NET/Socket")
     for cluster, name, until in ((east, "east-label", 1000), (west, "west-label", 3000)):
         labelled(Evidence(store, name), until)
-        meter(cluster, 1000)
+        cluster.host("n", cluster.every(0, 100), "ipmi", power_w=1000)
     for name, node in (("up", "u"), ("down", "u.down.example")):
         cluster = Evidence(store, name)
         cluster.telemetry(node, 1, "dcgm")
@@ -112,67 +105,51 @@ def world(new_store):
 OF_THEIR_CLUSTER = {
     "GPUs of ranks": (
         "select cluster, rank, gpu_uuid, method from intermediate.int_rank_gpus order by all",
-        [
-            ("east", 0, "east-1", "mapped"), ("east", 1, "east-0", "mapped"),
-            ("west", 0, "west-0", "assumed"), ("west", 1, "west-1", "assumed"),
-        ],
-    ),
+        [("east", 0, "east-1", "mapped"), ("east", 1, "east-0", "mapped"),
+         ("west", 0, "west-0", "assumed"), ("west", 1, "west-1", "assumed")]),
     "collectives in steps": (
         """select split_part(attempt_key, '/', 1), sum(comm_at_most_ms)
         from intermediate.int_rank_step_losses group by all order by all""",
-        [("east", 40_000)],
-    ),
+        [("east", 40_000)]),
     "bandwidths of runs": (
         "select cluster, run_key from marts.comm_bandwidth order by all",
-        [("east", "east/train"), ("north", None), ("south", None)],
-    ),
+        [("east", "east/train"), ("north", None), ("south", None)]),
     "transports of runs": (
         "select cluster, transport, run_key from marts.transports order by all",
-        [("east", "NET/IB", "east/train"), ("west", "NET/Socket", "west/train")],
-    ),
+        [("east", "NET/IB", "east/train"), ("west", "NET/Socket", "west/train")]),
     "hangs of attempts": (
         """select distinct cluster, split_part(attempt_key, '/', 1), gpu_uuid
         from intermediate.int_hang_ranks order by all""",
-        [("east", "east", "east-0"), ("east", "east", "east-1")],
-    ),
+        [("east", "east", "east-0"), ("east", "east", "east-1")]),
     "collectives of unknown ranks": (
         "select n, example from marts.data_quality where kind = 'collectives of unknown ranks'",
-        [(4, "m, pid 70")],
-    ),
+        [(4, "m, pid 70")]),
     "nodes of addresses": (
         "select distinct cluster, node from staging.stg_rank_map order by all",
-        [("east", "n"), ("north", "m")],
-    ),
+        [("east", "n"), ("north", "m")]),
     "labels, which last while no cluster but their own is read further": (
         "select cluster, end_ms from staging.stg_owner_holds order by all",
-        [("east-label", None), ("west-label", None)],
-    ),
+        [("east-label", None), ("west-label", None)]),
     "a node with a domain, where another cluster has its short name": (
         """select cluster, node from staging.stg_gpus where node like 'u%'
         union all
         select cluster, node from staging.stg_host_samples where node not like 'w%'
         order by all""",
         [("down", "u.down.example"), ("down", "u.down.example"), ("elsewhere", "v.example"),
-         ("up", "u"), ("up", "u")],
-    ),
+         ("up", "u"), ("up", "u")]),
     "a host by its short name, which nodes of two clusters have": (
         "select cluster, node from staging.stg_host_samples where node like 'w%' order by all",
-        [("default", "w"), ("left", "w.left.example"), ("right", "w.right.example")],
-    ),
+        [("default", "w"), ("left", "w.left.example"), ("right", "w.right.example")]),
     "an error at an address: the event": (
-        "select cluster, gpu_uuid from marts.gpu_events", [("east", "east-0")],
-    ),
+        "select cluster, gpu_uuid from marts.gpu_events", [("east", "east-0")]),
     "an error at an address: the attempt": (
-        "select cluster, gpu_uuid from intermediate.int_attempt_xids", [("east", "east-0")],
-    ),
+        "select cluster, gpu_uuid from intermediate.int_attempt_xids", [("east", "east-0")]),
     "an error at an address: the chain": (
         """select split_part(attempt_key, '/', 1), gpu_uuid from marts.failure_chains
-        where what like '%79%'""", [("east", "east-0")],
-    ),
+        where what like '%79%'""", [("east", "east-0")]),
     "meters of nodes": (
         "select cluster, node, energy_mj from intermediate.int_node_energy order by all",
-        [("east", "n", 100_000_000), ("west", "n", 100_000_000)],
-    ),
+        [("east", "n", 100_000_000), ("west", "n", 100_000_000)]),
 }  # fmt: skip
 
 

@@ -41,29 +41,23 @@ def megatron(*saves):
 
 
 def maxtext(*saves):
-    return text_of(
-        lambda at, line: f"I{at:%m%d %H:%M:%S}.000000 7 a.py:1] {line}\n",
-        lambda step: f"completed step: {step - 1}, seconds: 10.000, loss: 6.4",
-        saves,
-    )
+    return text_of(lambda at, line: f"I{at:%m%d %H:%M:%S}.000000 7 a.py:1] {line}\n",
+                   lambda step: f"completed step: {step - 1}, seconds: 10.000, loss: 6.4",
+                   saves)  # fmt: skip
 
 
 def composer(*saves):
     """Return a log whose rounds a collector dated."""
     said = "{at:%Y-%m-%d %H:%M:%S},000: rank0[7][MainThread]: DEBUG: composer.{line}\n"
-    return text_of(
-        lambda at, text: "".join(
-            (said if line.startswith("callbacks") else "{at:%Y-%m-%dT%H:%M:%SZ} {line}\n").format(
-                at=at, line=line
-            )
-            for line in text.splitlines()
-        ),
-        lambda step: f"[batch={step}/500]:\n\t Train time/batch: {step - 1}",
-        [
-            (at, f"callbacks.checkpoint_saver: {line} bucket/ep0-ba10-rank0.pt")
-            for at, line in saves
-        ],
-    )
+
+    def dated(at, text):
+        forms = {True: said, False: "{at:%Y-%m-%dT%H:%M:%SZ} {line}\n"}
+        lines = text.splitlines()
+        return "".join(forms[line[:9] == "callbacks"].format(at=at, line=line) for line in lines)
+
+    saver = "callbacks.checkpoint_saver: {} bucket/ep0-ba10-rank0.pt"
+    return text_of(dated, lambda step: f"[batch={step}/500]:\n\t Train time/batch: {step - 1}",
+                   [(at, saver.format(line)) for at, line in saves])  # fmt: skip
 
 
 TOOK = "Time taken: 60.000000s. directory=/ckpt/9"
@@ -74,28 +68,17 @@ LOGS = {
     "Megatron-LM without its setting": (megatron("from", "until", "saved"), BLOCKED),
     "Megatron-LM without the scheduled line": (megatron("from", "saved"), UNBLOCKED),
     "Megatron-LM whose last save, as those before, has no scheduled line": (
-        megatron("from", "saved", "last from", "last saved"),
-        UNBLOCKED,
-    ),
+        megatron("from", "saved", "last from", "last saved"), UNBLOCKED),
     "Composer with the end alone has neither lengths nor the save": (
         composer((105, "Checkpoint locally saved to"), (105, "Uploading checkpoint to")),
-        {"startup": 10, "step_unsplit": 185, "teardown": 5},
-    ),
+        {"startup": 10, "step_unsplit": 185, "teardown": 5}),
     "MaxText and Orbax before 2025": (
-        maxtext(
-            (105, "Finished blocking save in 5.00 seconds. Continuing to write to /ckpt/9."),
-            (160, f"Finished async_save (blocking + background). {TOOK}"),
-        ),
-        BLOCKED,
-    ),
+        maxtext((105, "Finished blocking save in 5.00 seconds. Continuing to write to /ckpt/9."),
+                (160, f"Finished async_save (blocking + background). {TOOK}")), BLOCKED),
     "MaxText and Orbax, synchronous": (
-        maxtext(
-            (103, f"{SYNC} blocking save in 3.00 seconds. Continuing @ /9."),
-            (105, f"{SYNC} save in 5.00 seconds @ /ckpt/9"),
-        ),
-        BLOCKED,
-    ),
-}
+        maxtext((103, f"{SYNC} blocking save in 3.00 seconds. Continuing @ /9."),
+                (105, f"{SYNC} save in 5.00 seconds @ /ckpt/9")), BLOCKED),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("log", "expected"), LOGS.values(), ids=LOGS)
@@ -117,8 +100,7 @@ def test_a_log_gives_the_part_that_blocked(cluster, log, expected):
 EVENTS = {
     "the blocking part": ([(100, "phase.start"), (105, "phase.end")], BLOCKED),
     "a save that ends after a step has ended": (
-        [(100, "phase.start"), (160, "phase.end")], UNBLOCKED,
-    ),
+        [(100, "phase.start"), (160, "phase.end")], UNBLOCKED),
     "the end alone": ([(160, "phase.end")], UNBLOCKED),
 }  # fmt: skip
 

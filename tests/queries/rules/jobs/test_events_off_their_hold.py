@@ -2,20 +2,14 @@
 
 import pytest
 from tests.queries.conftest import built_together, durable, steps
+from tests.queries.rules.jobs.test_rules_of_jobs import event
 
 from goodput_queries.scope import Scope
 
 
-def event(name, second, **more):
-    return {"event": name, "t": second, **more}
-
-
 def gpu_s_of(evidence, run):
-    rows = evidence.read(
-        "select category, sum(gpu_ms) / 1000 from marts.ledger_scoped group by category",
-        scope=Scope(run=f"{evidence.name}/{run}"),
-    )
-    return dict(rows.rows())
+    sql = "select category, sum(gpu_ms) / 1000 from marts.ledger_scoped group by category"
+    return dict(evidence.read(sql, Scope(run=f"{evidence.name}/{run}")).rows())
 
 
 @pytest.mark.parametrize("attempt", [None, 0])
@@ -59,10 +53,9 @@ def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_n
     cluster.events("1", [event("job.start", 250), *steps(21, 50, 260), late], attempt=1)
     cluster.events("1", [event("job.start", 615), *steps(51, 100, 650)])
     yield
-    assert cluster.gpu_s() == {
-        "startup": 10 + 10 + 40, "step_unsplit": 200 + 300 + 500, "fault_stall": 40 + 40,
-        "teardown": 50, "free_unknown": 10,
-    }  # fmt: skip
+    assert cluster.gpu_s() == {"startup": 10 + 10 + 40, "step_unsplit": 200 + 300 + 500,
+                               "fault_stall": 40 + 40, "teardown": 50,
+                               "free_unknown": 10}  # fmt: skip
 
 
 # what it shows: how much after the first hold its end is reported, when the second job begins
@@ -97,9 +90,8 @@ def test_an_attempt_that_failed_before_the_hold_by_a_clock_that_is_behind_is_one
     cluster.events("1", [event("job.start", 2), failed], attempt=numbers[0])
     cluster.events("1", [event("job.start", 300), *steps(1, 20, 310)], attempt=numbers[1])
     yield
-    assert gpu_s_of(cluster, "1") == {
-        "failed_without_progress": 290, "startup": 10, "step_unsplit": 200, "teardown": 90,
-    }  # fmt: skip
+    assert gpu_s_of(cluster, "1") == {"failed_without_progress": 290, "startup": 10,
+                                      "step_unsplit": 200, "teardown": 90}  # fmt: skip
 
 
 @pytest.mark.parametrize("attempt", [None, 1])
@@ -126,11 +118,8 @@ def test_all_events_of_a_job_may_lie_behind_its_hold(cluster):
     assert ("1", f"{cluster.name}/1@1800000000", "job_id") in lives.rows()
 
 
-STEPS_THAT_TOUCH = [
-    event(name, 10 * step + late, step=step)
-    for step in range(1, 9)
-    for name, late in (("step.start", 0), ("step", 10))
-]
+STEPS_THAT_TOUCH = [event(name, 10 * step + late, step=step) for step in range(1, 9)
+                    for name, late in (("step.start", 0), ("step", 10))]  # fmt: skip
 MOMENTARY_SAVE = [  # as logs with a resolution of seconds report short ones
     *(event(f"phase.{end}", 50, phase="ckpt_save") for end in ("start", "end")),
     *steps(1, 8, 10),
@@ -138,11 +127,9 @@ MOMENTARY_SAVE = [  # as logs with a resolution of seconds report short ones
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["in order", "reversed"])
-@pytest.mark.parametrize(
-    ("reported", "attempt"),
-    [(STEPS_THAT_TOUCH, None), (MOMENTARY_SAVE, 0)],
-    ids=["a step that ends as the next one starts", "a phase that begins and ends in one moment"],
-)
+@pytest.mark.parametrize(("reported", "attempt"), [(STEPS_THAT_TOUCH, None), (MOMENTARY_SAVE, 0)],
+                         ids=["a step that ends as the next one starts",
+                              "a phase that begins and ends in one moment"])  # fmt: skip
 @built_together
 def test_events_of_one_moment_in_any_order_leave_nothing_open(cluster, reported, attempt, order):
     cluster.job_on_a_node("1", 0, 100, 1)

@@ -39,25 +39,19 @@ START, END = ({"event": f"job.{side}", "t": 0} for side in ("start", "end"))
 # what it shows: events, lengths of steps in seconds
 LENGTHS = {
     "a step ends where the next one starts": (
-        [START, step(7, 10), step(8, 20), step(9, 32)], [(7, 10), (8, 12)],
-    ),
+        [START, step(7, 10), step(8, 20), step(9, 32)], [(7, 10), (8, 12)]),
     "the last step of a life is proven by its save": (
-        [step(7, 10), step(8, 20), save(8, 30, 5), END | {"t": 40}], [(7, 10), (8, 10)],
-    ),
+        [step(7, 10), step(8, 20), save(8, 30, 5), END | {"t": 40}], [(7, 10), (8, 10)]),
     "the last step of a life is proven by the end of the job": (
-        [step(7, 10), step(8, 20), END | {"t": 31}], [(7, 10), (8, 11)],
-    ),
+        [step(7, 10), step(8, 20), END | {"t": 31}], [(7, 10), (8, 11)]),
     "a step is not stretched over a restart": (
         [step(7, 10), step(8, 20), START | {"t": 50}, step(8, 60), step(9, 70)],
-        [(7, 10), (8, 10)],
-    ),
+        [(7, 10), (8, 10)]),
 }  # fmt: skip
 
 
-test_lengths_of_steps = shown_by(
-    LENGTHS, before=job, load=lambda c, events: record(c, *events),
-    read=lambda c: [row[:2] for row in steps(c)],
-)  # fmt: skip
+test_lengths_of_steps = shown_by(LENGTHS, before=job, load=lambda c, events: record(c, *events),
+                                 read=lambda c: [row[:2] for row in steps(c)])  # fmt: skip
 
 
 # what it shows: state of the job run, events, fates of its steps from the first on
@@ -66,35 +60,28 @@ FATES = {
         "FAILED",
         [step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), step(4, 41), save(4, 51, 1),
          step(5, 52), step(6, 62)],
-        ["kept", "kept", "durability_unknown", "durability_unknown", "lost"],
-    ),
+        ["kept", "kept", "durability_unknown", "durability_unknown", "lost"]),
     "the end of the job waits for its saves": (
-        "TIMEOUT", [step(1, 10), step(2, 20), save(2, 30, 1), END | {"t": 35}], ["kept", "kept"],
-    ),
+        "TIMEOUT", [step(1, 10), step(2, 20), save(2, 30, 1), END | {"t": 35}], ["kept", "kept"]),
     "the last asynchronous save of a killed life is not known to be durable": (
         "TIMEOUT",
         [step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), save(3, 41, 1), step(4, 42),
-         step(5, 52)],
-        ["kept", "kept", "durability_unknown", "lost"],
-    ),
+         step(5, 52)], ["kept", "kept", "durability_unknown", "lost"]),
 }  # fmt: skip
 
 
-test_fates_of_steps = shown_by(
-    FATES, load=lambda c, state, events: [job(c, state), record(c, *events)],
-    read=lambda c: [fate for _, _, fate in steps(c)],
-)  # fmt: skip
+test_fates_of_steps = shown_by(FATES,
+                               load=lambda c, state, events: [job(c, state), record(c, *events)],
+                               read=lambda c: [fate for _, _, fate in steps(c)])  # fmt: skip
 
 
 # what it shows: name and sides of phases, starts of steps and the end of the job, GPU-seconds
 SPENT = {
     "only the first load of data of a life blocks": (
         "data_wait", [("start", 2), ("end", 10), ("start", 22), ("end", 28)], [10, 20, 30], 40,
-        {"data_stall": 8},
-    ),
+        {"data_stall": 8}),
     "waiting for slices is gang wait": (
-        "gang_wait", [("start", 20), ("end", 50)], [10, 50, 60], 70, {"gang_wait": 30},
-    ),
+        "gang_wait", [("start", 20), ("end", 50)], [10, 50, 60], 70, {"gang_wait": 30}),
 }  # fmt: skip
 
 

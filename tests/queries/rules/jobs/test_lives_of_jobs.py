@@ -16,10 +16,8 @@ RESTARTED = {
     # the restart count of torchrun is 0 again after a requeue
     "with its steps": (SAVED, steps(5, 18, 160), {"lost_work": 40, "step_unsplit": 40 + 140}),
     # within a second of the job run's start, by which clocks differ: a start says what it is
-    "that only starts": (
-        [{"event": "job.start", "t": 1}, *steps(1, 8, 10)],
-        [{"event": "job.start", "t": 151}, {"event": "job.end", "t": 153}], {},
-    ),
+    "that only starts": ([{"event": "job.start", "t": 1}, *steps(1, 8, 10)],
+                         [{"event": "job.start", "t": 151}, {"event": "job.end", "t": 153}], {}),
 }  # fmt: skip
 
 
@@ -47,8 +45,7 @@ def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(cluster, 
             cluster.events("r", events, attempt=attempt)
     yield
     assert [row[:4] for row in lives(cluster)] == [
-        ("7", 0, 0, 105), ("7", 1, 105, 200), ("8", 2, 200, 305), ("8", 3, 305, 400),
-    ]  # fmt: skip
+        ("7", 0, 0, 105), ("7", 1, 105, 200), ("8", 2, 200, 305), ("8", 3, 305, 400)]  # fmt: skip
 
 
 # what it shows: where the second life begins again, from which life on rank 0 reports its start
@@ -111,25 +108,18 @@ OUTCOMES = "select outcome from marts.attempts where job_id = '1'"
 # what it shows: what is loaded, what is read of it
 OTHERS = {
     "a life of a job that was resized goes on in the next record": (
-        lambda c: [
-            c.job_on_a_node("7", 0, 100, 2, "RESIZING"), c.job("7", 0, 200, ["a"], 1, submit=100),
-            c.events("7", steps(1, 20, 0), attempt=0),
-        ],
-        lambda c: c.gpu_s()["step_unsplit"], 2 * 100 + 100,
-    ),
+        lambda c: [c.job_on_a_node("7", 0, 100, 2, "RESIZING"),
+                   c.job("7", 0, 200, ["a"], 1, submit=100),
+                   c.events("7", steps(1, 20, 0), attempt=0)], lambda c: c.gpu_s()["step_unsplit"],
+        2 * 100 + 100),
     "a run that has only the scheduler's number is named after its job": (
         named, "select run_id, run_name from marts.runs order by all",
-        [("7", "pretrain (7)"), ("8", "8"), ("exp42", "exp42")],
-    ),
+        [("7", "pretrain (7)"), ("8", "8"), ("exp42", "exp42")]),
     # its log has a last line and no ending: whether it saved nobody says
     "steps of a run that just stops stay at risk": (
-        lambda c: [
-            c.job_on_a_node("1", 0, 200, 1, "UNKNOWN"), c.job("2", 200, 400, ["a"], 1),
-            c.events("1", steps(1, 10, 10)),
-        ],
-        lambda c: (c.read(OUTCOMES).rows(), c.gpu_s()["at_risk"]),
-        ([("unknown",)], 100),
-    ),
+        lambda c: [c.job_on_a_node("1", 0, 200, 1, "UNKNOWN"), c.job("2", 200, 400, ["a"], 1),
+                   c.events("1", steps(1, 10, 10))],
+        lambda c: (c.read(OUTCOMES).rows(), c.gpu_s()["at_risk"]), ([("unknown",)], 100)),
 }  # fmt: skip
 test_what_lives_are = shown_by(OTHERS)
 
@@ -160,15 +150,12 @@ def test_an_attempt_that_was_requeued(cluster, exit_code, said, expected):
 WITHOUT_A_SCHEDULER = {
     "ends well": ([("job.end", None, 210)], ("COMPLETED", "ok", 20)),
     "ends well after an error that it handled": (
-        [("failure", "exception", 210), ("job.end", None, 210)], ("COMPLETED", "ok", 20),
-    ),
+        [("failure", "exception", 210), ("job.end", None, 210)], ("COMPLETED", "ok", 20)),
     "fails": ([("failure", "exception", 210)], ("FAILED", "failed", 10)),
     "is cancelled by Slurm": (
-        [("failure", "cancelled", 210), ("job.end", None, 210)], ("CANCELLED", "limit", 10),
-    ),
+        [("failure", "cancelled", 210), ("job.end", None, 210)], ("CANCELLED", "limit", 10)),
     "is preempted": (
-        [("failure", "preempted", 210), ("job.end", None, 210)], ("PREEMPTED", "limit", 10),
-    ),
+        [("failure", "preempted", 210), ("job.end", None, 210)], ("PREEMPTED", "limit", 10)),
 }  # fmt: skip
 
 

@@ -16,30 +16,24 @@ def opened(phase, second=100):
 OPEN_PHASES = {
     "a save of a running job with an active GPU": (
         "RUNNING", [*STEPS, opened("ckpt_save")], READ, lambda _: True,
-        {"step_unsplit": 100, "checkpoint_save": 600},
-    ),
+        {"step_unsplit": 100, "checkpoint_save": 600}),
     "a save of a running job with an inactive GPU": (
         "RUNNING", [*STEPS, opened("ckpt_save")], READ, lambda s: s <= 100,
-        {"step_unsplit": 100, "checkpoint_save": 600},
-    ),
+        {"step_unsplit": 100, "checkpoint_save": 600}),
     "a restore of a running job without readings": (
         "RUNNING", [event("job.start", 100), opened("restore")], [], None,
-        {"startup": 100, "restore": 600},
-    ),
+        {"startup": 100, "restore": 600}),
     "an initialisation of a running job with an inactive GPU": (
         "RUNNING", [event("job.start", 100), opened("init")], READ, lambda s: s <= 100,
-        {"startup": 700},
-    ),
+        {"startup": 700}),
     "an initialisation that ended, with a restore in it and an inactive GPU": (
         "RUNNING",
         [event("job.start", 60), opened("init", 60), opened("restore", 100),
-         event("phase.end", 150, phase="restore"), event("phase.end", 300, phase="init")],
-        READ, lambda s: s <= 100, {"startup": 250, "restore": 50, "idle_held": 400},
-    ),
+         event("phase.end", 150, phase="restore"), event("phase.end", 300, phase="init")], READ,
+        lambda s: s <= 100, {"startup": 250, "restore": 50, "idle_held": 400}),
     "a save that the next step of its rank ended, with an inactive GPU": (
         "RUNNING", [*STEPS, opened("ckpt_save"), *steps(11, 30, 500)], READ, lambda s: s <= 100,
-        {"step_unsplit": 100, "checkpoint_save": 410, "at_risk": 190},
-    ),
+        {"step_unsplit": 100, "checkpoint_save": 410, "at_risk": 190}),
 }  # fmt: skip
 
 
@@ -82,11 +76,9 @@ def test_a_rank_that_falls_silent_in_a_phase_does_not_stop_the_steps_of_its_gang
 # what it shows: until when the GPU is read, GPU-seconds of a run that saves from second 100 on
 WITHOUT_A_SCHEDULER = {
     "lasts while less than 15 minutes have passed": (
-        990, {"step_unsplit": 100, "checkpoint_save": 890},
-    ),
+        990, {"step_unsplit": 100, "checkpoint_save": 890}),
     "is silence after 15 minutes: the job stalled with its last event": (
-        2000, {"step_unsplit": 100, "fault_stall": 1900},
-    ),
+        2000, {"step_unsplit": 100, "fault_stall": 1900}),
 }  # fmt: skip
 
 
@@ -112,23 +104,18 @@ def readings(gpu, interval, active, first=None):
 GAPS = {
     "one active reading of one GPU does not make a gap active": (
         4, 100, [readings(g, 10, lambda s, g=g: g == 0 and s == 150) for g in range(4)],
-        {"idle_held"},
-    ),
+        {"idle_held"}),
     "a gap in which over a tenth of the readings show activity is not idle": (
         4, 100, [readings(g, 10, lambda s, g=g: g == 0 and s > 140) for g in range(4)],
-        {"busy_unclassified"},
-    ),
+        {"busy_unclassified"}),
     "readings at the ends of a gap cover the steps next to it": (
-        1, 100, [readings(0, 10, lambda s: s <= 106 or s > 196, first=-5)], {"idle_held"},
-    ),
+        1, 100, [readings(0, 10, lambda s: s <= 106 or s > 196, first=-5)], {"idle_held"}),
     "a gap shorter than two sampling intervals is not called idle": (
-        1, 15, [readings(0, 10, lambda _: False)], {"busy_unclassified"},
-    ),
+        1, 15, [readings(0, 10, lambda _: False)], {"busy_unclassified"}),
     "a gap without a reading is unknown": (1, 100, [], {"unknown"}),
     "GPUs read too seldom to describe a gap leave it to those read often": (
         2, 60, [readings(0, 10, lambda _: False), readings(1, 60, lambda _: False, first=-60)],
-        {"idle_held"},
-    ),
+        {"idle_held"}),
 }  # fmt: skip
 
 
@@ -156,20 +143,16 @@ SHORT = {
         1000, "COMPLETED",
         [*steps(1, 50, 0), phase("ckpt_save", 500, 500.3), *steps(51, 90, 500.304),
          phase("eval", 900.304, 900.5), *steps(91, 99, 900.53)],
-        {"step_unsplit": 990, "checkpoint_save": 0.304, "other_declared": 0.226, "teardown": 9.47},
-    ),
+        {"step_unsplit": 990, "checkpoint_save": 0.304, "other_declared": 0.226, "teardown": 9.47}),
     "a short gap after a step of waits alone is productive": (
         100, "COMPLETED", [*steps(1, 5, 0, **WAITS_ALONE), *steps(6, 9, 50.06, **WAITS_ALONE)],
-        {"straggler_wait": 36, "exposed_comm": 54, "productive": 0.06, "teardown": 9.94},
-    ),
+        {"straggler_wait": 36, "exposed_comm": 54, "productive": 0.06, "teardown": 9.94}),
     "a short gap after a measured step is productive whatever follows it": (
         100, "FAILED", [*steps(1, 5, 0, **SPLIT), *steps(6, 9, 50.06, **SPLIT), durable(5, 50)],
         {"straggler_wait": 5, "exposed_comm": 5, "productive": 40.06, "lost_work": 40,
-         "fault_stall": 9.94},
-    ),
+         "fault_stall": 9.94}),
 }  # fmt: skip
 test_ledger_of_short_gaps = shown_by(
-    SHORT, read=Cluster.gpu_s, load=lambda c, end, state, events: [
-        c.job_on_a_node("1", 0, end, 1, state), c.events("1", events),
-    ],
-)  # fmt: skip
+    SHORT, read=Cluster.gpu_s,
+    load=lambda c, end, state, events: [c.job_on_a_node("1", 0, end, 1, state),
+                                        c.events("1", events)])  # fmt: skip

@@ -20,23 +20,15 @@ def inferred(cluster, columns):
 ACTIVITY = {
     "activity is somebody's and the rest of the observed time is idle": (
         [(100, 900), (1000, 1500)], 2000, [],
-        {
-            ("busy_unclassified", "owner_unknown"): 1300,
-            ("idle_held", "pause"): 100,
-            ("idle_no_demand", "demand_unknown"): 600 + 2000,
-        },
-    ),
+        {("busy_unclassified", "owner_unknown"): 1300, ("idle_held", "pause"): 100,
+         ("idle_no_demand", "demand_unknown"): 600 + 2000}),
     "a pause of the idle minimum is nobody's": (
         [(100, 400), (700, 900)], 2000, [],
-        {
-            ("busy_unclassified", "owner_unknown"): 500,
-            ("idle_no_demand", "demand_unknown"): 100 + 300 + 1100 + 2000,
-        },
-    ),
+        {("busy_unclassified", "owner_unknown"): 500,
+         ("idle_no_demand", "demand_unknown"): 100 + 300 + 1100 + 2000}),
     "time without a reading stays unknown": (
         [(0, 1000)], 1000, [(0, 2000)],
-        {("busy_unclassified", "owner_unknown"): 3000, ("free_unknown", None): 1000},
-    ),
+        {("busy_unclassified", "owner_unknown"): 3000, ("free_unknown", None): 1000}),
 }  # fmt: skip
 
 
@@ -58,10 +50,8 @@ def test_a_process_holds_its_gpus_while_it_is_listed(cluster):
         readings(cluster, gpu, [(100, 400)])
         processes(cluster, gpu, [4711], 100, 1500)
     yield
-    assert holds(cluster) == [
-        ("n-0", "pid 4711 on n", 100, 1500, "process"),
-        ("n-1", "pid 4711 on n", 100, 1500, "process"),
-    ]
+    listed = ("pid 4711 on n", 100, 1500, "process")
+    assert holds(cluster) == [("n-0", *listed), ("n-1", *listed)]
     assert phases(cluster) == {
         ("busy_unclassified", None): 600,
         ("idle_held", "pause"): 600,
@@ -74,17 +64,11 @@ def test_a_process_holds_its_gpus_while_it_is_listed(cluster):
 
 @pytest.mark.parametrize(
     ("described", "start", "end"),
-    [
-        ({"start_at": 40, "gone_at": 1507}, 40, 1507),
-        ({"start_at": -700, "gone_at": 1561}, 100, 1500),
-        ({"start_at": 40}, 40, 1500),
-        ({"start_at": 10, "gone_at": 90}, 100, 1500),
-    ],
-    ids=[
-        "from its start until it is gone", "as listed where it is long from either",
-        "a recording that ends", "an earlier process of the same pid",
-    ],
-)  # fmt: skip
+    [({"start_at": 40, "gone_at": 1507}, 40, 1507),
+     ({"start_at": -700, "gone_at": 1561}, 100, 1500), ({"start_at": 40}, 40, 1500),
+     ({"start_at": 10, "gone_at": 90}, 100, 1500)],
+    ids=["from its start until it is gone", "as listed where it is long from either",
+         "a recording that ends", "an earlier process of the same pid"])  # fmt: skip
 @built_together
 def test_a_process_that_its_node_describes(cluster, described, start, end):
     cluster.telemetry("n", 1)
@@ -102,18 +86,14 @@ def test_a_process_that_its_node_describes(cluster, described, start, end):
     assert cluster.own("run_name", "marts.runs") == [(run,)]
 
 
-@pytest.mark.parametrize(
-    ("ranks", "held"),
-    [
-        ([{"gpu_uuid": "n-1"}], ["n-1"]),
-        ([{"pid": 4711, "local_rank": 0}], ["n-1"]),
-        ([{"pid": 12, "local_rank": 1}], ["n-1"]),
-        ([{"local_rank": 0}, {"local_rank": 1}], ["n-0", "n-1"]),
-        ([{}, {}], ["n-0", "n-1"]),
-        ([{}], ["n-1"]),
-    ],
-    ids=["its UUID", "its pid", "its local rank", "local ranks", "ranks", "a rank by its process"],
-)
+@pytest.mark.parametrize(("ranks", "held"),
+                         [([{"gpu_uuid": "n-1"}], ["n-1"]),
+                          ([{"pid": 4711, "local_rank": 0}], ["n-1"]),
+                          ([{"pid": 12, "local_rank": 1}], ["n-1"]),
+                          ([{"local_rank": 0}, {"local_rank": 1}], ["n-0", "n-1"]),
+                          ([{}, {}], ["n-0", "n-1"]), ([{}], ["n-1"])],
+                         ids=["its UUID", "its pid", "its local rank", "local ranks", "ranks",
+                              "a rank by its process"])  # fmt: skip
 @built_together
 def test_a_job_holds_the_gpus_that_its_ranks_name(cluster, ranks, held):
     cluster.telemetry("n", 2)
@@ -127,15 +107,12 @@ def test_a_job_holds_the_gpus_that_its_ranks_name(cluster, ranks, held):
     assert {row[2:4] for row in holds(cluster) if row[1] == "train"} == {(100, 900)}
 
 
-@pytest.mark.parametrize(
-    ("ranks", "held", "method"),
-    [
-        ([{"gpu_uuid": "GPU-1"}], ["GPU-1"], "job_event"),
-        ([{"local_rank": 0}, {"local_rank": 1}], ["n#0", "n#1"], "job_event"),
-        ([{}, {}, {}], ["n#0", "n#1", "n#2"], "assumed"),
-    ],
-    ids=["its UUID", "local ranks", "a GPU for each rank of the host"],
-)
+@pytest.mark.parametrize(("ranks", "held", "method"),
+                         [([{"gpu_uuid": "GPU-1"}], ["GPU-1"], "job_event"),
+                          ([{"local_rank": 0}, {"local_rank": 1}], ["n#0", "n#1"], "job_event"),
+                          ([{}, {}, {}], ["n#0", "n#1", "n#2"], "assumed")],
+                         ids=["its UUID", "local ranks",
+                              "a GPU for each rank of the host"])  # fmt: skip
 @built_together
 def test_job_events_alone_hold_the_gpus_that_they_name(cluster, ranks, held, method):
     job(cluster, "train", ranks)
@@ -144,16 +121,12 @@ def test_job_events_alone_hold_the_gpus_that_they_name(cluster, ranks, held, met
     assert cluster.gpu_s() == {"step_unsplit": 800 * len(held)}
 
 
-@pytest.mark.parametrize(
-    ("hosts", "ranks", "held"),
-    [
-        ("n", [{}], ["n#0", "n#1", "n#2", "n#3"]),
-        ("mn", [{}], ["m#0", "m#1", "n#0", "n#1"]),
-        ("n", [{"local_rank": 0}], ["n#0"]),
-        ("n", [{}, {}], ["n#0", "n#1"]),
-    ],
-    ids=["of its log", "of a log a node", "of a rank that names its own", "of ranks that speak"],
-)
+@pytest.mark.parametrize(("hosts", "ranks", "held"),
+                         [("n", [{}], ["n#0", "n#1", "n#2", "n#3"]),
+                          ("mn", [{}], ["m#0", "m#1", "n#0", "n#1"]),
+                          ("n", [{"local_rank": 0}], ["n#0"]), ("n", [{}, {}], ["n#0", "n#1"])],
+                         ids=["of its log", "of a log a node", "of a rank that names its own",
+                              "of ranks that speak"])  # fmt: skip
 @built_together
 def test_a_log_holds_as_many_gpus_as_the_processes_that_it_prints(cluster, hosts, ranks, held):
     size = {"event": "metric", "kind": "world_size", "extra": '{"world_size": 4}'}
@@ -169,13 +142,11 @@ HOSTS = {
     "runs without a name are distinguished by their host": (
         lambda c: [job(c, "", [{"local_rank": 0}], host=host) for host in "nm"],
         "select run_id, held_ms from marts.runs order by run_id",
-        [("unnamed on m", 800_000), ("unnamed on n", 800_000)],
-    ),
+        [("unnamed on m", 800_000), ("unnamed on n", 800_000)]),
     # containers report host names of their own; they bring no capacity
     "beside a scheduler a host that nobody knows is no machine": (
         lambda c: [c.job_on_a_node("1", 0, 100, 1), c.events("other", steps(0, 90), host="pod-7")],
-        lambda c: sum(c.gpu_s().values()), 100,
-    ),
+        lambda c: sum(c.gpu_s().values()), 100),
 }  # fmt: skip
 test_hosts_of_events = shown_by(HOSTS)
 
@@ -199,30 +170,24 @@ FIRST = [{"local_rank": 0}]
 # what it shows: when the first GPU of a node works, what else is loaded; owners of GPUs, begin, end
 OWNERS = {
     "a process that starts has no GPU that another one is on": (
-        [], two_processes, [("n-0", "pid 1 on n", 190, 400), ("n-0", "pid 2 on n", 400)],
-    ),
+        [], two_processes, [("n-0", "pid 1 on n", 190, 400), ("n-0", "pid 2 on n", 400)]),
     "a process that dies and starts again is of one run": (
-        [(100, 500), (560, 900)], dies_and_starts_again, [("n-0", "train", 100, 900)],
-    ),
+        [(100, 500), (560, 900)], dies_and_starts_again, [("n-0", "train", 100, 900)]),
     "a run that is started again an hour later is another job run": (
         None, lambda c: [job(c, "train", FIRST), job(c, "train", FIRST, start=4000, end=4800)],
-        [("n-0", "train", 100, 900), ("n-0", "train", 4000, 4800)],
-    ),
+        [("n-0", "train", 100, 900), ("n-0", "train", 4000, 4800)]),
     "a job that is silent for long keeps its GPUs": (
         None,
         lambda c: c.events("train", [*steps(100, 200), STEP], attempt=None, host="n", local_rank=0),
-        [("n-0", "train", 100, 2900)],
-    ),
+        [("n-0", "train", 100, 2900)]),
     "a job goes before the process that a list shows": (
         [(0, 2000)], lambda c: [processes(c, "n-0", [7], 50, 1000), job(c, "train", [{"pid": 7}])],
         [("n-0", "pid 7 on n", 50, 100), ("n-0", "pid 7 on n", 900, 1000),
-         ("n-0", "train", 100, 900)],
-    ),
+         ("n-0", "train", 100, 900)]),
     "where labels exist nothing is inferred": (
         [(0, 2000)],
         lambda c: [processes(c, "n-0", [5], 0, 2000), c.label(c.gpu("n-1"), "nlp/a", 100, 900)],
-        [("n-1", "nlp/a", 100, 900)],
-    ),
+        [("n-1", "nlp/a", 100, 900)]),
 }  # fmt: skip
 
 

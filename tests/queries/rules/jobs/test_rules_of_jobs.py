@@ -14,37 +14,27 @@ def event(name, second, **more):
 # what it shows: (start, end, state) of the job run on the only GPU, its events, GPU-seconds
 ONE_JOB_RUN = {
     "steps of a running attempt after its last save are at risk": (
-        (0, None, "RUNNING"),
-        [*steps(1, 5, 10), durable(3, 40)],
-        {"startup": 10, "step_unsplit": 30, "at_risk": 20},
-    ),
+        (0, None, "RUNNING"), [*steps(1, 5, 10), durable(3, 40)],
+        {"startup": 10, "step_unsplit": 30, "at_risk": 20}),
     "events without a run id find the only hold that fits": (
-        (0, 100, "COMPLETED"),
-        [{**step, "run_id": ""} for step in steps(1, 8, 10)],
-        {"startup": 10, "step_unsplit": 80, "teardown": 10},
-    ),
+        (0, 100, "COMPLETED"), [{**step, "run_id": ""} for step in steps(1, 8, 10)],
+        {"startup": 10, "step_unsplit": 80, "teardown": 10}),
     "waits for data under 10 ms stay in the step": (
-        (0, 100, "COMPLETED"), steps(1, 10, 0, data_s=0.009), {"step_unsplit": 100},
-    ),
+        (0, 100, "COMPLETED"), steps(1, 10, 0, data_s=0.009), {"step_unsplit": 100}),
     "waits for data of 10 ms are stalls": (
-        (0, 100, "COMPLETED"),
-        steps(1, 10, 0, data_s=0.010),
-        {"data_stall": 0.1, "step_unsplit": 99.9},
-    ),
+        (0, 100, "COMPLETED"), steps(1, 10, 0, data_s=0.010),
+        {"data_stall": 0.1, "step_unsplit": 99.9}),
     "waits for data are measured by the median step and not by their own": (
         (0, 2.05, "COMPLETED"),
-        [*steps(1, 9, 0, 0.1), *steps(10, 10, 0.9, 0.15, data_s=0.006),
-         *steps(11, 20, 1.05, 0.1)],
-        {"data_stall": 0.006, "step_unsplit": 2.044},
-    ),
+        [*steps(1, 9, 0, 0.1), *steps(10, 10, 0.9, 0.15, data_s=0.006), *steps(11, 20, 1.05, 0.1)],
+        {"data_stall": 0.006, "step_unsplit": 2.044}),
 }  # fmt: skip
 
 
 test_ledger_of_one_job_run = shown_by(
-    ONE_JOB_RUN, read=Cluster.gpu_s, load=lambda c, job, events: [
-        c.job_on_a_node("1", *job[:2], 1, job[2]), c.events("1", events),
-    ],
-)  # fmt: skip
+    ONE_JOB_RUN, read=Cluster.gpu_s,
+    load=lambda c, job, events: [c.job_on_a_node("1", *job[:2], 1, job[2]),
+                                 c.events("1", events)])  # fmt: skip
 
 
 @built_together

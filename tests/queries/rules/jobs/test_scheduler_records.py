@@ -7,10 +7,8 @@ INDEX = 2798573628995141632  # of a record in the accounting's database
 
 
 def held(evidence):
-    return evidence.own(
-        "job_run_key, (sum(gpu_ms) / 1000)::integer",
-        "marts.ledger_hourly", "job_run_key is not null group by job_run_key",
-    )  # fmt: skip
+    return evidence.own("job_run_key, (sum(gpu_ms) / 1000)::integer", "marts.ledger_hourly",
+                        "job_run_key is not null group by job_run_key")  # fmt: skip
 
 
 @pytest.mark.parametrize("indices", [[INDEX, None], [None, INDEX]])
@@ -58,41 +56,33 @@ HELD_APART = {
     # a requeue and a resize give a new moment of submission
     "records of a job that was resubmitted stay apart": (
         lambda c: [c.job_on_a_node("1", 0, 40, 4, "RESIZING", db_index=73),
-                   c.job("1", 0, 100, ["a"], 2, submit=40, db_index=76)],
-        held, keyed(("1", 0, 160), ("1", 40, 120)),
-    ),
+                   c.job("1", 0, 100, ["a"], 2, submit=40, db_index=76)], held,
+        keyed(("1", 0, 160), ("1", 40, 120))),
     "a running record that later listings leave out holds up to when it was last reported": (
         left_out, lambda c: (runs(c), held(c)),
         lambda c: ([("1", 600_000, "running"), ("2", 100_000, "ok")],
-                   keyed(("1", 0, 600), ("2", 9_000, 100))(c)),
-    ),
+                   keyed(("1", 0, 600), ("2", 9_000, 100))(c))),
 }  # fmt: skip
 test_what_records_hold = shown_by(HELD_APART)
 # what is loaded before each of two builds
 LATER = {
     "a record that listings leave out after a build": (
-        [tell_of_a_running_job, second_job], [("1", None, "running"), ("1", 600_000, "running")],
-    ),
+        [tell_of_a_running_job, second_job], [("1", None, "running"), ("1", 600_000, "running")]),
     "a running record ends when a late listing says so": (
         [left_out, lambda c: c.job("1", 0, 5_000, ["a"], 1, elapsed_s=5_000, source="slurm")],
-        [("1", 600_000, "running"), ("1", 5_000_000, "ok")],
-    ),
+        [("1", 600_000, "running"), ("1", 5_000_000, "ok")]),
 }  # fmt: skip
 test_what_later_records_say = shown_by(LATER, read=lambda c: runs(c)[0], builds=2)
 
 
 @pytest.mark.parametrize(
     "later",
-    [
-        lambda one: [
-            one.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=9_090, source="slurm"),
-            one.job("2", 9_000, 9_100, ["a"], 1, source="slurm"),
-        ],
-        lambda one: one.job("2", 600, 4_100, ["a"], 1, source="slurm"),
-        lambda one: one.samples("a#0", one.every(0, 20_000, 100), lambda _: True),
-    ],
-    ids=["listings name it", "the next listing is not an hour later", "only readings came later"],
-)
+    [lambda one: [one.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=9_090, source="slurm"),
+                  one.job("2", 9_000, 9_100, ["a"], 1, source="slurm")],
+     lambda one: one.job("2", 600, 4_100, ["a"], 1, source="slurm"),
+     lambda one: one.samples("a#0", one.every(0, 20_000, 100), lambda _: True)],
+    ids=["listings name it", "the next listing is not an hour later",
+         "only readings came later"])  # fmt: skip
 @built_together
 def test_a_running_record_runs_on(cluster, later):
     tell_of_a_running_job(cluster)
@@ -104,14 +94,11 @@ def test_a_running_record_runs_on(cluster, later):
 # what it shows: (start, end, nodes, GPUs) of job runs, whether `a` is listed, what is held
 NODES = {
     "of a node that the inventory lacks it holds the rest of its GPUs": (
-        [(0, 100, ["a", "b"], 16)], True, [("a", 8, 800), ("b", 8, 800)],
-    ),
+        [(0, 100, ["a", "b"], 16)], True, [("a", 8, 800), ("b", 8, 800)]),
     "over nodes that the inventory lacks it is spread whoever else is there": (
-        [(0, 100, ["a"], 1), (200, 300, ["a", "b"], 16)], False, [("a", 8, 900), ("b", 8, 800)],
-    ),
+        [(0, 100, ["a"], 1), (200, 300, ["a", "b"], 16)], False, [("a", 8, 900), ("b", 8, 800)]),
     "a node without GPUs has none where the others have enough": (
-        [(0, 100, ["a", "login"], 8)], True, [("a", 8, 800)],
-    ),
+        [(0, 100, ["a", "login"], 8)], True, [("a", 8, 800)]),
 }  # fmt: skip
 
 
@@ -132,12 +119,10 @@ def test_gpus_of_a_job_on_nodes_that_the_inventory_lacks(cluster, jobs, is_liste
 # what it shows: (start, end, submission) of the records of job 1, whether they are reported
 LISTED_TWICE = {
     "records read in two zones, an hour apart, differ in nothing but their times": (
-        [(10, 100, 0), (3_610, 3_700, 3_600)], True,
-    ),
+        [(10, 100, 0), (3_610, 3_700, 3_600)], True),
     "a requeue lasts otherwise": ([(10, 100, 0), (3_610, 3_790, 3_600)], False),
     "a job of scrontab keeps its number and starts by the clock": (
-        [(hour, hour + 60, hour) for hour in (0, 3_600, 7_200)], False,
-    ),
+        [(hour, hour + 60, hour) for hour in (0, 3_600, 7_200)], False),
 }  # fmt: skip
 
 

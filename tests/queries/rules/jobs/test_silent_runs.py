@@ -11,6 +11,8 @@ from tests.queries.rules.jobs.without_a_scheduler import (
     steps,
 )
 
+from goodput_queries.scope import Scope
+
 
 def silent(evidence, start=100, last=500, run="train", **said):
     """Load a job with a step every ten seconds and no end, on the first GPU."""
@@ -21,13 +23,11 @@ def silent(evidence, start=100, last=500, run="train", **said):
 def of_run(cluster, run="train"):
     """Return begin, end and state of a run's holds, and what the ledger says of it."""
     times = {row[2:4] for row in holds(cluster) if row[1] == run}
-    rows = cluster.store.read(
-        """select category, sum(gpu_ms) / 1000 from marts.ledger_pieces as segments
-        inner join intermediate.int_job_runs as runs using (job_run_key)
-        where job_id = $1 and runs.cluster = $2 group by all""",
-        [run, cluster.name],
+    sql = (
+        "select category, sum(gpu_ms) / 1000 from marts.ledger_scoped where job_id = $1 group by 1"
     )
-    return times, dict(rows.rows())
+    scope = Scope(cluster=cluster.name)
+    return times, dict(cluster.store.read(sql, [run], scope=scope).rows())
 
 
 STALLED = {"at_risk": 400, "fault_stall": 2500}
@@ -36,24 +36,18 @@ GONE = {"at_risk": 400, "fault_stall": 1500}
 # list of processes), end of the run, what the ledger says of it, its state
 SILENT = {
     "a busy run whose processes go on stalls": (
-        [(100, 3000)], 3000, 3000, None, STALLED, "RUNNING",
-    ),
+        [(100, 3000)], 3000, 3000, None, STALLED, "RUNNING"),
     "an idle run whose processes go on stalls": (
-        [(100, 500)], 3000, 3000, None, STALLED, "RUNNING",
-    ),
+        [(100, 500)], 3000, 3000, None, STALLED, "RUNNING"),
     "without lists of processes it stalls while its GPU is active": (
-        [(90, 2000)], 4000, None, 2000, GONE, "UNKNOWN",
-    ),
+        [(90, 2000)], 4000, None, 2000, GONE, "UNKNOWN"),
     "a hung run ends when its processes do": ([(90, 2000)], 4000, 2000, 2000, GONE, "UNKNOWN"),
     "without a sign of life it goes on for 15 minutes": (
-        [(90, 500)], 1390, None, None, {"at_risk": 400, "idle_held": 890}, "RUNNING",
-    ),
+        [(90, 500)], 1390, None, None, {"at_risk": 400, "idle_held": 890}, "RUNNING"),
     "without a sign of life it has ended after 15 minutes": (
-        [(90, 500)], 1400, None, 500, {"at_risk": 400}, "UNKNOWN",
-    ),
+        [(90, 500)], 1400, None, 500, {"at_risk": 400}, "UNKNOWN"),
     "silence of less than 15 minutes is no stall": (
-        [(90, 1390)], 1390, None, None, {"at_risk": 400, "busy_unclassified": 890}, "RUNNING",
-    ),
+        [(90, 1390)], 1390, None, None, {"at_risk": 400, "busy_unclassified": 890}, "RUNNING"),
 }  # fmt: skip
 
 
@@ -110,16 +104,13 @@ def gang(cluster):
 OTHERS = {
     # no reading of its GPUs comes after it: nobody watched it go on
     "a recorded run ends with its last event": (
-        two_gpus(([(90, 500)], 500), ([], 700)), lambda c: of_run(c)[0], {(100, 500)},
-    ),
+        two_gpus(([(90, 500)], 500), ([], 700)), lambda c: of_run(c)[0], {(100, 500)}),
     "the next run on its GPU ends a silent one": (
         lambda c: [two_gpus(([(90, 4000)], 4000))(c),
                    job(c, "next", [{"local_rank": 0}], start=1000, end=2000)],
-        lambda c: (of_run(c)[0], of_run(c, "next")[0]), ({(100, 1000)}, {(1000, 2000)}),
-    ),
+        lambda c: (of_run(c)[0], of_run(c, "next")[0]), ({(100, 1000)}, {(1000, 2000)})),
     "one GPU that works keeps the gang": (
-        gang, lambda c: (of_run(c)[0], of_run(c)[1]["fault_stall"]), ({(100, None)}, 2 * 2500),
-    ),
+        gang, lambda c: (of_run(c)[0], of_run(c)[1]["fault_stall"]), ({(100, None)}, 2 * 2500)),
 }  # fmt: skip
 test_when_silent_runs_end = shown_by(OTHERS)
 
@@ -145,16 +136,3 @@ def test_a_scheduler_record_ends_a_silent_run(evidence):
     evidence.job("77", 2000, 2500, ["n"], 1)
 
     assert of_run(evidence)[0] == {(100, 1990)}, "the last reading before it decides"
-
-
-@pytest.mark.parametrize("untils", [(1000, 4000), (4000, 1000)])
-@built_together(builds=3)
-def test_readings_may_come_in_any_order(cluster, untils):
-    cluster.telemetry("n", 2)
-    silent(cluster, pid=7)
-    yield
-    for until in untils:
-        processes(cluster, "n-0", [7], 90, 1900, until=until)
-        readings(cluster, "n-0", [(90, 3000)], until=until)
-        yield
-    assert of_run(cluster)[0] == {(100, 1900)}

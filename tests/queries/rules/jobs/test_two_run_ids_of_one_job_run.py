@@ -22,8 +22,7 @@ def one_life():
     """Return what events and log say of a job that runs through."""
     ran = steps(1, 27, 10)
     return [{"event": "job.start", "t": 4}, *ran], [
-        {"event": "job.start", "t": 2}, *printed(ran)[::4]
-    ]  # fmt: skip
+        {"event": "job.start", "t": 2}, *printed(ran)[::4]]  # fmt: skip
 
 
 def two_lives():
@@ -34,21 +33,17 @@ def two_lives():
         {**durable(8, 92), "attempt": 0},
         *({**row, "attempt": 1} for row in [{"event": "job.start", "t": 130}, *second]),
     ]
-    log = [
-        {"event": "job.start", "t": 2}, *printed(first),
-        {"event": "job.start", "t": 128}, *printed(second),
-    ]  # fmt: skip
+    log = [{"event": "job.start", "t": 2}, *printed(first), {"event": "job.start", "t": 128},
+           *printed(second)]  # fmt: skip
     return events, log
 
 
 # what the ledger says of the events alone: GPU-seconds and attempts
 OF_EVENTS_ALONE = {
     one_life: ({"startup": 20, "step_unsplit": 540, "teardown": 40}, [(RUN, 0, 0, 300, "ok")]),
-    two_lives: (
-        {"startup": 40, "step_unsplit": 440, "lost_work": 60, "fault_stall": 20, "teardown": 40},
-        [(RUN, 0, 0, 130, "failed"), (RUN, 1, 130, 300, "ok")],
-    ),
-}
+    two_lives: ({"startup": 40, "step_unsplit": 440, "lost_work": 60, "fault_stall": 20,
+                 "teardown": 40}, [(RUN, 0, 0, 130, "failed"), (RUN, 1, 130, 300, "ok")]),
+}  # fmt: skip
 LATER_JOB = {"free_unknown": 200, "unknown": 200}, [("8", 0, 400, 500, "ok")]
 
 
@@ -148,48 +143,38 @@ LIVES = {
     "a job that runs two trainings has two attempts": (
         lambda c: [c.events("pretrain", steps(1, 10, 10)), c.events("finetune", steps(1, 10, 150))],
         lambda c: c.log(JOB, [*printed(steps(1, 10, 10)), *printed(steps(1, 10, 150))]),
-        TWO_TRAININGS,
-    ),
+        TWO_TRAININGS),
     "a training that only the log reports is an attempt, with its start": (
         lambda c: c.log(JOB, [begun(2), *printed(steps(1, 8, 10))]),
-        lambda c: c.events(RUN, [begun(150), *steps(1, 10, 160)]), TWO_TRAININGS,
-    ),
+        lambda c: c.events(RUN, [begun(150), *steps(1, 10, 160)]), TWO_TRAININGS),
     "the same with a save that finishes after the next start": (
         lambda c: c.log(JOB, [*printed(steps(1, 8, 10)), durable(8, 155)]),
-        lambda c: c.events(RUN, [begun(150), *steps(1, 10, 160)]), TWO_TRAININGS,
-    ),
+        lambda c: c.events(RUN, [begun(150), *steps(1, 10, 160)]), TWO_TRAININGS),
     "a stray save of the job joins no training that only the log reports": (
         lambda c: [c.events(RUN, steps(1, 9, 10), attempt=0),
                    c.events("another", [durable(9, 220)], attempt=0)],
         lambda c: c.log(JOB, [begun(150), *printed(steps(1, 12, 160))]),
-        [(0, 150, "failed"), (150, 220, "failed"), (220, 300, "ok")],
-    ),
+        [(0, 150, "failed"), (150, 220, "failed"), (220, 300, "ok")]),
     # a log that is followed is often a few steps ahead of events that are still in a buffer
     "a log that is ahead continues the life": (
         lambda c: c.events(RUN, RAN[:10]), lambda c: c.log(JOB, printed(RAN[14:])),
-        [(0, 300, "ok")],
-    ),
+        [(0, 300, "ok")]),
     "events that are ahead continue the life": (
         lambda c: c.events(RUN, RAN[14:]), lambda c: c.log(JOB, printed(RAN[:10])),
-        [(0, 300, "ok")],
-    ),
+        [(0, 300, "ok")]),
     "events that report no steps begin no attempt beside a log that does": (
         lambda c: c.log(JOB, printed(RAN)),
-        lambda c: c.events(RUN, [{"event": "job.end", "t": 290}]), [(0, 300, "ok")],
-    ),
+        lambda c: c.events(RUN, [{"event": "job.end", "t": 290}]), [(0, 300, "ok")]),
     "the clock of a log that is hours off begins no attempt": (
         lambda c: c.events(RUN, RAN), lambda c: c.log(JOB, later(printed(RAN), 7200)),
-        [(0, 300, "ok")],
-    ),
+        [(0, 300, "ok")]),
     "the clock of events after the job begins no attempt": (
         lambda c: c.events("train.sh", later(RAN, 400)), lambda c: c.log(JOB, printed(RAN)),
-        [(0, 300, "ok")],
-    ),
+        [(0, 300, "ok")]),
     # the name of its job is known only later: until then the host decides
     "a log that turns out to be of another job leaves no trace": (
         lambda c: [c.events(RUN, RAN), c.log("late", printed(RAN), host="a")],
-        lambda c: c.job("late", 100, 250, ["a"], 0), [(0, 300, "ok")],
-    ),
+        lambda c: c.job("late", 100, 250, ["a"], 0), [(0, 300, "ok")]),
 }  # fmt: skip
 
 

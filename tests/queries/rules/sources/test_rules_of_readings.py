@@ -28,15 +28,13 @@ GAPS = {
         lambda c: [c.job_on_a_node("1", 0, 36_300, 1),
                    c.samples("a#0", c.every(-10, 36_300), lambda s: s <= 300)],
         gaps("gap_s, category"),
-        ({"busy_unclassified": 300, "idle_held": 36_000}, [(36_000.0, "idle_held")]),
-    ),
+        ({"busy_unclassified": 300, "idle_held": 36_000}, [(36_000.0, "idle_held")])),
     # the ledger counts its time with the steps; less than 300 s may be a pause
     "a GPU that does nothing while its job steps is found": (
         stepping, gaps("gap_s, is_beside_work, cause, evidence"),
         ({"step_unsplit": 2000},
          [(110.0, False, None, PROOF.format(91)),
-          (600.0, True, "Unused by its job", PROOF.format(100))]),
-    ),
+          (600.0, True, "Unused by its job", PROOF.format(100))])),
 }  # fmt: skip
 test_gaps_of_readings = shown_by(GAPS)
 
@@ -46,33 +44,27 @@ READINGS = {
     # each reading covers back at most 2.5 intervals of 10 s
     "a hole in the readings is unknown, not idle": (
         1000, [*range(-10, 201, 10), *range(800, 1001, 10)], lambda _: False,
-        {"idle_held": 200 + 225, "unknown": 1000 - 200 - 225},
-    ),
+        {"idle_held": 200 + 225, "unknown": 1000 - 200 - 225}),
     # the reading after a broken one covers back over it; none comes after the last
     "a broken profiling share is no reading": (
         1000, range(-10, 1001, 10), lambda s: None if s % 100 == 0 else 1.0,
-        {"busy_unclassified": 990, "unknown": 10},
-    ),
+        {"busy_unclassified": 990, "unknown": 10}),
     # the only distance that ends in the second hour is the hole itself
     "one reading after a hole covers no more than its series' interval": (
         4200, [*range(-10, 3601, 10), 4000], lambda _: True,
-        {"busy_unclassified": 3600 + 25, "unknown": 600 - 25},
-    ),
+        {"busy_unclassified": 3600 + 25, "unknown": 600 - 25}),
     "the first reading after an hour without one covers back into it": (
         7400, [*range(-60, 3001, 60), *range(7220, 7401, 60)], lambda _: True,
-        {"busy_unclassified": 3000 + 150 + 180, "unknown": 4400 - 150 - 180},
-    ),
+        {"busy_unclassified": 3000 + 150 + 180, "unknown": 4400 - 150 - 180}),
     "a first reading covers nothing": (
-        100, range(40, 101, 10), lambda _: True, {"unknown": 40, "busy_unclassified": 60},
-    ),
+        100, range(40, 101, 10), lambda _: True, {"unknown": 40, "busy_unclassified": 60}),
 }  # fmt: skip
 
 
-test_what_readings_cover = shown_by(
-    READINGS, read=Cluster.gpu_s, load=lambda c, end, seconds, active: [
-        c.job_on_a_node("1", 0, end, 1), c.samples("a#0", seconds, active),
-    ],
-)  # fmt: skip
+test_what_readings_cover = shown_by(READINGS, read=Cluster.gpu_s,
+                                    load=lambda c, end, seconds, active: [
+                                        c.job_on_a_node("1", 0, end, 1),
+                                        c.samples("a#0", seconds, active)])  # fmt: skip
 
 
 ACTIVE = ("busy_unclassified", None)
@@ -87,23 +79,17 @@ def inactive(start, end):
 
 # what it shows: distance of the readings, when the GPU is active, GPU-seconds of a job of 1200 s
 HELD = {
-    "20 s of readings every second are a pause": (
-        1, inactive(400, 420), {ACTIVE: 1180, PAUSE: 20},
-    ),
+    "20 s of readings every second are a pause": (1, inactive(400, 420), {ACTIVE: 1180, PAUSE: 20}),
     "291 s are a pause": (1, inactive(400, 691), {ACTIVE: 909, PAUSE: 291}),
     "400 s are a pause of 300 s and idle for 100 s": (
-        10, inactive(400, 800), {ACTIVE: 800, PAUSE: 300, IDLE: 100},
-    ),
+        10, inactive(400, 800), {ACTIVE: 800, PAUSE: 300, IDLE: 100}),
     "one reading between active ones is no pause": (
-        10, inactive(400, 410), {ACTIVE: 1190, SHORT: 10},
-    ),
+        10, inactive(400, 410), {ACTIVE: 1190, SHORT: 10}),
     "two readings are a pause": (60, inactive(360, 480), {ACTIVE: 1080, PAUSE: 120}),
     "readings over a minute apart show no pause": (
-        100, inactive(400, 600), {ACTIVE: 1000, SHORT: 200},
-    ),
+        100, inactive(400, 600), {ACTIVE: 1000, SHORT: 200}),
     "readings over a minute apart show idle time of 300 s from its first second": (
-        100, inactive(400, 800), {ACTIVE: 800, IDLE: 400},
-    ),
+        100, inactive(400, 800), {ACTIVE: 800, IDLE: 400}),
 }  # fmt: skip
 
 
@@ -123,11 +109,9 @@ def test_a_job_within_one_reading_of_a_long_pause_is_idle_also_at_the_end_of_an_
 SHARES = {
     "a share of a thousandth": ({"engine_active_ratio": 0.001}, True),
     "each share under a thousandth": (
-        {"engine_active_ratio": 0.0009, "sm_active_ratio": 0.0009, "gpu_busy_ratio": 1.0}, False,
-    ),
+        {"engine_active_ratio": 0.0009, "sm_active_ratio": 0.0009, "gpu_busy_ratio": 1.0}, False),
     "memory is copied while no kernel runs": (
-        {"engine_active_ratio": 0.0, "dram_active_ratio": 0.2}, True,
-    ),
+        {"engine_active_ratio": 0.0, "dram_active_ratio": 0.2}, True),
     "no share, and 1 % of utilisation": ({"gpu_busy_ratio": 0.01}, True),
     "no share, and no utilisation": ({"gpu_busy_ratio": 0.0}, False),
     "the SM share alone": ({"sm_active_ratio": 0.0}, False),
@@ -148,17 +132,13 @@ OWNER = ("busy_unclassified", "owner_unknown")
 # what it shows: distance of the readings, when the GPU is active, GPU-seconds of 1200 s
 UNOWNED = {
     "pauses under 300 s are inside an island": (
-        10, lambda s: 100 < s <= 200 or 400 < s <= 1200, {FREE: 100, OWNER: 900, PAUSE: 200},
-    ),
+        10, lambda s: 100 < s <= 200 or 400 < s <= 1200, {FREE: 100, OWNER: 900, PAUSE: 200}),
     "an island ends at a pause of 300 s": (
-        10, lambda s: 100 < s <= 200 or 500 < s <= 1000, {FREE: 600, OWNER: 600},
-    ),
+        10, lambda s: 100 < s <= 200 or 500 < s <= 1000, {FREE: 600, OWNER: 600}),
     "one reading inside an island is no pause": (
-        10, lambda s: not 400 < s <= 410, {OWNER: 1190, SHORT: 10},
-    ),
+        10, lambda s: not 400 < s <= 410, {OWNER: 1190, SHORT: 10}),
     "of no owner readings over a minute apart show no pause": (
-        100, lambda s: s <= 400 or 600 < s <= 800, {OWNER: 600, SHORT: 200, FREE: 400},
-    ),
+        100, lambda s: s <= 400 or 600 < s <= 800, {OWNER: 600, SHORT: 200, FREE: 400}),
 }  # fmt: skip
 
 
@@ -178,12 +158,9 @@ def test_inactivity_that_no_job_event_explains(cluster, case):
 
 
 # what is loaded before each of two builds
-AGREE = {
-    "builds before and after 300 s agree on the past": (
-        [lambda c: [c.job_on_a_node("1", 0, None, 1, "RUNNING"),
-                    c.samples("a#0", c.every(-1, 691, 1), lambda s: s <= 400)],
-         lambda c: c.samples("a#0", c.every(692, 720, 1), lambda _: False)],
-        [{ACTIVE: 400, PAUSE: 291}, {ACTIVE: 400, PAUSE: 300, IDLE: 20}],
-    ),
-}  # fmt: skip
+AGREE = {"builds before and after 300 s agree on the past": (
+             [lambda c: [c.job_on_a_node("1", 0, None, 1, "RUNNING"),
+                         c.samples("a#0", c.every(-1, 691, 1), lambda s: s <= 400)],
+              lambda c: c.samples("a#0", c.every(692, 720, 1), lambda _: False)],
+             [{ACTIVE: 400, PAUSE: 291}, {ACTIVE: 400, PAUSE: 300, IDLE: 20}])}  # fmt: skip
 test_builds = shown_by(AGREE, read=phases, builds=2)

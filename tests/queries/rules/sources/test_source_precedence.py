@@ -54,24 +54,18 @@ ADDED = {
     "a step that the job began and only the log ended counts": (
         "COMPLETED", [*steps(1, 5, 10), {"event": "step.start", "step": 6, "t": 60}],
         [{"event": "step", "step": 5, "t": 60.4}, {"event": "step", "step": 6, "t": 72}],
-        {"step_unsplit": 62},
-    ),
+        {"step_unsplit": 62}),
     "steps before and after those of the job count": (
         "COMPLETED", [{**step, "attempt": None} for step in steps(6, 10, 60)], steps(1, 15, 10),
-        {"step_unsplit": 150},
-    ),
+        {"step_unsplit": 150}),
     "a phase that only the log reports counts": (
         "COMPLETED", [*steps(1, 5, 10), *steps(6, 12, 80)], [phase("ckpt_save", 60, 78)],
-        {"checkpoint_save": 18},
-    ),
+        {"checkpoint_save": 18}),
     "of a phase that both report the job has the last word": (
         "COMPLETED", [*steps(1, 5, 10), phase("ckpt_save", 60, 79), *steps(6, 12, 80)],
-        [phase("ckpt_save", 56, 85)],
-        {"checkpoint_save": 19, "step_unsplit": 120},
-    ),
+        [phase("ckpt_save", 56, 85)], {"checkpoint_save": 19, "step_unsplit": 120}),
     "a save that only the log proves keeps steps": (
-        "FAILED", steps(1, 8, 10), [durable(6, 75)], {"step_unsplit": 60, "lost_work": 20},
-    ),
+        "FAILED", steps(1, 8, 10), [durable(6, 75)], {"step_unsplit": 60, "lost_work": 20}),
 }  # fmt: skip
 
 
@@ -128,19 +122,14 @@ PRINTED = [{**row, "tokens": 50.0} for row in printed(steps(1, 8, 10))]
 RANKS = {
     "rank 0 reports the waits of silent ranks": (waits(OF_RANK_0), spent, [120, 60, 60]),
     "rank 0 reports those of ranks that only start": (
-        waits(OF_RANK_0, None, None, None), spent, [120, 60, 60],
-    ),
-    "rank 0 reports those of ranks that step": (
-        waits(OF_RANK_0, {}, {}, {}), spent, [120, 60, 60],
-    ),
+        waits(OF_RANK_0, None, None, None), spent, [120, 60, 60]),
+    "rank 0 reports those of ranks that step": (waits(OF_RANK_0, {}, {}, {}), spent, [120, 60, 60]),
     "where several ranks report waits each counts for itself": (
-        waits({"data_s": 2.0}, {"data_s": 2.0}, {}, {}), spent, [2 * 30, None, None],
-    ),
+        waits({"data_s": 2.0}, {"data_s": 2.0}, {}, {}), spent, [2 * 30, None, None]),
     "tokens that only the log counts are counted": (
         lambda c: [c.job_on_a_node("1", 0, 100, 1), c.events("1", steps(1, 8, 10)),
-                   c.log("1", PRINTED)],
-        lambda c: c.read(TOKENS, Scope(run=f"{c.name}/1")).item(), 400,
-    ),
+                   c.log("1", PRINTED)], lambda c: c.read(TOKENS, Scope(run=f"{c.name}/1")).item(),
+        400),
 }  # fmt: skip
 test_what_ranks_and_logs_report = shown_by(RANKS)
 
@@ -172,13 +161,11 @@ POWERS = {
 }
 
 
-test_energy = shown_by(
-    POWERS, read=lambda c: [fact for fact, _ in disagreements(c)],
-    load=lambda c, watts, counted_w, meter_w: [
-        gpu(c, watts, counted_w),
-        meter_w and c.host(f"{c.name}-n", READ_S, "ipmi", power_w=meter_w),
-    ],
-)  # fmt: skip
+test_energy = shown_by(POWERS, read=lambda c: [fact for fact, _ in disagreements(c)],
+                       load=lambda c, watts, counted_w, meter_w: [
+                           gpu(c, watts, counted_w),
+                           meter_w and c.host(f"{c.name}-n", READ_S, "ipmi",
+                                              power_w=meter_w)])  # fmt: skip
 
 
 @built_together

@@ -62,13 +62,12 @@ def cut(name, rows):
 def of_cluster(rows, number):
     """Return rows of a cluster `lab<number>`, where nothing has the name of another cluster's."""
     node = pl.element() + f"-{number}"
-    renamed = {
-        "cluster": pl.lit(f"lab{number}"), "gpu_uuid": pl.col("gpu_uuid") + f"-{number}",
-        "node": pl.col("node") + f"-{number}", "host": pl.col("host") + f"-{number}",
-        "comm_id": pl.col("comm_id") + f"{number:02d}", "pid": pl.col("pid") + 10_000 * number,
-        "pids": pl.col("pids").list.eval(pl.element() + 10_000 * number),
-        "nodes": pl.col("nodes").list.eval(node),
-    }  # fmt: skip
+    renamed = {"cluster": pl.lit(f"lab{number}"), "gpu_uuid": pl.col("gpu_uuid") + f"-{number}",
+               "node": pl.col("node") + f"-{number}", "host": pl.col("host") + f"-{number}",
+               "comm_id": pl.col("comm_id") + f"{number:02d}",
+               "pid": pl.col("pid") + 10_000 * number,
+               "pids": pl.col("pids").list.eval(pl.element() + 10_000 * number),
+               "nodes": pl.col("nodes").list.eval(node)}  # fmt: skip
     if rows.schema.get("nodes") != pl.List(pl.String):  # of a communicator: how many
         del renamed["nodes"]
     return rows.with_columns(**{c: new for c, new in renamed.items() if c in rows.columns})
