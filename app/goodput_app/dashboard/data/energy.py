@@ -37,32 +37,23 @@ def power(scope: Scope, level: Level, bucket: int) -> pl.DataFrame:
     )
 
 
-def accounts(scope: Scope) -> pl.DataFrame:
-    """Return energy and carbon by account, most energy first; then what was not allocated.
-
-    Energy is stored by owner and not by node: the scope's node does not restrict it.
-    """
-    return marts.read(
-        "select * from marts.energy_by_account order by availability <> 'held', "
-        "energy_mj desc nulls last, gpu_ms desc, cluster, availability, team",
-        replace(scope, node=None, gpu_uuid=None, bucket_ms=None),
-    )
-
-
-def idle(scope: Scope) -> pl.DataFrame:
-    """Return what idle GPUs draw by model and category, most energy first."""
-    order_by = "energy_kwh desc nulls last, gpu_ms desc, cluster, gpu_model, category"
-    return marts.in_order("marts.idle_power", scope, order_by)
-
-
-def headroom(scope: Scope) -> pl.DataFrame:
-    """Return the nodes, the nearest to the limit first: at most NODES_SHOWN; nodes: of all."""
-    return marts.read(
-        "select *, count(*) over () as nodes from marts.power_headroom "
-        "order by p99_limit_ratio desc nulls last, slowdown_margin_c nulls last, cluster, node, "
-        f"gpu_model limit {NODES_SHOWN}",
-        replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=None),
-    )
+# most energy first, then what was not allocated; energy is stored by owner, not by node
+accounts = marts.reader(
+    "energy_by_account",
+    "availability <> 'held', energy_mj desc nulls last, gpu_ms desc, cluster, availability, team",
+    of=marts.of_any_place,
+)
+idle = marts.reader(
+    "idle_power", "energy_kwh desc nulls last, gpu_ms desc, cluster, gpu_model, category"
+)
+# the nearest to the limit first; nodes: of all
+headroom = marts.reader(
+    "power_headroom",
+    "p99_limit_ratio desc nulls last, slowdown_margin_c nulls last, cluster, node, gpu_model",
+    columns="*, count(*) over () as nodes",
+    limit=NODES_SHOWN,
+    of=marts.of_any_owner,
+)
 
 
 def executing(scope: Scope) -> pl.DataFrame:
@@ -83,34 +74,19 @@ def executing(scope: Scope) -> pl.DataFrame:
     )
 
 
-def runs(scope: Scope) -> pl.DataFrame:
-    """Return the energy of a step by run, most energy first: at most RUNS_SHOWN."""
-    return marts.read(
-        "select * from marts.run_energy order by energy_kwh desc nulls last, run_key "
-        f"limit {RUNS_SHOWN}",
-        replace(scope, node=None, gpu_uuid=None, bucket_ms=None),
-    )
-
-
-def by_cap(scope: Scope) -> pl.DataFrame:
-    """Return work per joule by power cap."""
-    order_by = "job_name, cluster, gpu_model, gpus, work_unit, power_cap_w desc"
-    return marts.in_order("marts.work_by_power_cap", scope, order_by)
-
-
-def feeds(scope: Scope) -> pl.DataFrame:
-    """Return the power feeds, those over their capacity or nearest to it first."""
-    return marts.read(
-        "select * from marts.feed_check order by margin_w / capacity_w nulls last, "
-        "coalesce(failover_w, peak_w) desc nulls last, cluster, feed",
-        Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster),
-    )
-
-
-def heat(scope: Scope) -> pl.DataFrame:
-    """Return the heat margin of racks, the least first."""
-    return marts.read(
-        "select * from marts.heat_margin "
-        "order by slowdown_margin_c nulls last, gpu_temperature_c desc nulls last, cluster, rack",
-        replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=None),
-    )
+runs = marts.reader(
+    "run_energy", "energy_kwh desc nulls last, run_key", limit=RUNS_SHOWN, of=marts.of_any_place
+)
+by_cap = marts.reader(
+    "work_by_power_cap", "job_name, cluster, gpu_model, gpus, work_unit, power_cap_w desc"
+)
+feeds = marts.reader(
+    "feed_check",
+    "margin_w / capacity_w nulls last, coalesce(failover_w, peak_w) desc nulls last, cluster, feed",
+    of=marts.of_cluster,
+)
+heat = marts.reader(
+    "heat_margin",
+    "slowdown_margin_c nulls last, gpu_temperature_c desc nulls last, cluster, rack",
+    of=marts.of_any_owner,
+)

@@ -2,13 +2,10 @@
 
 import polars as pl
 
-from goodput_app.dashboard.data.marts import of_run, read
+from goodput_app.dashboard.data.marts import reader, run_reader
 from goodput_queries.scope import Scope
 
-
-def causes(scope: Scope) -> pl.DataFrame:
-    """Return the ranked causes of the failed attempts of the scope's run."""
-    return of_run("marts.attempt_causes", scope, "attempt, rank")
+causes = run_reader("attempt_causes", "attempt, rank")
 
 
 def failed_last(attempts: pl.DataFrame, scope: Scope) -> int | None:
@@ -21,18 +18,6 @@ def failed_last(attempts: pl.DataFrame, scope: Scope) -> int | None:
     return int(last["attempt"])
 
 
-def chains(scope: Scope) -> pl.DataFrame:
-    """Return what led to the end of the failed attempts of the scope's run, in order."""
-    return of_run("marts.failure_chains", scope, "attempt, position")
-
-
-def loss_anomalies(scope: Scope) -> pl.DataFrame:
-    """Return where the training loss of the scope's run stopped being finite, or diverged."""
-    return of_run("marts.loss_anomalies", scope, "attempt, step")
-
-
-def by_cause(scope: Scope) -> pl.DataFrame:
-    """Return the time between bad ends of attempts by failure reason, the most frequent first."""
-    return read(
-        "select * from marts.reliability_by_cause order by failures desc, cluster, cause", scope
-    )
+chains = run_reader("failure_chains", "attempt, position")
+loss_anomalies = run_reader("loss_anomalies", "attempt, step")
+by_cause = reader("reliability_by_cause", "failures desc, cluster, cause")

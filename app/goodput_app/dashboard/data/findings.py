@@ -10,7 +10,6 @@ import polars as pl
 from goodput_app import ranked
 from goodput_app.access import rows
 from goodput_app.dashboard.data import marts
-from goodput_app.dashboard.data.marts import read
 from goodput_app.process import evaluations
 from goodput_app.process.store import current_store
 from goodput_queries.database import Store
@@ -172,22 +171,9 @@ def _evaluate(store: Store, scope: Scope) -> Found:
     return Found(shown, fixes.head(FIXES_SHOWN), idle)
 
 
-def losing_now(scope: Scope) -> pl.DataFrame:
-    """Return what is lost at the end of the window, by category."""
-    return read("select * from marts.losing_now order by cost_per_h desc nulls last", scope)
-
-
-def run_verdicts(scope: Scope) -> pl.DataFrame:
-    """Return the largest finding about each run of the scope; no row for a run without one."""
-    return read("select * from marts.run_verdicts", scope)
-
-
-def objectives(scope: Scope) -> pl.DataFrame:
-    """Return the goodput objectives, those whose budget burns or is spent most first."""
-    return read(
-        f"select * from marts.goodput_objectives order by {ranked.OBJECTIVES}",
-        scope,
-    )
+losing_now = marts.reader("losing_now", "cost_per_h desc nulls last")
+run_verdicts = marts.reader("run_verdicts", "run_key")
+objectives = marts.reader("goodput_objectives", ranked.OBJECTIVES)
 
 
 def _pending() -> int:

@@ -4,7 +4,6 @@ Rows of charts over time are GPUs, nodes or racks: as fine as can be seen.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 import polars as pl
@@ -48,11 +47,6 @@ _AMONG: dict[Level, str] = {
 _RACK = "left join staging.stg_node_racks as racks using (cluster, node)"
 
 
-def of_place(scope: Scope, bucket_ms: int | None = None) -> Scope:
-    """Return the scope without owners: what a GPU does is shown whoever has it."""
-    return replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=bucket_ms)
-
-
 def gpu_states(scope: Scope) -> pl.DataFrame:
     """Return the state of each GPU at the end of the window, rack by rack.
 
@@ -62,26 +56,23 @@ def gpu_states(scope: Scope) -> pl.DataFrame:
     return marts.read(
         f"select *, {keys} from marts.gpu_states "
         "order by cluster, rack nulls last, node, gpu_index nulls last, gpu_uuid",
-        of_place(scope),
+        marts.of_any_owner(scope),
     )
 
 
-def racks(scope: Scope) -> pl.DataFrame:
-    """Return racks, highest cost of waste first."""
-    return marts.read(
-        f"select *, {_KEYS['rack']} as rack_key from marts.racks "
-        "order by wasted_cost desc nulls last, wasted_ms desc, cluster, rack nulls last",
-        of_place(scope),
-    )
-
-
-def unallocated(scope: Scope) -> pl.DataFrame:
-    """Return what is not allocated at the end of the window: first what a job can have."""
-    return marts.read(
-        "select * from marts.unallocated_gpus order by cluster, is_schedulable desc, "
-        "largest_block desc nulls last, units desc, partition, gpu_model, mig_profile, why",
-        of_place(scope),
-    )
+racks = marts.reader(
+    "racks",
+    "wasted_cost desc nulls last, wasted_ms desc, cluster, rack nulls last",
+    columns=f"*, {_KEYS['rack']} as rack_key",
+    of=marts.of_any_owner,
+)
+# first what a job can have
+unallocated = marts.reader(
+    "unallocated_gpus",
+    "cluster, is_schedulable desc, largest_block desc nulls last, units desc, partition, "
+    "gpu_model, mig_profile, why",
+    of=marts.of_any_owner,
+)
 
 
 def busy_unallocated(scope: Scope) -> pl.DataFrame:
@@ -98,7 +89,7 @@ def busy_unallocated(scope: Scope) -> pl.DataFrame:
             and in_place(busy.cluster, busy.node, busy.gpu_uuid, busy.gpu_model)
         group by busy.gpu_uuid
         order by busy_s desc, busy.gpu_uuid limit {BUSY_SHOWN}""",
-        of_place(scope),
+        marts.of_any_owner(scope),
         from_ms,
         to_ms,
     )
@@ -126,7 +117,7 @@ def categories(
         qualify row_number() over (
             partition by bins.key, bins.start_ms order by bins.gpu_ms desc, category) = 1
         order by bins.key, bins.start_ms""",
-        of_place(scope, read.bin_ms),
+        marts.of_any_owner(scope, read.bin_ms),
         tuple(rows),
     )
 
@@ -139,7 +130,7 @@ def wasted(scope: Scope, level: Level) -> pl.DataFrame:
         inner join reference.gpu_second_categories using (category)
         where kind_of(category, kind) = 'badput'
         group by all""",
-        of_place(scope, 86_400_000),
+        marts.of_any_owner(scope, 86_400_000),
     )
 
 
@@ -178,7 +169,7 @@ def metric(
         group by all
         having key in (select unnest($1::varchar[]))
         order by 1, 2""",
-        of_place(scope),
+        marts.of_any_owner(scope),
         tuple(rows),
     )
 
@@ -207,7 +198,7 @@ def _errors(
         where key in (select unnest($1::varchar[]))
         group by key, bin_ms
         order by 1, 2""",
-        of_place(scope),
+        marts.of_any_owner(scope),
         tuple(rows),
     )
 
@@ -235,7 +226,7 @@ def deviations(scope: Scope, level: Level, name: str | None) -> pl.DataFrame:
         inner join gangs using (job_run_key, start_ms)
         {_RACK}
         group by 1""",
-        of_place(scope),
+        marts.of_any_owner(scope),
     )
 
 
@@ -262,6 +253,6 @@ def allocations(scope: Scope, nodes: Sequence[str] | None) -> pl.DataFrame:
         group by run_key, job_run_key
         order by min(min(start_at)) over (partition by run_key), run_key, min(start_at)
         limit {BARS_MAX}""",
-        of_place(scope),
+        marts.of_any_owner(scope),
         None if nodes is None else tuple(nodes),
     )

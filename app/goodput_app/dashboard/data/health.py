@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from goodput_app.access import rows
-from goodput_app.dashboard.data.marts import in_order, read
+from goodput_app.dashboard.data.marts import COUNTED, read, reader
 from goodput_queries.scope import Scope
 
 DAYS_SHOWN = 31
@@ -57,48 +57,23 @@ def kinds_read(scope: Scope) -> pl.DataFrame:
     return read("select distinct kind from marts.health_by_node_day", scope)
 
 
-def nodes(scope: Scope) -> pl.DataFrame:
-    """Return the nodes that cost most; total: how many nodes there are."""
-    return read(
-        f"select *, count(*) over () as total from marts.node_health order by place, cluster, node "
-        f"limit {ROWS_SHOWN}",
-        scope,
-    )
-
-
-def fleet(scope: Scope) -> pl.DataFrame:
-    """Return failures of nodes and the time between them, by cluster."""
-    return read("select * from marts.fleet_reliability order by cluster", scope)
-
-
-def by_job_size(scope: Scope) -> pl.DataFrame:
-    """Return the time between failures of attempts by their number of GPUs."""
-    return read("select * from marts.reliability_by_job_size order by cluster, gpus_to", scope)
-
-
-def xids(scope: Scope) -> pl.DataFrame:
-    """Return Xids by code, the one with most incidents first."""
-    return read("select * from marts.xids_by_code order by incidents desc, code", scope)
-
-
-def incidents(scope: Scope) -> pl.DataFrame:
-    """Return the latest incidents of GPUs; total: how many there are."""
-    return read(
-        "select *, array_to_string(codes, ' ') as all_codes, count(*) over () as total "
-        f"from marts.gpu_incidents order by start_at desc, cluster, node, device "
-        f"limit {ROWS_SHOWN}",
-        scope,
-    )
-
-
-def fabric_incidents(scope: Scope) -> pl.DataFrame:
-    """Return faults of many links at one time, the latest first."""
-    return read(
-        "select *, array_to_string(node_names, ', ') as members_at, "
-        "array_to_string(run_names, ', ') as touched_runs "
-        f"from marts.fabric_incidents order by start_at desc, cluster, kind limit {ROWS_SHOWN}",
-        scope,
-    )
+nodes = reader("node_health", "place, cluster, node", columns=COUNTED, limit=ROWS_SHOWN)
+fleet = reader("fleet_reliability", "cluster")
+by_job_size = reader("reliability_by_job_size", "cluster, gpus_to")
+xids = reader("xids_by_code", "incidents desc, code")
+incidents = reader(
+    "gpu_incidents",
+    "start_at desc, cluster, node, device",
+    columns=f"{COUNTED}, array_to_string(codes, ' ') as all_codes",
+    limit=ROWS_SHOWN,
+)
+fabric_incidents = reader(
+    "fabric_incidents",
+    "start_at desc, cluster, kind",
+    columns="*, array_to_string(node_names, ', ') as members_at, "
+    "array_to_string(run_names, ', ') as touched_runs",
+    limit=ROWS_SHOWN,
+)
 
 
 NO_OUTAGES = pl.DataFrame(
@@ -109,19 +84,14 @@ NO_OUTAGES = pl.DataFrame(
 )  # fmt: skip
 
 
-def outages(scope: Scope) -> pl.DataFrame:
-    """Return outages of nodes: those that are open first, then the latest; total: how many."""
-    return read(
-        "select *, outage_ms / 1000.0 as outage_s, count(*) over () as total "
-        "from marts.node_outages order by end_at is null desc, start_at desc, cluster, node "
-        f"limit {ROWS_SHOWN}",
-        scope,
-    )
-
-
-def repairs(scope: Scope) -> pl.DataFrame:
-    """Return repairs of nodes: those that go on first, then the latest."""
-    return in_order("marts.repairs", scope, "end_at is not null, start_at desc, cluster, node")
+# those that are open first, then the latest
+outages = reader(
+    "node_outages",
+    "end_at is null desc, start_at desc, cluster, node",
+    columns=f"{COUNTED}, outage_ms / 1000.0 as outage_s",
+    limit=ROWS_SHOWN,
+)
+repairs = reader("repairs", "end_at is not null, start_at desc, cluster, node")
 
 
 def outages_seen(scope: Scope) -> pl.DataFrame:
@@ -155,26 +125,10 @@ def settings(scope: Scope) -> pl.DataFrame:
     return found
 
 
-def drivers(scope: Scope) -> pl.DataFrame:
-    """Return GPU time and errors by GPU model and driver, the known versions first."""
-    return read(
-        "select * from marts.driver_versions "
-        "order by driver_version is null, cluster, gpu_model, driver_version, vbios_version",
-        scope,
-    )
-
-
-def memory_errors(scope: Scope) -> pl.DataFrame:
-    """Return by how much the counters of memory errors of GPUs rose by hour, the latest first."""
-    return read(
-        "select * from marts.gpu_memory_errors order by hour_at desc nulls last, kind", scope
-    )
-
-
-def throttled_gpus(scope: Scope) -> pl.DataFrame:
-    """Return how often GPUs were slowed and how hot they were, the most often slowed first."""
-    return read(
-        "select * from marts.throttled_gpus "
-        "order by throttled_ratio desc, throttled_hours desc, gpu_uuid, reason",
-        scope,
-    )
+drivers = reader(
+    "driver_versions", "driver_version is null, cluster, gpu_model, driver_version, vbios_version"
+)
+memory_errors = reader("gpu_memory_errors", "hour_at desc nulls last, kind")
+throttled_gpus = reader(
+    "throttled_gpus", "throttled_ratio desc, throttled_hours desc, gpu_uuid, reason"
+)

@@ -3,7 +3,7 @@
 import polars as pl
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.data.marts import clusters, in_order, ledger_by_category, read
+from goodput_app.dashboard.data.marts import clusters, ledger_by_category, read, reader
 from goodput_app.weekly import ledger_groups, like_for_like
 from goodput_queries.scope import Scope
 
@@ -38,11 +38,5 @@ def over_time(frame: pl.DataFrame, of: dict[str, str]) -> pl.DataFrame:
     )
 
 
-def waste(scope: Scope) -> pl.DataFrame:
-    """Return what was lost by team, group of categories and cause."""
-    return in_order("marts.waste_by_team", scope, "gpu_ms desc, team, ledger_group, blame")
-
-
-def executing_idle(scope: Scope) -> pl.DataFrame:
-    """Return how long loaded programs of each team did nothing."""
-    return in_order("marts.executing_idle_by_team", scope, "idle_ms desc, team")
+waste = reader("waste_by_team", "gpu_ms desc, team, ledger_group, blame")
+executing_idle = reader("executing_idle_by_team", "idle_ms desc, team")

@@ -6,7 +6,9 @@ the database, so a page never shows yesterday's rows after an ingest.
 
 import itertools
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 import polars as pl
@@ -26,6 +28,7 @@ INTERVALS_SHOWN = 1_000
 JOBS_SHOWN = 200
 RUNS_SHOWN = 2_000
 REJECTS_SHOWN = 500
+COUNTED = "*, count(*) over () as total"
 STEPS_DRAWN = 350  # each gives its bucket's slowest and fastest, in two lines
 
 State = tuple[int, int, str]
@@ -106,25 +109,68 @@ def read(sql: str, scope: Scope = EVERYTHING, *parameters: object) -> pl.DataFra
     return _kept(sql, parameters, rows.limited(scope), state())
 
 
-def in_order(
-    view: str, scope: Scope, order_by: str, *, limit: int | None = None, where: str = "true"
-) -> pl.DataFrame:
-    """Return the rows of a view for the whole window, which no chart cuts into buckets."""
+class Reader(Protocol):
+    """A function that reads a mart for a scope."""
+
+    def __call__(self, scope: Scope, *parameters: object) -> pl.DataFrame:
+        """Return the rows; parameters: of the condition of the reader."""
+
+
+def without_buckets(scope: Scope) -> Scope:
+    """Return the scope of what no chart cuts into buckets."""
+    return replace(scope, bucket_ms=None)
+
+
+def of_any_owner(scope: Scope, bucket_ms: int | None = None) -> Scope:
+    """Return the scope without owners: what a GPU, host or link does is shown whoever has it."""
+    return replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=bucket_ms)
+
+
+def of_any_place(scope: Scope) -> Scope:
+    """Return the scope without place: a run is on all its nodes and GPUs."""
+    return replace(scope, node=None, gpu_uuid=None, bucket_ms=None)
+
+
+def of_cluster(scope: Scope) -> Scope:
+    """Return the window and cluster of the scope alone."""
+    return Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
+
+
+def reader(
+    mart: str,
+    order_by: str = "all",
+    *,
+    columns: str = "*",
+    where: str = "true",
+    limit: int | None = None,
+    of: Callable[[Scope], Scope] = without_buckets,
+) -> Reader:
+    """Return the reader of a mart: its columns in SQL, in this order, at most `limit` rows.
+
+    where: a condition, with parameters $1 ...; of: makes the scope that is read of a page's
+    """
     at_most = "" if limit is None else f" limit {limit}"
-    sql = f"select * from {view} where {where} order by {order_by}{at_most}"
-    return read(sql, replace(scope, bucket_ms=None))
+    sql = f"select {columns} from marts.{mart} where {where} order by {order_by}{at_most}"
+    return lambda scope, *parameters: read(sql, of(scope), *parameters)
 
 
-def of_run(view: str, scope: Scope, order_by: str) -> pl.DataFrame:
-    """Return the rows of a view for the scope's run."""
-    sql = f"select * from {view} where run_key = $1 order by {order_by}"
-    return read(sql, scope, scope.run)
+def run_reader(
+    mart: str,
+    order_by: str,
+    *,
+    columns: str = "*",
+    limit: int | None = None,
+    of: Callable[[Scope], Scope] = without_buckets,
+) -> Callable[[Scope], pl.DataFrame]:
+    """Return the reader of the rows of a mart that are of the scope's run: as `reader`."""
+    of_runs = reader(mart, order_by, columns=columns, where="run_key = $1", limit=limit, of=of)
+    return lambda scope: of_runs(scope, scope.run)
 
 
 def runs_withheld(scope: Scope) -> tuple[int, int]:
     """Return how many runs had GPUs in the window, and how many of them are of other teams."""
-    window = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
-    found: tuple[int, int] = read("select runs, withheld from marts.runs_withheld", window).row(0)
+    sql = "select runs, withheld from marts.runs_withheld"
+    found: tuple[int, int] = read(sql, of_cluster(scope)).row(0)
     return found
 
 
@@ -133,10 +179,7 @@ def clusters() -> pl.DataFrame:
     return read("select * from marts.clusters order by as_of_at desc, cluster")
 
 
-def scope_values(scope: Scope) -> pl.DataFrame:
-    """Return what the filters can choose from in the window and cluster of the scope."""
-    window = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
-    return read("select * from marts.scope_values order by kind, gpu_ms desc, value", window)
+scope_values = reader("scope_values", "kind, gpu_ms desc, value", of=of_cluster)
 
 
 def with_run_names(
@@ -149,25 +192,10 @@ def with_run_names(
     return frame.with_columns(pl.coalesce(named, run_id).alias(run_id.replace("_id", "_name")))
 
 
-def goodput_summary(scope: Scope) -> pl.DataFrame:
-    """Return the ratios of the scope with their bounds: one row."""
-    return read("select * from marts.goodput_summary", replace(scope, bucket_ms=None))
-
-
-def evidence_ladder(scope: Scope) -> pl.DataFrame:
-    """Return what the first tile can say of the clusters and the window: one row."""
-    window = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
-    return read("select * from marts.evidence_ladder", window)
-
-
-def ledger_by_category(scope: Scope) -> pl.DataFrame:
-    """Return where the GPU time went: one row a category, adding up to the capacity."""
-    return in_order("marts.ledger_by_category", scope, "code")
-
-
-def ledger_over_time(scope: Scope) -> pl.DataFrame:
-    """Return the ledger in the buckets of the scope."""
-    return read("select * from marts.ledger_over_time order by bucket_at, category", scope)
+goodput_summary = reader("goodput_summary")
+evidence_ladder = reader("evidence_ladder", of=of_cluster)
+ledger_by_category = reader("ledger_by_category", "code")
+ledger_over_time = reader("ledger_over_time", "bucket_at, category", of=lambda scope: scope)
 
 
 def losses(scope: Scope) -> pl.DataFrame:
@@ -191,12 +219,13 @@ class IdleGaps:
     sums: pl.DataFrame
 
 
+_idle_gap_sums = reader("idle_gap_sums", "category, least_s")
+_top_idle_gaps = reader("top_idle_gaps", "cost desc nulls last, gpu_ms desc, gap_id, category")
+
+
 def idle_gaps(scope: Scope) -> IdleGaps:
     """Return the idle gaps, highest cost first, and the sums of all: a big fleet has many."""
-    order_by = "cost desc nulls last, gpu_ms desc, gap_id, category"
-    sums = in_order("marts.idle_gap_sums", scope, "category, least_s")
-    top_gaps = in_order("marts.top_idle_gaps", scope, order_by)
-    return IdleGaps(with_run_names(top_gaps, scope), sums)
+    return IdleGaps(with_run_names(_top_idle_gaps(scope), scope), _idle_gap_sums(scope))
 
 
 def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.DataFrame:
@@ -218,16 +247,17 @@ def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.Dat
     return with_run_names(found, scope)
 
 
-def waiting_jobs(scope: Scope) -> pl.DataFrame:
-    """Return jobs that waited while GPUs were free, largest first; all_jobs: how many there are."""
-    view = "(select *, count(*) over () as all_jobs from marts.waiting_jobs)"
-    return in_order(view, scope, "gpus * waited_s desc, job_run_key", limit=JOBS_SHOWN)
-
-
-def throttle_episodes(scope: Scope) -> pl.DataFrame:
-    """Return times of held-down clocks, highest cost first."""
-    order_by = "booked_gpu_ms desc nulls last, duration_s desc, start_at"
-    return in_order("marts.throttle_episodes", scope, order_by, limit=GAPS_SHOWN)
+waiting_jobs = reader(
+    "waiting_jobs",
+    "gpus * waited_s desc, job_run_key",
+    columns="*, count(*) over () as all_jobs",
+    limit=JOBS_SHOWN,
+)
+throttle_episodes = reader(
+    "throttle_episodes",
+    "booked_gpu_ms desc nulls last, duration_s desc, start_at",
+    limit=GAPS_SHOWN,
+)
 
 
 def throttle_sources(scope: Scope) -> pl.DataFrame:
@@ -235,38 +265,16 @@ def throttle_sources(scope: Scope) -> pl.DataFrame:
     return read(throttling.SOURCES, scope)
 
 
-def runs(scope: Scope) -> pl.DataFrame:
-    """Return the runs, those that wasted most first; `total` is how many there are."""
-    return read(
-        "select *, count(*) over () as total from marts.runs "
-        f"order by {ranked.RUNS} limit {RUNS_SHOWN}",
-        scope,
-    )
-
-
-def queue_waits(scope: Scope, group_by: str) -> pl.DataFrame:
-    """Return how long job runs waited for GPUs, by `team`, `size` or `reason`."""
-    return read(
-        "select * from marts.queue_waits where group_by = $1 "
-        "order by place, waiting_gpus desc, wait_p90_s desc nulls last, name",
-        replace(scope, bucket_ms=None),
-        group_by,
-    )
-
-
-def run_categories(scope: Scope) -> pl.DataFrame:
-    """Return the ledger of each run of the scope."""
-    return read("select * from marts.run_categories order by run_key, gpu_ms desc", scope)
-
-
-def run_wall_clock(scope: Scope) -> pl.DataFrame:
-    """Return goodput of the scope's run by wall clock; no rows: it completed no step."""
-    return of_run("marts.run_wall_clock", scope, "run_key")
-
-
-def attempts(scope: Scope) -> pl.DataFrame:
-    """Return the attempts of the scope's run in order."""
-    return of_run("marts.attempts", scope, "attempt")
+runs = reader("runs", ranked.RUNS, columns=COUNTED, limit=RUNS_SHOWN)
+# by `team`, `size` or `reason`
+queue_waits = reader(
+    "queue_waits",
+    "place, waiting_gpus desc, wait_p90_s desc nulls last, name",
+    where="group_by = $1",
+)
+run_categories = reader("run_categories", "run_key, gpu_ms desc")
+run_wall_clock = run_reader("run_wall_clock", "run_key")  # no row: no step was completed
+attempts = run_reader("attempts", "attempt")
 
 
 def train_steps(scope: Scope) -> pl.DataFrame:
@@ -289,24 +297,10 @@ def train_steps(scope: Scope) -> pl.DataFrame:
     )
 
 
-def stragglers(scope: Scope) -> pl.DataFrame:
-    """Return the episodes of late ranks of the scope's run, highest cost first."""
-    return of_run("marts.stragglers", scope, "imposed_wait_gpu_s desc, start_at")
-
-
-def blast_radius(scope: Scope) -> pl.DataFrame:
-    """Return the throttled and faulty GPUs of the scope's run, highest cost first."""
-    return of_run("marts.blast_radius", scope, "gang_gpu_s desc, gpu_uuid")
-
-
-def communication(scope: Scope) -> pl.DataFrame:
-    """Return what is known of communication in the steps of the scope's run: one row, or none."""
-    return read("select * from marts.communication where run_key = $1", scope, scope.run)
-
-
-def run_gpus(scope: Scope) -> pl.DataFrame:
-    """Return the GPUs of the scope's run."""
-    return of_run("marts.run_gpus", scope, "node, gpu_index, gpu_uuid")
+stragglers = run_reader("stragglers", "imposed_wait_gpu_s desc, start_at")
+blast_radius = run_reader("blast_radius", "gang_gpu_s desc, gpu_uuid")
+communication = run_reader("communication", "run_key")
+run_gpus = run_reader("run_gpus", "node, gpu_index, gpu_uuid")
 
 
 def sources() -> pl.DataFrame:
@@ -332,14 +326,8 @@ def is_polled() -> bool:
     return bool(polled.item())
 
 
-def coverage_by_hour(scope: Scope) -> pl.DataFrame:
-    """Return how much of each hour each source covered."""
-    return read("select * from marts.coverage_by_hour order by source, hour_at", scope)
-
-
-def reading_precision(scope: Scope) -> pl.DataFrame:
-    """Return how exactly readings place changes between active and idle, by cluster."""
-    return read("select * from marts.reading_precision order by cluster", scope)
+coverage_by_hour = reader("coverage_by_hour", "source, hour_at")
+reading_precision = reader("reading_precision", "cluster")
 
 
 def has_telemetry(scope: Scope) -> bool:
@@ -350,9 +338,7 @@ def has_telemetry(scope: Scope) -> bool:
     return not read(seen, scope).is_empty()
 
 
-def data_quality(scope: Scope) -> pl.DataFrame:
-    """Return what the evidence contradicts or lacks."""
-    return read("select * from marts.data_quality order by gpu_ms desc nulls last, n desc", scope)
+data_quality = reader("data_quality", "gpu_ms desc nulls last, n desc")
 
 
 def rejects() -> pl.DataFrame:

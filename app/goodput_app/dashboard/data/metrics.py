@@ -223,16 +223,10 @@ def with_holes(series: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     return pl.concat([in_order, empty]).sort("at")
 
 
-def gpus(scope: Scope) -> pl.DataFrame:
-    """Return the GPUs of the scope's nodes in the window, in the order of their index."""
-    order_by = "cluster, node, gpu_index nulls last, gpu_uuid, start_at"
-    return marts.in_order("marts.gpus", scope, order_by)
-
-
-def nodes(scope: Scope) -> pl.DataFrame:
-    """Return the nodes of the scope, highest cost of waste first."""
-    order_by = "wasted_cost desc nulls last, wasted_ms desc, cluster, node"
-    return marts.in_order("marts.nodes", scope, order_by, limit=5000)
+gpus = marts.reader("gpus", "cluster, node, gpu_index nulls last, gpu_uuid, start_at")
+nodes = marts.reader(
+    "nodes", "wasted_cost desc nulls last, wasted_ms desc, cluster, node", limit=5000
+)
 
 
 def run_gpus(scope: Scope, run: str) -> list[str]:
@@ -240,18 +234,15 @@ def run_gpus(scope: Scope, run: str) -> list[str]:
     found = marts.read(
         "select distinct gpu_uuid from marts.gpu_allocations where run_key = $1 "
         f"order by gpu_uuid limit {PEERS_MAX}",
-        replace(scope, node=None, gpu_uuid=None, bucket_ms=None),
+        marts.of_any_place(scope),
         run,
     )
     return found["gpu_uuid"].to_list()
 
 
-def allocations(scope: Scope) -> pl.DataFrame:
-    """Return which run held the scope's GPUs when, whoever owns it."""
-    return marts.read(
-        "select * from marts.gpu_allocations order by start_at, gpu_uuid, gpu_instance",
-        replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=None),
-    )
+allocations = marts.reader(
+    "gpu_allocations", "start_at, gpu_uuid, gpu_instance", of=marts.of_any_owner
+)
 
 
 def categories(scope: Scope, read: Resolution) -> pl.DataFrame:
@@ -305,24 +296,18 @@ def categories(scope: Scope, read: Resolution) -> pl.DataFrame:
         inner join hovers using (gpu_uuid, gpu_instance, nr)
         group by gpu_uuid, gpu_instance, category, nr
         order by gpu_uuid, gpu_instance, start_at""",
-        replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=read.bin_ms),
+        marts.of_any_owner(scope, read.bin_ms),
     )
 
 
-def events(scope: Scope) -> pl.DataFrame:
-    """Return Xid and other events of the scope's GPUs, the latest first."""
-    return marts.read(
-        "select distinct * from marts.gpu_events order by event_at desc, code, message limit 1000",
-        replace(scope, bucket_ms=None),
-    )
-
-
-def telemetry_gaps(scope: Scope) -> pl.DataFrame:
-    """Return when no reading covered a GPU of the scope, for GAP_MIN_S or more."""
-    return marts.read(
-        f"""select cluster, node, gpu_uuid, from_ms(start_ms) as start_at, from_ms(end_ms) as end_at
-        from marts.telemetry_gaps
-        where end_ms - start_ms >= {1000 * GAP_MIN_S}
-        order by gpu_uuid, start_ms limit 1000""",
-        replace(scope, bucket_ms=None),
-    )
+events = marts.reader(
+    "gpu_events", "event_at desc, code, message", columns="distinct *", limit=1000
+)
+# when no reading covered a GPU for GAP_MIN_S or more
+telemetry_gaps = marts.reader(
+    "telemetry_gaps",
+    "gpu_uuid, start_ms",
+    columns="cluster, node, gpu_uuid, from_ms(start_ms) as start_at, from_ms(end_ms) as end_at",
+    where=f"end_ms - start_ms >= {1000 * GAP_MIN_S}",
+    limit=1000,
+)

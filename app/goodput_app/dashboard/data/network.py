@@ -15,6 +15,7 @@ KINDS = ("ethernet", "infiniband")
 LINKS_SHOWN = 500
 PORTS_DRAWN = 20_000
 EVENTS_SHOWN = 200
+MEMBERS = "*, array_to_string(node_names, ', ') as members"
 
 
 def host_series(scope: Scope, read: metrics.Resolution) -> pl.DataFrame:
@@ -44,7 +45,7 @@ def host_series(scope: Scope, read: metrics.Resolution) -> pl.DataFrame:
             rename (memory_used_bytes as host_memory_used_bytes)
         from hosts full join links using (bin_ms)
         order by bin_ms"""
-    of_node = _of_places(scope)
+    of_node = marts.of_any_owner(scope)
     if read.is_of_lake:
         return lake.read_host(sql, of_node)
     return marts.read(sql, of_node)
@@ -68,39 +69,33 @@ def link_events(scope: Scope) -> pl.DataFrame:
         from marts.link_events as events
         left join hit using (cluster, node, kind, device, port, start_at)
         order by start_at desc, cluster, node, kind, device, port limit {EVENTS_SHOWN}""",
-        _of_places(scope),
+        marts.of_any_owner(scope),
     )
 
 
-def links(scope: Scope) -> pl.DataFrame:
-    """Return the network ports, worst trouble first; `total` is how many there are."""
-    return marts.read(
-        f"""select *, count(*) over () as total
-        from marts.link_errors
-        order by list_position(['down', 'lost', 'errors', 'drops'], trouble) nulls last,
-            link_downs desc nulls last, errors + coalesce(symbol_errors, 0) desc nulls last,
-            drops desc nulls last, cluster, node, kind, device, port
-        limit {LINKS_SHOWN}""",
-        _of_places(scope),
-    )
-
-
-def gpu_links(scope: Scope) -> pl.DataFrame:
-    """Return NVLink and PCIe errors of GPUs, most first."""
-    return marts.read(
-        "select * from marts.gpu_link_errors "
-        f"order by errors desc, node, gpu_index, gpu_uuid, metric limit {LINKS_SHOWN}",
-        _of_places(scope),
-    )
-
-
-def retransmits(scope: Scope) -> pl.DataFrame:
-    """Return the share of TCP segments that nodes retransmitted, the highest first."""
-    return marts.read(
-        "select * from marts.tcp_retransmits where sent_segments > 0 "
-        f"order by retransmit_ratio desc, cluster, node limit {LINKS_SHOWN}",
-        _of_places(scope),
-    )
+# worst trouble first
+links = marts.reader(
+    "link_errors",
+    "list_position(['down', 'lost', 'errors', 'drops'], trouble) nulls last, "
+    "link_downs desc nulls last, errors + coalesce(symbol_errors, 0) desc nulls last, "
+    "drops desc nulls last, cluster, node, kind, device, port",
+    columns=marts.COUNTED,
+    limit=LINKS_SHOWN,
+    of=marts.of_any_owner,
+)
+gpu_links = marts.reader(
+    "gpu_link_errors",
+    "errors desc, node, gpu_index, gpu_uuid, metric",
+    limit=LINKS_SHOWN,
+    of=marts.of_any_owner,
+)
+retransmits = marts.reader(
+    "tcp_retransmits",
+    "retransmit_ratio desc, cluster, node",
+    where="sent_segments > 0",
+    limit=LINKS_SHOWN,
+    of=marts.of_any_owner,
+)
 
 
 def bandwidth(scope: Scope) -> pl.DataFrame:
@@ -114,19 +109,15 @@ def bandwidth(scope: Scope) -> pl.DataFrame:
             order by in_all desc, cluster, ranks, nodes, gpu_model) as shape
         from of_shapes
         order by shape, operation, size_from_bytes""",
-        replace(scope, bucket_ms=None),
+        marts.without_buckets(scope),
     )
 
 
-def algorithms(scope: Scope) -> pl.DataFrame:
-    """Return the bus bandwidth by algorithm and protocol, by operation and size."""
-    order_by = "operation, ranks, nodes, size_from_bytes, cluster, measured_by, samples desc"
-    return marts.in_order("marts.algorithm_bandwidth", scope, order_by)
-
-
-def fits(scope: Scope) -> pl.DataFrame:
-    """Return latency and bandwidth by operation and ranks, those over most nodes first."""
-    return marts.in_order("marts.collective_fits", scope, "nodes desc, ranks desc, shape")
+algorithms = marts.reader(
+    "algorithm_bandwidth",
+    "operation, ranks, nodes, size_from_bytes, cluster, measured_by, samples desc",
+)
+fits = marts.reader("collective_fits", "nodes desc, ranks desc, shape")
 
 
 def tiers(scope: Scope) -> pl.DataFrame:
@@ -138,13 +129,13 @@ def tiers(scope: Scope) -> pl.DataFrame:
         )
         select cluster, sum(if(nodes = 1, bytes, 0)) / sum(bytes) as inside_ratio
         from sent where bytes > 0 group by cluster order by cluster""",
-        replace(scope, bucket_ms=None),
+        marts.without_buckets(scope),
     )
 
 
 def collective_times(scope: Scope, shape: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the measured times of a shape by size, and those of its fit and of more ranks."""
-    of_all = replace(scope, bucket_ms=None)
+    of_all = marts.without_buckets(scope)
     points, forecasts = (
         marts.read(f"from marts.{mart} where shape = $1 order by {order}", of_all, shape)
         for mart, order in (
@@ -162,7 +153,7 @@ def line_rates(scope: Scope) -> pl.DataFrame:
             max(line_rate_ratio) as busiest_ratio
         from marts.line_rates where line_rate_ratio is not null
         group by all order by kind, hour_at""",
-        _of_places(scope),
+        marts.of_any_owner(scope),
     )
 
 
@@ -174,59 +165,40 @@ def port_map(scope: Scope) -> pl.DataFrame:
         from marts.line_rates
         group by cluster, node, kind, device, port
         order by cluster, rack, node, kind, device, port limit {PORTS_DRAWN}""",
-        _of_places(scope),
+        marts.of_any_owner(scope),
     )
 
 
-def racks(scope: Scope) -> pl.DataFrame:
-    """Return the bandwidth of racks to the outside, the busiest first."""
-    order_by = "line_rate_ratio desc, cluster, rack, kind"
-    return marts.in_order("marts.rack_line_rates", _of_places(scope), order_by)
-
-
-def communicators(scope: Scope) -> pl.DataFrame:
-    """Return communicators by operation and size, the slowest against expectation first."""
-    return marts.read(
-        f"""select *, array_to_string(node_names, ', ') as members
-        from marts.comm_bandwidth
-        where of_expected_ratio is not null and is_slow is not null
-        order by of_expected_ratio, cluster, comm_id, operation, size_from_bytes
-        limit {LINKS_SHOWN}""",
-        replace(scope, bucket_ms=None),
-    )
-
-
-def slow_nodes(scope: Scope) -> pl.DataFrame:
-    """Return nodes of slow communicators, the surest and slowest first."""
-    return marts.read(
-        """select * from marts.slow_nodes
-        order by list_position(['Confirmed', 'Likely', 'Not confirmed'], verdict), least_ratio,
-            slow_communicators desc, cluster, node
-        limit 200""",
-        replace(scope, bucket_ms=None),
-    )
-
-
-def transports(scope: Scope) -> pl.DataFrame:
-    """Return which transport NCCL uses where, fall-backs to sockets first."""
-    order_by = "is_fallback desc, cluster, run_id nulls last, node, transport"
-    return marts.in_order("marts.transports", scope, order_by, limit=LINKS_SHOWN)
-
-
-def benchmarks(scope: Scope) -> pl.DataFrame:
-    """Return the runs of nccl-tests, whatever the window, oldest first: a baseline is older."""
-    return marts.read(
-        "select *, array_to_string(node_names, ', ') as members from marts.nccl_benchmarks "
-        "order by run_at, benchmark_id, operation",
-        replace(_of_places(scope), from_ms=None, to_ms=None),
-    )
+racks = marts.reader(
+    "rack_line_rates", "line_rate_ratio desc, cluster, rack, kind", of=marts.of_any_owner
+)
+# the slowest against expectation first
+communicators = marts.reader(
+    "comm_bandwidth",
+    "of_expected_ratio, cluster, comm_id, operation, size_from_bytes",
+    columns=MEMBERS,
+    where="of_expected_ratio is not null and is_slow is not null",
+    limit=LINKS_SHOWN,
+)
+# the surest and slowest first
+slow_nodes = marts.reader(
+    "slow_nodes",
+    "list_position(['Confirmed', 'Likely', 'Not confirmed'], verdict), least_ratio, "
+    "slow_communicators desc, cluster, node",
+    limit=200,
+)
+transports = marts.reader(
+    "transports", "is_fallback desc, cluster, run_id nulls last, node, transport", limit=LINKS_SHOWN
+)
+# whatever the window, oldest first: a baseline is older
+benchmarks = marts.reader(
+    "nccl_benchmarks",
+    "run_at, benchmark_id, operation",
+    columns=MEMBERS,
+    of=lambda scope: replace(marts.of_any_owner(scope), from_ms=None, to_ms=None),
+)
 
 
 def _mean(name: str) -> str:
     length = f"(end_ms - start_ms) filter (where {name} is not null)"
     return f"sum({name} * (end_ms - start_ms)) / nullif(sum{length}, 0) as {name}"
-
-
-def _of_places(scope: Scope) -> Scope:
-    """Return the scope without filters of owners, who do not own a host or a link."""
-    return replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=None)

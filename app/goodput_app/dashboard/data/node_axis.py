@@ -1,7 +1,6 @@
 """Data of a node's time axis: where its GPU time went in each bin, and what its peers read."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import polars as pl
 
@@ -17,7 +16,7 @@ def ledger_bins(scope: Scope) -> tuple[pl.DataFrame, int]:
     found = marts.read(
         """select from_ms(start_ms) as bucket_at, category, sum(gpu_ms)::bigint as gpu_ms
         from marts.category_bins group by all order by bucket_at, category""",
-        replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=bin_ms),
+        marts.of_any_owner(scope, bin_ms),
     )
     return found, bin_ms
 
@@ -30,7 +29,7 @@ def peers(scope: Scope, read: metrics.Resolution, names: Sequence[str]) -> pl.Da
     if read.is_of_lake:
         return pl.DataFrame()
     return spread.over_gpus(
-        replace(scope, node=None, gpu_uuid=None, bucket_ms=None),
+        marts.of_any_place(scope),
         read,
         names,
         f"""select gpu_uuid, 0 as held_from_ms, forever_ms() as held_to_ms

@@ -1,7 +1,5 @@
 """Metrics without a column of their own: which there are, and one of them over time."""
 
-from dataclasses import replace
-
 import polars as pl
 
 from goodput_app.dashboard.data import marts, metrics
@@ -33,9 +31,7 @@ _COUNTER = """select
     where before is not null and ts_ms >= $2"""
 
 
-def catalogue(scope: Scope) -> pl.DataFrame:
-    """Return the metrics that the scope's GPUs report."""
-    return marts.read("select * from marts.other_metrics order by metric", _of_gpus(scope))
+catalogue = marts.reader("other_metrics", "metric", of=marts.of_any_owner)
 
 
 def over_time(scope: Scope, metric: str, *, is_counter: bool) -> pl.DataFrame:
@@ -59,7 +55,7 @@ def over_time(scope: Scope, metric: str, *, is_counter: bool) -> pl.DataFrame:
             {"min(value)" if is_counter else "min(low)"} as low,
             {"max(value)" if is_counter else "max(high)"} as high, count(*) as gpus
         from of_gpus group by bin_ms order by bin_ms""",
-        _of_gpus(scope),
+        marts.of_any_owner(scope),
         *(metric, from_ms, to_ms),
     )
 
@@ -72,12 +68,7 @@ def limits(scope: Scope, gpu: str) -> dict[str, float]:
         where gpu_uuid = $1 and value is not null and ts >= from_ms($2) and ts < from_ms($3)
             and metric in ('power_limit_enforced_w', 'power_limit_w', 'slowdown_temperature_c')
         group by metric order by metric""",
-        _of_gpus(scope),
+        marts.of_any_owner(scope),
         *(gpu, scope.from_ms, scope.to_ms),
     )
     return dict(found.iter_rows())
-
-
-def _of_gpus(scope: Scope) -> Scope:
-    """Return the scope without filters of owners, who do not own a GPU's counters."""
-    return replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=None)

@@ -53,7 +53,7 @@ def ledger_bins(scope: Scope) -> tuple[pl.DataFrame, int]:
         from marts.ledger_over_time
         inner join reference.gpu_second_categories using (category)
         where gpu_ms > 0""",
-        replace(_of_the_run(scope), bucket_ms=bin_ms),
+        replace(marts.of_any_place(scope), bucket_ms=bin_ms),
     )
     rank = pl.col("category").map_elements(theme.rank, return_dtype=pl.Int64)
     return found.sort("bucket_at", rank), bin_ms
@@ -65,7 +65,7 @@ def allocated(scope: Scope) -> pl.DataFrame:
         """select min(start_at) as start_at, max(end_at) as end_at,
             count(distinct gpu_uuid) as gpus
         from marts.gpu_allocations where run_key = $1 having gpus > 0""",
-        _of_the_run(scope),
+        marts.of_any_place(scope),
         scope.run,
     )
 
@@ -73,7 +73,7 @@ def allocated(scope: Scope) -> pl.DataFrame:
 def telemetry(scope: Scope, read: metrics.Resolution) -> pl.DataFrame:
     """Return the metrics of the run's GPUs while it had them: `spread.over_gpus`."""
     return spread.over_gpus(
-        _of_the_run(scope),
+        marts.of_any_place(scope),
         read,
         metrics.METRICS,
         """select distinct gpu_uuid, to_ms(start_at) as held_from_ms, to_ms(end_at) as held_to_ms
@@ -96,7 +96,7 @@ def activity(scope: Scope, gpus: int) -> tuple[pl.DataFrame, str]:
         ) using (run_key, attempt, gpu_uuid)"""
     sees_all = rows.sees_all(scope)
     found = spread.over_gpus(
-        _of_the_run(scope),
+        marts.of_any_place(scope),
         metrics.resolution_of(scope, gpus, HEATMAP_BINS),
         names,
         f"""select distinct {"rank" if sees_all else "null::bigint as rank"}, node, gpu_uuid,
@@ -110,13 +110,7 @@ def activity(scope: Scope, gpus: int) -> tuple[pl.DataFrame, str]:
     return found.select("rank", "node", "gpu_uuid", "at", name).drop_nulls(name), name
 
 
-def waits(scope: Scope) -> pl.DataFrame:
-    """Return the time in which job runs of the run waited for GPUs: marts.run_queue."""
-    return marts.read(
-        "select * from marts.run_queue where run_key = $1 order by start_at, job_id",
-        _of_the_run(scope),
-        scope.run,
-    )
+waits = marts.run_reader("run_queue", "start_at, job_id", of=marts.of_any_place)
 
 
 def events(scope: Scope) -> pl.DataFrame:
@@ -131,7 +125,7 @@ def events(scope: Scope) -> pl.DataFrame:
             and events.event_at < held.end_at
         where held.run_key = $1
         order by event_at desc, code, message limit 1000""",
-        _of_the_run(scope),
+        marts.of_any_place(scope),
         scope.run,
     )
 
@@ -144,7 +138,7 @@ def lateness(scope: Scope) -> pl.DataFrame:
     )
     return marts.read(
         "select * from marts.rank_lateness where run_key = $1 order by rank, bucket_at",
-        replace(_of_the_run(scope), bucket_ms=bin_ms),
+        replace(marts.of_any_place(scope), bucket_ms=bin_ms),
         scope.run,
     )
 
@@ -164,12 +158,7 @@ def collectives(scope: Scope) -> tuple[pl.DataFrame, int]:
         qualify abs(place - arg_max(place, coalesce(waited_s, 0)) over ())
             <= {COLLECTIVES_DRAWN // 2}
         order by rank, start_at""",
-        _of_the_run(scope),
+        marts.of_any_place(scope),
         scope.run,
     )
     return found.drop("total"), int(found["total"][0]) if found.height else 0
-
-
-def _of_the_run(scope: Scope) -> Scope:
-    """Return the scope of the whole run: its page is of all its nodes and GPUs."""
-    return replace(scope, node=None, gpu_uuid=None, bucket_ms=None)

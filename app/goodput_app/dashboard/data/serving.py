@@ -5,20 +5,20 @@ from typing import Literal
 
 import polars as pl
 
-from goodput_app.dashboard.data.marts import read
+from goodput_app.dashboard.data.marts import read, reader, without_buckets
 from goodput_queries.scope import Scope
 
 ROWS_SHOWN = 500
 BUCKETS_MS = (60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000)
 BUCKETS_MAX = 100  # a quantile of less is of few requests
 OF_MODEL = "($1::varchar is null or model = $1::varchar)"
-COUNTED = "select *, count(*) over () as rows_in_all"
+COUNTED = "*, count(*) over () as rows_in_all"
 Level = Literal["model", "role", "engine"]
 
 
 def is_reported(scope: Scope) -> bool:
     """Say whether any engine of the scope reported, or a log names a request."""
-    found = read("select count(*) > 0 as n from marts.serving_endpoints", _whole(scope))
+    found = read("select count(*) > 0 as n from marts.serving_endpoints", without_buckets(scope))
     return bool(found.item())
 
 
@@ -28,26 +28,24 @@ def evaluate(scope: Scope) -> None:
     Of hundreds of engines and a day it is most of the time; the reads that follow find it kept.
     """
     for view in ("serving_intervals", "serving_histogram_intervals"):
-        read(f"select count(*) from marts.{view}", _whole(scope))
+        read(f"select count(*) from marts.{view}", without_buckets(scope))
 
 
-def models(scope: Scope) -> pl.DataFrame:
-    """Return models in total and by role, the one with most tokens first."""
-    return read(
-        "select * from marts.serving_models order by max(coalesce(output_tokens, 0)) over "
-        "(partition by cluster, model) desc, cluster, model, role nulls first",
-        _whole(scope),
-    )
+models = reader(
+    "serving_models",
+    "max(coalesce(output_tokens, 0)) over (partition by cluster, model) desc, cluster, model, "
+    "role nulls first",
+)
 
 
 def latencies(scope: Scope, level: Level, model: str | None) -> pl.DataFrame:
     """Return quantiles at a level, exact ones first: at most ROWS_SHOWN of `rows_in_all`."""
     return read(
-        f"{COUNTED} from marts.serving_latencies where {OF_MODEL} and level = $2 "
+        f"select {COUNTED} from marts.serving_latencies where {OF_MODEL} and level = $2 "
         "order by is_cold, cluster, model, role, endpoint, engine, list_position(['ttft_s', "
         "'inter_token_s', 'per_output_token_s', 'e2e_s', 'queue_s', 'prefill_s', 'decode_s'], "
         f"metric), method desc limit {ROWS_SHOWN}",
-        _whole(scope),
+        without_buckets(scope),
         model,
         level,
     )
@@ -75,52 +73,37 @@ def over_time(scope: Scope, model: str | None) -> pl.DataFrame:
     )
 
 
-def attainment(scope: Scope, model: str | None) -> pl.DataFrame:
-    """Return objectives with what is attained, the worst first."""
-    return read(
-        f"select * from marts.serving_attainment where {OF_MODEL} "
-        "order by is_met nulls last, attained_low_ratio, cluster, model, method desc",
-        _whole(scope),
-        model,
-    )
-
-
-def engines(scope: Scope, model: str | None) -> pl.DataFrame:
-    """Return engines, those with most requests first: at most ROWS_SHOWN of `rows_in_all`."""
-    return read(
-        f"{COUNTED} from marts.serving_engines where {OF_MODEL} "
-        "order by coalesce(running_requests, 0) + coalesce(waiting_requests, 0) desc, "
-        f"output_tokens desc nulls last, cluster, endpoint, engine limit {ROWS_SHOWN}",
-        _whole(scope),
-        model,
-    )
-
-
-def tenants(scope: Scope, model: str | None) -> pl.DataFrame:
-    """Return tenants of request logs, the slowest first: at most ROWS_SHOWN of `rows_in_all`."""
-    return read(
-        f"{COUNTED} from marts.serving_tenants where {OF_MODEL} "
-        f"order by p99_ttft_s desc nulls last, cluster, model, tenant limit {ROWS_SHOWN}",
-        _whole(scope),
-        model,
-    )
-
-
-def spikes(scope: Scope, model: str | None) -> pl.DataFrame:
-    """Return spikes with their causes, the latest first: at most ROWS_SHOWN of `rows_in_all`."""
-    return read(
-        f"{COUNTED} from marts.serving_spikes where {OF_MODEL} "
-        f"order by start_ms desc, cluster, endpoint, engine, model limit {ROWS_SHOWN}",
-        _whole(scope),
-        model,
-    )
+attainment = reader(
+    "serving_attainment",
+    "is_met nulls last, attained_low_ratio, cluster, model, method desc",
+    where=OF_MODEL,
+)
+# those with most requests first
+engines = reader(
+    "serving_engines",
+    "coalesce(running_requests, 0) + coalesce(waiting_requests, 0) desc, "
+    "output_tokens desc nulls last, cluster, endpoint, engine",
+    columns=COUNTED,
+    where=OF_MODEL,
+    limit=ROWS_SHOWN,
+)
+tenants = reader(
+    "serving_tenants",
+    "p99_ttft_s desc nulls last, cluster, model, tenant",
+    columns=COUNTED,
+    where=OF_MODEL,
+    limit=ROWS_SHOWN,
+)
+spikes = reader(
+    "serving_spikes",
+    "start_ms desc, cluster, endpoint, engine, model",
+    columns=COUNTED,
+    where=OF_MODEL,
+    limit=ROWS_SHOWN,
+)
 
 
 def bucket_ms(scope: Scope) -> int:
     """Return the finest bucket of which the window holds at most BUCKETS_MAX."""
     window = (scope.to_ms or 0) - (scope.from_ms or 0)
     return next((ms for ms in BUCKETS_MS if ms * BUCKETS_MAX >= window), BUCKETS_MS[-1])
-
-
-def _whole(scope: Scope) -> Scope:
-    return replace(scope, bucket_ms=None)

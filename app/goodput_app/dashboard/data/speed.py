@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from goodput_app.dashboard.data.marts import in_order, of_run, read, with_run_names
+from goodput_app.dashboard.data.marts import read, reader, run_reader, with_run_names
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_scenarios.comparison import compare
 from goodput_scenarios.comparison.compare import Comparison
@@ -12,10 +12,11 @@ CHANGES_SHOWN = 100
 GPUS_SHOWN = 100
 WORKLOADS_SHOWN = 200
 
-
-def throughputs(scope: Scope) -> pl.DataFrame:
-    """Return tokens per second and MFU of each run that reports steps."""
-    return read("select run_key, tokens_per_s, mfu_ratio from marts.run_speed", scope)
+_version_changes = reader(
+    "version_changes", "started_at desc, workload, label", limit=CHANGES_SHOWN
+)
+_baselines = reader("baselines", "runs desc, steps desc, workload, gpus", limit=WORKLOADS_SHOWN)
+throughputs = reader("run_speed", "run_key", columns="run_key, tokens_per_s, mfu_ratio")
 
 
 def run_speed(scope: Scope) -> pl.DataFrame:
@@ -53,35 +54,20 @@ def run_before(scope: Scope) -> str | None:
     return None if found.is_empty() else str(found.item())
 
 
-def step_changes(scope: Scope) -> pl.DataFrame:
-    """Return the changes of step time of the scope's run, the largest loss first."""
-    return read(
-        "select * replace (round(score, 1) as score) from marts.step_changes where run_key = $1 "
-        f"order by lost_gpu_ms desc, since_ms limit {CHANGES_SHOWN}",
-        scope,
-        scope.run,
-    )
-
-
-def memory_growth(scope: Scope) -> pl.DataFrame:
-    """Return the GPUs of the scope's run whose memory grows, the first to be full first."""
-    return read(
-        "select * from marts.memory_growth where run_key = $1 order by time_to_full_s nulls last, "
-        f"growth_bytes_per_h desc, node, gpu_uuid limit {GPUS_SHOWN}",
-        scope,
-        scope.run,
-    )
-
-
-def run_input(scope: Scope) -> pl.DataFrame:
-    """Return what the hosts of the scope's run read for it; no row: nothing is known of them."""
-    return read("select * from marts.run_input where run_key = $1", scope, scope.run)
-
-
-def run_epochs(scope: Scope) -> pl.DataFrame:
-    """Return the passes of the scope's run over its data, in order."""
-    sql = "select * from marts.run_epochs where run_key = $1 order by epoch"
-    return read(sql, scope, scope.run)
+step_changes = run_reader(
+    "step_changes",
+    "lost_gpu_ms desc, since_ms",
+    columns="* replace (round(score, 1) as score)",
+    limit=CHANGES_SHOWN,
+)
+# the first to be full first
+memory_growth = run_reader(
+    "memory_growth",
+    "time_to_full_s nulls last, growth_bytes_per_h desc, node, gpu_uuid",
+    limit=GPUS_SHOWN,
+)
+run_input = run_reader("run_input", "run_key")
+run_epochs = run_reader("run_epochs", "epoch")
 
 
 def inferred_steps(scope: Scope) -> pl.DataFrame:
@@ -106,9 +92,7 @@ def inferred_steps(scope: Scope) -> pl.DataFrame:
     )
 
 
-def pipeline_replay(scope: Scope) -> pl.DataFrame:
-    """Return the replay of the scope's run: one row, or none where no trace of it was read."""
-    return read("select * from marts.pipeline_replays where run_key = $1", scope, scope.run)
+pipeline_replay = run_reader("pipeline_replays", "run_key")
 
 
 def pipeline_workers(scope: Scope) -> pl.DataFrame:
@@ -131,19 +115,9 @@ def pipeline_workers(scope: Scope) -> pl.DataFrame:
     )
 
 
-def pipeline_timeline(scope: Scope) -> pl.DataFrame:
-    """Return the operations of one step of the scope's run, as recorded and in the ideal step."""
-    return of_run("marts.pipeline_timeline", scope, "stage, start_s")
-
-
-def pipeline_bubbles(scope: Scope) -> pl.DataFrame:
-    """Return the bubbles of each stage in that step: marts.pipeline_bubbles."""
-    return of_run("marts.pipeline_bubbles", scope, "stage")
-
-
-def tokens_by_account(scope: Scope) -> pl.DataFrame:
-    """Return the tokens of each account for its cost and energy, the most tokens first."""
-    return in_order("marts.tokens_by_account", scope, "tokens desc, cluster, team")
+pipeline_timeline = run_reader("pipeline_timeline", "stage, start_s")
+pipeline_bubbles = run_reader("pipeline_bubbles", "stage")
+tokens_by_account = reader("tokens_by_account", "tokens desc, cluster, team")
 
 
 def compared(a: Side, b: Side) -> Comparison:
@@ -153,41 +127,35 @@ def compared(a: Side, b: Side) -> Comparison:
 
 def version_changes(scope: Scope) -> pl.DataFrame:
     """Return what changed from a run to the next one of its workload, the latest first."""
-    order_by = "started_at desc, workload, label"
-    found = in_order("marts.version_changes", scope, order_by, limit=CHANGES_SHOWN)
-    found = with_run_names(found, scope, "run_before", "run_id_before")
+    found = with_run_names(_version_changes(scope), scope, "run_before", "run_id_before")
     return with_run_names(found, scope)
 
 
 def baselines(scope: Scope) -> pl.DataFrame:
     """Return the baseline of each workload, that with most runs first."""
-    order_by = "runs desc, steps desc, workload, gpus"
-    found = in_order("marts.baselines", scope, order_by, limit=WORKLOADS_SHOWN)
+    found = _baselines(scope)
     for of in ("best", "last"):
         found = with_run_names(found, scope, f"{of}_run_key", f"{of}_run_id")
     return found
 
 
-def scaling_efficiency(scope: Scope) -> pl.DataFrame:
-    """Return how workloads scale, each from its smallest size on."""
-    order_by = "workload, gpu_models, params, gpus"
-    return in_order("marts.scaling_efficiency", scope, order_by, limit=WORKLOADS_SHOWN)
-
-
-def speed_ups(scope: Scope) -> pl.DataFrame:
-    """Return which GPU model is faster than which on the same workloads, the largest first."""
-    order_by = "speed_up desc, old_model, new_model"
-    return in_order(
-        "marts.gpu_model_speed_ups", scope, order_by, limit=WORKLOADS_SHOWN, where="speed_up >= 1"
-    )
-
-
-def reference_results(scope: Scope) -> pl.DataFrame:
-    """Return published results of benchmarks that the scope's runs ran, too."""
-    order_by = "benchmark, gpus, published_time_s"
-    return in_order(
-        "marts.reference_results", scope, order_by, limit=WORKLOADS_SHOWN, where="own_runs > 0"
-    )
+scaling_efficiency = reader(
+    "scaling_efficiency", "workload, gpu_models, params, gpus", limit=WORKLOADS_SHOWN
+)
+# the larger of two models that differ: a pair is in the view both ways
+speed_ups = reader(
+    "gpu_model_speed_ups",
+    "speed_up desc, old_model, new_model",
+    where="speed_up >= 1",
+    limit=WORKLOADS_SHOWN,
+)
+# published results of benchmarks that the scope's runs ran, too
+reference_results = reader(
+    "reference_results",
+    "benchmark, gpus, published_time_s",
+    where="own_runs > 0",
+    limit=WORKLOADS_SHOWN,
+)
 
 
 def run_notes(of: Comparison) -> pl.DataFrame:

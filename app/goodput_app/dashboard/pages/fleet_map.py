@@ -19,7 +19,7 @@ if wall.is_on():
     wall.leave(scope_bar.go)
     st.stop()
 found = findings.latest_known(flags.scope_of(view.scope))
-of_place = fleet.of_place(view.scope, view.scope.bucket_ms)
+of_place = marts.of_any_owner(view.scope, view.scope.bucket_ms)
 ledger = marts.ledger_by_category(of_place)
 with panel("", "marts.gpu_states"):
     states = fleet.gpu_states(view.scope)

@@ -8,6 +8,8 @@ from tests.app.opened_page import assert_sound
 from tests.queries.serving.load import Serving, fleet
 
 from goodput_app.dashboard import theme
+from goodput_app.dashboard.data import serving as read
+from goodput_app.dashboard.data.marts import reader
 
 TIMES = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T10:00:00Z"}
 HOSTILE = "<b>moe</b> :red[x]"
@@ -83,7 +85,9 @@ def test_a_latency_spike_has_its_cause(page):
 
 
 def test_a_page_says_of_how_many_rows_it_has_the_first(store, monkeypatch):
-    monkeypatch.setattr("goodput_app.dashboard.data.serving.ROWS_SHOWN", 2)
+    monkeypatch.setattr(read, "ROWS_SHOWN", 2)
+    of_model = {"columns": read.COUNTED, "where": read.OF_MODEL, "limit": 2}
+    monkeypatch.setattr(read, "engines", reader("serving_engines", "endpoint", **of_model))
     app = opened(store, "model_serving", served_by="role", **TIMES)
 
     assert_sound(app)

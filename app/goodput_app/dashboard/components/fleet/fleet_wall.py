@@ -24,7 +24,7 @@ def draw(view: View) -> None:
     if not findings.is_evaluated(of_all):
         redraw.draw_again_when("wall", lambda: findings.has_newer(of_all, found))
     of_findings = None if found is None else found.findings
-    of_place = fleet.of_place(view.scope, view.scope.bucket_ms)
+    of_place = marts.of_any_owner(view.scope, view.scope.bucket_ms)
     states = fleet.gpu_states(view.scope)
     summary = marts.goodput_summary(of_place).row(0, named=True)
     ladder = marts.evidence_ladder(of_place).row(0, named=True)
