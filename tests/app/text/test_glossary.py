@@ -21,9 +21,9 @@ UNITS = ("_ms", "_s", "_ratio", "_cost", "_w", "_hz", "_c", "_h", "_kwh", "_kg")
 
 def headers():
     """Yield column and header of each table of the dashboard, and of each that a module names."""
-    for of_module in tomllib.loads(table_columns.FILE.read_text(encoding="utf-8")).values():
-        for table in of_module.values():
-            yield from table.items()
+    for module, of_module in tomllib.loads(table_columns.FILE.read_text("utf-8")).items():
+        for name in of_module:
+            yield from table_columns.headers(f"{module}.{name}").items()
     for file in sorted(DASHBOARD.rglob("*.py")):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Dict):
@@ -31,7 +31,7 @@ def headers():
             for key, value in zip(node.value.keys, node.value.values, strict=True):
                 if not isinstance(key, ast.Constant) or not isinstance(value, ast.Constant):
                     continue
-                if isinstance(value.value, str):  # not the widths of columns
+                if isinstance(value.value, str):
                     yield str(key.value), value.value
 
 

@@ -14,7 +14,7 @@ from goodput_app.dashboard.components.runs import run_parts
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.scope import View
-from goodput_app.dashboard.table_columns import headers
+from goodput_app.dashboard.table_columns import Columns, headers
 from goodput_app.text import headline, units
 from goodput_queries.scope import Scope
 
@@ -22,20 +22,7 @@ RUN_PAGE = "pages/one_run.py"
 WASTE_PAGE = "pages/idle_gaps.py"
 VERDICT_PX, CATEGORY_PX = 230, 165
 LOSSES = headers("details.losses")
-# the columns that are seen have room on a page 1,000 px wide
-LOSS_WIDTHS_PX = {
-    "label": 125,
-    "run_name": 120,
-    "team": 68,
-    "confidence": 84,
-    "cost": 74,
-    "fix": 205,
-}
-LOSSES_HIDDEN = ("node", "gpu_ms", "cause")
 LOSSES_SEEN = 8
-RUNS_HIDDEN = ("wasted_ms", "verdict_confidence", "user_name", "held_ms", "mfu_ratio",
-                "tokens_per_s", "cluster")  # fmt: skip
-GAPS_HIDDEN = ("team", "gpu_ms", "cause", "confidence")
 
 
 def losses(frame: pl.DataFrame) -> None:
@@ -45,10 +32,7 @@ def losses(frame: pl.DataFrame) -> None:
     ).to_series()
     table, side = _beside(st.query_params.get("loss") in ids.to_list())
     with table, cards.table_of("loss"):
-        picked = tables.pick(
-            frame, LOSSES, "loss", ids,
-            rows=LOSSES_SEEN, widths=LOSS_WIDTHS_PX, hidden=LOSSES_HIDDEN,
-        )  # fmt: skip
+        picked = tables.pick(frame, LOSSES, "loss", ids, rows=LOSSES_SEEN)
     with table:
         cards.draw(frame.head(LOSSES_SEEN), "loss", ids, _loss_card)
     if picked is None or side is None:
@@ -63,19 +47,11 @@ def losses(frame: pl.DataFrame) -> None:
             _open_run(picked["run_key"])
         if picked["node"]:
             places.to_node(picked["node"], picked["cluster"])
-        st.page_link(
-            WASTE_PAGE,
-            label="Open where it is",
-            icon=":material/savings:",
-            query_params={
-                **scope_bar.carried(cluster=picked["cluster"], run=picked["run_key"]),
-                "category": picked["category"],
-                "blame": picked["blame"],
-            },
-        )
+        place = {name: picked[name] for name in ("cluster", "category", "blame")}
+        places.to_page(WASTE_PAGE, "Open where it is", "savings", run=picked["run_key"], **place)
 
 
-def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Mapping[str, str]) -> None:
+def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Columns) -> None:
     """Draw the table of runs and, beside it, the verdict on the picked one.
 
     found: marts.run_verdicts
@@ -91,17 +67,17 @@ def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Mapping[str, str]) -> 
         texts = [f"{value} ({bound})" if bound else value for value, bound in goodput]
         of_held = pl.Series("goodput_of_held", texts, dtype=pl.String)
         frame = frame.with_columns(of_held)
-        names = {
+        shown = {
             name.removesuffix("_ratio") if name == "goodput_of_held_ratio" else name: header
             for name, header in names.items()
         }
+        names = Columns(shown, hidden=names.hidden)
     else:
         wide["goodput_of_held_ratio"] = st.column_config.ProgressColumn(
             "Goodput (% of allocated)", min_value=0, max_value=100, format="%.1f"
         )
     with table, cards.table_of("verdict"):
-        more = [name for name in names if name in RUNS_HIDDEN]
-        picked = tables.pick(frame, names, "verdict", ids, wide=wide, hidden=more)
+        picked = tables.pick(frame, names, "verdict", ids, wide=wide)
     with table:
         cards.draw(pl.DataFrame(rows[: cards.CARDS_SHOWN]), "verdict", ids, _run_card)
     if picked is None or side is None:
@@ -110,7 +86,7 @@ def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Mapping[str, str]) -> 
     with side.container(border=True):
         _head(*run_parts.names(picked), "verdict")
         run_parts.of_finding(found.filter(pl.col("run_key") == picked["run_key"]), picked)
-        places.facts(picked, {name: names[name] for name in more})
+        places.facts(picked, names.details)
         _open_run(picked["run_key"])
 
 
@@ -139,7 +115,7 @@ def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
     table, side = _beside(st.query_params.get("gap") in ids.to_list())
     with table:
         label = st.column_config.TextColumn(names["label"], width=CATEGORY_PX)
-        picked = tables.pick(frame, names, "gap", ids, wide={"label": label}, hidden=GAPS_HIDDEN)
+        picked = tables.pick(frame, names, "gap", ids, wide={"label": label})
     if picked is None or side is None:
         st.caption("Select a row for its evidence and what the GPU did around it.")
         return
@@ -175,9 +151,7 @@ def _around(gap: dict[str, Any], view: View) -> None:
 
 
 def _open_run(run_key: str) -> None:
-    params = scope_bar.carried(run=run_key)
-    icon = ":material/monitoring:"
-    st.page_link(RUN_PAGE, label="Open the run", icon=icon, query_params=params)
+    places.to_page(RUN_PAGE, "Open the run", "monitoring", run=run_key)
 
 
 def _beside(is_open: bool) -> tuple[Any, Any]:
@@ -191,14 +165,7 @@ def _head(title: str, of: str | None, param: str) -> None:
     left, right = st.columns([5, 1], vertical_alignment="top")
     left.markdown(f"#### {theme.markdown_text(title)}")
     left.caption(theme.markdown_text(of or "no run"))
-    right.button(
-        "Close",
-        key=f"close_{param}",
-        icon=":material/close:",
-        type="tertiary",
-        on_click=scope_bar.go,
-        args=({param: None},),
-    )
+    places.close_button(right, param)
 
 
 def _verdict(row: dict[str, Any]) -> None:

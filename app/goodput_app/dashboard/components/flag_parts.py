@@ -11,6 +11,7 @@ from goodput_app.dashboard import flags, severities, theme
 from goodput_app.dashboard.components import redraw, scope_bar
 from goodput_app.dashboard.scope import View
 from goodput_app.dashboard.severities import LOOKS
+from goodput_app.dashboard.table_columns import Columns
 
 PAGE = "pages/open_findings.py"
 URL_PATH = "findings"
@@ -48,8 +49,8 @@ def title(**subject: str | None) -> None:
 
 
 def marked(
-    frame: pl.DataFrame, names: Mapping[str, str], wide: Mapping[str, Any] | None
-) -> tuple[pl.DataFrame, Mapping[str, str], Mapping[str, Any] | None]:
+    frame: pl.DataFrame, names: Columns, wide: Mapping[str, Any] | None
+) -> tuple[pl.DataFrame, Columns, Mapping[str, Any] | None]:
     """Return a table with a column of flags, where one of its rows names what has a finding.
 
     frame, names, wide: as in `tables.pick`. A flag opens its finding, and has its title where no
@@ -71,7 +72,8 @@ def marked(
     first, *rest = names.items()
     width = SHORT_WIDTH_PX if is_short else WIDTH_PX
     shown = st.column_config.LinkColumn("Flag", display_text=r"#(.+)$", width=width)
-    return frame, dict([first, (COLUMN, "Flag"), *rest]), {**(wide or {}), COLUMN: shown}
+    flagged = Columns(dict([first, (COLUMN, "Flag"), *rest]), names.widths, names.hidden)
+    return frame, flagged, {**(wide or {}), COLUMN: shown}
 
 
 def _links(found: pl.DataFrame, column: str, frame: pl.DataFrame, is_short: bool) -> pl.Expr:

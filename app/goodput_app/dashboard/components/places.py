@@ -1,17 +1,19 @@
 """Links to the pages of a GPU, a node and a run, from whatever table names them, and its facts."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import polars as pl
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from goodput_app.access.rows import sees_all
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.data import metrics
+from goodput_app.dashboard.table_columns import Columns
 from goodput_app.text import units
 from goodput_queries.scope import Scope
 
@@ -58,6 +60,20 @@ def links(row: Mapping[str, Any]) -> None:
 
 def _run_name(row: Mapping[str, Any]) -> str | None:
     return row.get("run_name") or row.get("job_name") or row.get("run_id")
+
+
+def to_page(page: str, label: str, icon: str | None = None, **changes: str | None) -> None:
+    """Draw a link to a page with the parameters of this one. changes: None leaves one out."""
+    shown = None if icon is None else f":material/{icon}:"
+    st.page_link(page, label=label, icon=shown, query_params=scope_bar.carried(**changes))
+
+
+def close_button(column: DeltaGenerator, param: str) -> None:
+    """Draw the button that closes what the parameter of the link opened."""
+    column.button(
+        "Close", key=f"close_{param}", icon=":material/close:", type="tertiary",
+        on_click=scope_bar.go, args=({param: None},),
+    )  # fmt: skip
 
 
 def to_gpu(uuid: str, name: str, *, verb: str = "Open ") -> None:
@@ -128,25 +144,20 @@ def ids(frame: pl.DataFrame, of: Sequence[str]) -> pl.Series:
 
 def pick(
     frame: pl.DataFrame,
-    names: Mapping[str, str],
+    names: Columns,
     key: str,
     of: Sequence[str],
     *,
     rows: int = tables.ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
-    widths: Mapping[str, int] | None = None,
-    hidden: Collection[str] = (),
 ) -> None:
-    """Draw a table whose picked row has links to what it names.
+    """Draw a table whose picked row has its hidden columns, and links to what it names.
 
     of: the columns that identify a row.
-    hidden: columns that the picked row alone shows, and the table's menu
     """
-    picked = tables.pick(
-        frame, names, key, ids(frame, of), rows=rows, wide=wide, widths=widths, hidden=hidden
-    )
+    picked = tables.pick(frame, names, key, ids(frame, of), rows=rows, wide=wide)
     if picked is None:
         st.caption("Select a row for links to its GPU, node and run.")
     else:
-        facts(picked, {name: header for name, header in names.items() if name in hidden})
+        facts(picked, names.details)
         links(picked)

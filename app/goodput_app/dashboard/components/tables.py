@@ -1,7 +1,7 @@
 """Tables as operators read them: names for columns, units in headers, raw numbers in cells."""
 
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import polars as pl
@@ -10,6 +10,7 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import flag_parts, scope_bar, wall
 from goodput_app.dashboard.components.rows import cards, downloads, name_links
+from goodput_app.dashboard.table_columns import Columns
 from goodput_app.text import glossary, units
 from goodput_billing.statement.amounts.currency import PRICE_DECIMALS
 
@@ -178,64 +179,49 @@ def show(
     *,
     rows: int = ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
-    widths: Mapping[str, int] | None = None,
-    hidden: Collection[str] = (),
 ) -> None:
-    """Draw a table, which downloads as CSV (its own menu) and Parquet.
-
-    widths: of columns, in pixels; rows are then so high that long texts wrap
-    hidden: columns that the table's menu shows on request, and that the Parquet file has
-    """
-    shown, config = shaped(frame, names, wide)
+    """Draw a table, which downloads as CSV (its own menu) and Parquet."""
+    columns = names if isinstance(names, Columns) else Columns(names)
+    shown, config = shaped(frame, columns, wide)
     st.dataframe(
         shown,
         key=key,
         hide_index=True,
-        column_config=_laid_out(config, names, widths or {}),
-        column_order=_order(shown, names, hidden),
+        column_config=_laid_out(config, columns),
+        column_order=_order(shown, columns),
         placeholder=MISSING,
-        **heights(shown, rows, _widths(shown, names, widths, hidden)),
+        **heights(shown, rows, _widths(shown, columns)),
     )
     downloads.parquet(shown, key)
 
 
-def _laid_out(
-    config: dict[str, Any], names: Mapping[str, str], widths: Mapping[str, int]
-) -> dict[str, Any]:
-    """Return configurations of columns with their widths; names: of the frame, in order.
+def _laid_out(config: dict[str, Any], columns: Columns) -> dict[str, Any]:
+    """Return configurations of columns with their widths; columns: of the frame, in order.
 
     None is pinned: Streamlit draws pinned columns in a grey of too little contrast.
     """
     return {
-        column: {**shown_as, "width": widths.get(name, shown_as.get("width"))}
-        for (column, shown_as), name in zip(config.items(), names, strict=True)
+        column: {**shown_as, "width": columns.widths.get(name, shown_as.get("width"))}
+        for (column, shown_as), name in zip(config.items(), columns, strict=True)
     }
 
 
-def _order(
-    shown: pl.DataFrame, names: Mapping[str, str], hidden: Collection[str]
-) -> list[str] | None:
-    """Return the columns that a table shows at first; None: all of them."""
-    pairs = zip(shown.columns, names, strict=True)
-    return [column for column, name in pairs if name not in hidden] if hidden else None
+def _order(shown: pl.DataFrame, columns: Columns) -> list[str]:
+    """Return the columns that a table shows at first."""
+    pairs = zip(shown.columns, columns, strict=True)
+    return [column for column, name in pairs if name not in columns.hidden]
 
 
-def _widths(
-    shown: pl.DataFrame,
-    names: Mapping[str, str],
-    widths: Mapping[str, int] | None,
-    hidden: Collection[str],
-) -> dict[str, int] | None:
-    """Return the widths by the columns that are seen at first; None: rows are not wrapped."""
-    if widths is None:
-        return None
-    pairs = zip(shown.columns, names, strict=True)
-    return {column: widths[name] for column, name in pairs if name in widths and name not in hidden}
+def _widths(shown: pl.DataFrame, columns: Columns) -> dict[str, int]:
+    """Return the widths by the columns that are seen at first; none: rows are not wrapped."""
+    first, widths = _order(shown, columns), columns.widths
+    pairs = zip(shown.columns, columns, strict=True)
+    return {column: widths[name] for column, name in pairs if name in widths and column in first}
 
 
-def heights(shown: pl.DataFrame, most: int, widths: dict[str, int] | None) -> dict[str, Any]:
+def heights(shown: pl.DataFrame, most: int, widths: dict[str, int]) -> dict[str, Any]:
     """Return the height of a table and of its rows: room for the texts that are seen at first."""
-    if widths is None:
+    if not widths:
         return {"height": height(shown.height, most)}
     lines = 0
     for column, width in widths.items():
@@ -256,8 +242,6 @@ def pick(
     *,
     rows: int = ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
-    widths: Mapping[str, int] | None = None,
-    hidden: Collection[str] = (),
     opens: Sequence[Mapping[str, str | None]] | None = None,
 ) -> dict[str, Any] | None:
     """Draw a table whose rows can be picked, and return the picked row of the frame.
@@ -267,11 +251,11 @@ def pick(
     The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back
     closes it.
 
-    widths, hidden: as in `show`
     opens: the query parameters that a row sets instead, one mapping a row
     """
     known = ids.to_list()
-    flagged, names, wide = flag_parts.marked(frame, names, wide)
+    columns = names if isinstance(names, Columns) else Columns(names)
+    flagged, columns, wide = flag_parts.marked(frame, columns, wide)
 
     def picked() -> None:
         rows = st.session_state[f"pick_{key}"].selection.rows
@@ -281,8 +265,8 @@ def pick(
         else:
             cards.choose(key, None if row is None else known[row], "table")
 
-    shown, config = shaped(flagged, names, wide)
-    laid_out: dict[str, Any] = _laid_out(config, names, widths or {})
+    shown, config = shaped(flagged, columns, wide)
+    laid_out = _laid_out(config, columns)
     opening = [name for name in name_links.columns(frame) if name in laid_out]
     for name in opening:
         of = laid_out[name]
@@ -295,11 +279,11 @@ def pick(
         key=f"pick_{key}",
         hide_index=True,
         column_config=laid_out,
-        column_order=_order(shown, names, hidden),
+        column_order=_order(shown, columns),
         placeholder=MISSING,
         on_select=picked,
         selection_mode="single-row",
-        **heights(shown, rows, _widths(shown, names, widths, hidden)),
+        **heights(shown, rows, _widths(shown, columns)),
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         downloads.parquet(shown, key)

@@ -28,8 +28,6 @@ PRECISION = {"approximate": " (time approximate)", "at_or_before": " (at this ti
 THROTTLED = headers("telemetry.throttled")
 EVENTS = headers("telemetry.events")
 EVENT_ID = ("gpu_uuid", "event_at", "code")
-EVENT_WIDTHS_PX = {"gpu_index": 50, "event": 70, "meaning": 300, "what_to_do": 360}
-EVENTS_HIDDEN = ("ts_precision", "message", "source")
 ALLOCATIONS = headers("telemetry.allocations")
 
 
@@ -130,8 +128,7 @@ def events_table(events: pl.DataFrame, key: str) -> None:
         return
     names = pl.Series("event", [event_name(row) for row in events.iter_rows(named=True)])
     shown = events.with_columns(names, pl.col("severity").str.replace_all("_", " "))
-    places.pick(shown, EVENTS, key, EVENT_ID, rows=6,
-                widths=EVENT_WIDTHS_PX, hidden=EVENTS_HIDDEN)  # fmt: skip
+    places.pick(shown, EVENTS, key, EVENT_ID, rows=6)
 
 
 def with_reasons(frame: pl.DataFrame) -> pl.DataFrame:
@@ -166,7 +163,7 @@ def allocations_table(allocations: pl.DataFrame, key: str) -> None:
         )
         .sort("start_at", "job_run_key", descending=True)
     )
-    places.pick(of_runs, ALLOCATIONS, key, ("job_run_key",), rows=8, hidden=("run_id",))
+    places.pick(of_runs, ALLOCATIONS, key, ("job_run_key",), rows=8)
 
 
 def draw(

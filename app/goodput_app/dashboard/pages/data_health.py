@@ -25,8 +25,6 @@ LIVE_EVERY_S = 5
 STALE = ("failing", "stale")
 SAID_MAX = 5  # the worst; the table has them all
 FINDINGS = headers("data_health.findings")
-# the columns that are seen have room on a page 1,000 px wide, the first two on a phone
-FINDING_WIDTHS = {"kind": 130, "what_to_do": 235, "what": 200, "n": 55, "gpu_ms": 105}
 REJECTS = headers("data_health.rejects")
 
 
@@ -69,7 +67,7 @@ def live_sources() -> None:
             )
         for sentence in asked.filter(~asked["state"].is_in(STALE))["error"].drop_nulls():
             st.warning(theme.markdown_text(sentence), icon=":material/skip_next:")
-        tables.show(asked, LIVE, "live", hidden=("interval_s", "age_s"))
+        tables.show(asked, LIVE, "live")
 
 
 if not marts.has_rows():
@@ -90,7 +88,7 @@ with panel(
 ):
     notification_panel.show()
 with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
-    tables.show(marts.sources(), SOURCES, "sources", hidden=("tables",))
+    tables.show(marts.sources(), SOURCES, "sources")
     if (url := lake.url()) is not None:
         st.caption(
             f"Loaded from the lake {theme.markdown_text(url)}; builds bring what is new there."
@@ -115,7 +113,7 @@ with panel(
     if findings.is_empty():
         st.caption("No contradiction and no missing evidence was found.")
     else:
-        tables.show(findings, FINDINGS, "findings", widths=FINDING_WIDTHS, hidden=("example",))
+        tables.show(findings, FINDINGS, "findings")
 with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never dropped."):
     rejects = marts.rejects()
     if rejects.is_empty():

@@ -16,7 +16,6 @@ scope = view.scope
 LEAST = {"5": "5 s", "30": "30 s", "60": "1 min", "300": "5 min", "1800": "30 min", "3600": "1 h"}
 GAPS = headers("idle_gaps.gaps")
 THROTTLING = headers("idle_gaps.throttling")
-THROTTLING_HIDDEN = ("power_w", "power_limit_w", "sm_clock_hz", "gpu_temperature_c", "evidence")
 
 st.title("Waste", anchor=False)
 st.caption("Which gaps and losses, whose, why?")
@@ -91,7 +90,7 @@ with panel(
     else:
         of = ("gpu_uuid", "reason", "start_at")
         shown = telemetry_parts.with_reasons(episodes)
-        places.pick(shown, THROTTLING, "episode", of, rows=6, hidden=THROTTLING_HIDDEN)
+        places.pick(shown, THROTTLING, "episode", of, rows=6)
 if not episodes.is_empty():
     with panel(
         "Throttled GPUs",

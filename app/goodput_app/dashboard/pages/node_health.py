@@ -44,7 +44,7 @@ with panel("Xids by code", "marts.xids_by_code", help="Repeats in one incident c
         st.caption("No Xid in this time range.")
     else:
         named = xids.with_columns(pl.col("severity").str.replace_all("_", " "))
-        tables.show(named, parts.XIDS, "xids", rows=6, widths=parts.XID_WIDTHS_PX)
+        tables.show(named, parts.XIDS, "xids", rows=6)
 with panel(
     "Incidents",
     "marts.gpu_incidents",
@@ -54,11 +54,7 @@ with panel(
         st.caption("No incident of a GPU in this time range.")
     else:
         of = ("cluster", "node", "device", "start_at")
-        widths = parts.INCIDENT_WIDTHS_PX
-        hidden = parts.INCIDENTS_HIDDEN
-        places.pick(
-            incidents, parts.INCIDENTS, "incident", of, rows=6, widths=widths, hidden=hidden
-        )
+        places.pick(incidents, parts.INCIDENTS, "incident", of, rows=6)
 with panel(
     "Fabric incidents",
     "marts.fabric_incidents",

@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import flags, theme
-from goodput_app.dashboard.components import charts, flag_parts, scope_bar
+from goodput_app.dashboard.components import charts, flag_parts, places, scope_bar
 from goodput_app.dashboard.components.fleet import (
     configuration,
     host_parts,
@@ -31,12 +31,7 @@ if node is None:
 scope = node_parts.scope_of(view.scope, node, [])
 gpus = metrics.gpus(scope)
 outages = health.outages_seen(scope)
-st.page_link(
-    "pages/nodes_and_one.py",
-    label="All nodes",
-    icon=":material/arrow_back:",
-    query_params=scope_bar.carried(node=None),
-)
+places.to_page("pages/nodes_and_one.py", "All nodes", "arrow_back", node=None)
 with st.container(horizontal=True, gap="small", vertical_alignment="center"):
     st.title(theme.markdown_text(node), anchor=False, width="content")
     what_happened.state(outages, dict(marts.clusters().select("cluster", "as_of_at").iter_rows()))

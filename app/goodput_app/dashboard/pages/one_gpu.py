@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import charts, flag_parts, scope_bar
+from goodput_app.dashboard.components import charts, flag_parts, places, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import gpu_parts
 from goodput_app.dashboard.components.rows import name_links
@@ -19,12 +19,7 @@ gpu = st.query_params.get("gpu")
 if not gpu:
     st.title("GPU", anchor=False)
     st.info("Choose a GPU on the page Nodes.", icon=":material/memory:")
-    st.page_link(
-        name_links.NODE_PAGE,
-        label="Nodes",
-        icon=":material/dns:",
-        query_params=scope_bar.carried(node=None),
-    )
+    places.to_page(name_links.NODE_PAGE, "Nodes", "dns", node=None)
     st.stop()
 scope = replace(view.scope, gpu_uuid=gpu, node=None, cluster=None, team=None, run=None)
 stays = metrics.gpus(scope)

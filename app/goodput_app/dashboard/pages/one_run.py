@@ -3,7 +3,7 @@
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import charts, flag_parts, scope_bar, states, tiles
+from goodput_app.dashboard.components import charts, flag_parts, places, scope_bar, states, tiles
 from goodput_app.dashboard.components.fleet import configuration
 from goodput_app.dashboard.components.runs import (
     failure_parts,
@@ -26,18 +26,9 @@ if scope.run is None:
     st.stop()
 
 with st.container(horizontal=True):
-    st.page_link(
-        "pages/all_runs.py",
-        label="All runs",
-        icon=":material/arrow_back:",
-        query_params=scope_bar.carried(run=None),
-    )
-    st.page_link(
-        "pages/before_and_after.py",
-        label="Compare with another run",
-        icon=":material/compare_arrows:",
-        query_params=scope_bar.carried(run=None, b=scope.run),
-    )
+    places.to_page("pages/all_runs.py", "All runs", "arrow_back", run=None)
+    label = "Compare with another run"
+    places.to_page("pages/before_and_after.py", label, "compare_arrows", run=None, b=scope.run)
 with panel("", "marts.runs"):
     runs = marts.runs(scope)
     if runs.is_empty():

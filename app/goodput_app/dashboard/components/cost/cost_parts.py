@@ -14,6 +14,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, tables
 from goodput_app.dashboard.components.cost import cost_scope
 from goodput_app.dashboard.components.cost.cost_scope import Shown
+from goodput_app.dashboard.components.rows.downloads import button as download_button
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.figures import cost as figures_cost
 from goodput_app.dashboard.table_columns import headers
@@ -95,10 +96,8 @@ def budgets(shown: Shown, team: str | None) -> None:
         st.code(BUDGET_EXAMPLE, language="text")
         st.code("goodput ingest budgets budgets.csv", language="bash")
         if month.height:
-            hidden = ["cluster"] if month["cluster"].n_unique() == 1 else []
-            tables.show(
-                in_browser(month), BUDGETS, "months", rows=8, hidden=[*hidden, "spent_ratio"]
-            )
+            columns = BUDGETS.without(["cluster"] if month["cluster"].n_unique() == 1 else [])
+            tables.show(in_browser(month), columns, "months", rows=8)
         return
     drawn = figures_cost.most_over_budget(have)
     charts.draw(
@@ -154,15 +153,7 @@ def downloads(shown: Shown) -> None:
                 how = statements.chosen(None)
                 return statements.lines_file(days[when], form, how, account, seen)
 
-            st.download_button(
-                label,
-                data=carried(made),
-                file_name=name,
-                mime=mime,
-                key=f"download_{form}",
-                on_click="ignore",
-                icon=":material/download:",
-            )
+            download_button(label, carried(made), name, f"download_{form}", mime)
     st.caption(
         "As billed, as `goodput report` writes it; the choices above do not apply. Viewing does "
         "not close or change a statement."
@@ -200,14 +191,8 @@ def past() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         when = st.selectbox("Files of", list(by_day), key="past_day", width=180)
         for name in by_day[when].files:
-            st.download_button(
-                theme.printable(name),
-                data=carried(partial(statements.past_file, name)),
-                file_name=name,
-                key=f"past_{name}",
-                on_click="ignore",
-                icon=":material/download:",
-            )
+            data = carried(partial(statements.past_file, name))
+            download_button(theme.printable(name), data, name, f"past_{name}")
     st.caption("From the folder of statements on the server; its index.html links them all.")
 
 

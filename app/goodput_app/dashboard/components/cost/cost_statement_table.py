@@ -2,6 +2,7 @@
 
 import io
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -12,6 +13,7 @@ from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components.cost import cost_adjustments, cost_scope
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
 from goodput_app.dashboard.components.cost.cost_scope import Shown
+from goodput_app.dashboard.components.rows import downloads
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.scope import View
 from goodput_app.dashboard.table_columns import headers
@@ -25,12 +27,6 @@ OVERVIEW_PAGE = "pages/fleet_overview.py"
 ROWS_MOST = 10_000  # in the browser; the file has them all
 BY_LABELS = {"user": "User", "run": "Run", "partition": "Partition", "model": "GPU model"}
 NAMES = headers("cost_statement_table.names")
-HIDDEN = (
-    "productive_ms",
-    "allocated_cost",
-    "cost_per_allocated_gpu_h",
-    "cost_per_productive_gpu_h",
-)
 LABEL_PX = 135
 OF_HELD_TIME = ("productive_cost", "own_waste_cost", "platform_waste_cost", "unsettled_cost")
 
@@ -43,7 +39,7 @@ def show(view: View, shown: Shown) -> Target | None:
     by = _by(shown)
     frame = cost_adjustments.beside(_rows(view, shown, by), by, shown)
     drawn = _said(frame).head(ROWS_MOST)
-    names = {name: header for name, header in NAMES.items() if _is_shown(name, drawn, frame)}
+    names = NAMES.only([name for name in NAMES if _is_shown(name, drawn, frame)])
     names["label"] = BY_LABELS.get(by, NAMES["label"])
     ids = drawn.select(pl.concat_str("cluster", "account", separator="|")).to_series()
     is_open = st.query_params.get("line") in ids.to_list()
@@ -52,7 +48,7 @@ def show(view: View, shown: Shown) -> Target | None:
             for name in ("cost_per_allocated_gpu_h", "cost_per_productive_gpu_h")}  # fmt: skip
     wide["label"] = st.column_config.TextColumn(names["label"], width=LABEL_PX)
     with table:
-        picked = tables.pick(in_browser(drawn), names, "line", ids, wide=wide, hidden=HIDDEN)
+        picked = tables.pick(in_browser(drawn), names, "line", ids, wide=wide)
         _footer(frame, shown, by)
     if picked is not None and side is not None:
         with side.container(border=True):
@@ -149,15 +145,9 @@ def _footer(frame: pl.DataFrame, shown: Shown, by: str) -> None:
         first, last = shown.days[0].day.date, shown.days[-1].day.date
         name = f"cost-by-{by or 'account'}-{first}" + ("" if first == last else f"-to-{last}")
         for form in ("csv", "parquet"):
-            st.download_button(
-                form.upper() if form == "csv" else "Parquet",
-                data=lambda form=form: _file(frame, form),  # type: ignore[misc] # its default
-                file_name=f"{name}.{form}",
-                key=f"statement_{form}",
-                on_click="ignore",
-                icon=":material/download:",
-                type="tertiary",
-            )
+            label, data = "CSV" if form == "csv" else "Parquet", partial(_file, frame, form)
+            file = f"{name}.{form}"
+            downloads.button(label, data, file, f"statement_{form}", look="tertiary")
         st.caption(f"{rows}, highest cost first. Select one for its runs and its ledger.")
 
 
@@ -176,11 +166,8 @@ def _picked(row: dict[str, Any], by: str, shown: Shown) -> None:
     left.markdown(f"#### {theme.markdown_text(row['label'] or '(none)')}")
     amount = units.cost(row["total_cost"])
     left.caption(theme.markdown_text(f"{row['cluster']}, {amount}"))
-    places.facts(row, {name: NAMES[name] for name in HIDDEN if name in row})
-    right.button(
-        "Close", key="close_line", icon=":material/close:", type="tertiary",
-        on_click=scope_bar.go, args=({"line": None},),
-    )  # fmt: skip
+    places.facts(row, {name: header for name, header in NAMES.details.items() if name in row})
+    places.close_button(right, "line")
     params = {
         **scope_bar.carried(cluster=row["cluster"], run=None, node=None),
         # the statement's own days, so that the next page shows the time that is charged here

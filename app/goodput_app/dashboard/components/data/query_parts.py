@@ -11,7 +11,9 @@ from goodput_app.access import current
 from goodput_app.access.identity import LOCAL
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import tables
+from goodput_app.dashboard.components.rows import downloads
 from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import Columns
 from goodput_app.process.store import current_store
 from goodput_app.sql_access import run_query
 from goodput_app.sql_access.formats import MEDIA_TYPES, content
@@ -30,7 +32,9 @@ from marts.runs
 group by team
 order by wasted_gpu_h desc"""
 FORMATS = {"csv": "CSV", "json": "JSON", "parquet": "Parquet", "arrow": "Arrow"}
-COLUMNS = {"name": "Column", "type": "Type", "unit": "Unit", "meaning": "Meaning"}
+COLUMNS = Columns(
+    {"name": "Column", "type": "Type", "unit": "Unit", "meaning": "Meaning"}, {"meaning": 700}
+)
 
 
 @dataclass(frozen=True)
@@ -100,15 +104,9 @@ def result() -> None:
         st.caption(f"The first {ROWS_DRAWN:,} are drawn; downloads have all of them.")
     with st.container(horizontal=True):
         for form, name in FORMATS.items():
-            st.download_button(
-                name,
-                data=partial(content, answer, form),
-                file_name=f"goodput-query.{form}",
-                mime=MEDIA_TYPES[form],
-                key=f"query_{form}",
-                type="tertiary",
-                icon=":material/download:",
-                on_click="ignore",
+            data = partial(content, answer, form)
+            downloads.button(
+                name, data, f"goodput-query.{form}", f"query_{form}", MEDIA_TYPES[form], "tertiary"
             )
 
 
@@ -133,7 +131,7 @@ def _described(view: SqlView) -> None:
         st.caption(f"One row for each: {theme.markdown_text(', '.join(view.grain))}.")
     rows = [(column.name, column.type, column.unit, column.meaning) for column in view.columns]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
-    tables.show(frame, COLUMNS, "query_columns", widths={"meaning": 700})
+    tables.show(frame, COLUMNS, "query_columns")
 
 
 def _ask(sql: str, view: View) -> Answered:

@@ -1,7 +1,5 @@
 """Parts of the Energy page: power over time, accounts with carbon, idle power, head-room."""
 
-from collections.abc import Mapping
-
 import polars as pl
 import streamlit as st
 
@@ -12,7 +10,7 @@ from goodput_app.dashboard.data import energy, metrics
 from goodput_app.dashboard.data.energy import Level
 from goodput_app.dashboard.figures import power as figures
 from goodput_app.dashboard.scope import View
-from goodput_app.dashboard.table_columns import headers
+from goodput_app.dashboard.table_columns import Columns, headers
 from goodput_app.text import units
 
 COST_PAGE = "pages/cost_statement.py"
@@ -52,10 +50,8 @@ LIMIT_COUNTERS = (
     "DCGM_FI_DEV_CLOCKS_EVENT_REASONS, gauge, Why clocks are lower (bitmask)."
 )
 ACCOUNTS = headers("energy.accounts")
-ACCOUNTS_HIDDEN = ("carbon_free_ratio", "unknown_carbon_kwh")
 IDLE = headers("energy.idle")
 HEADROOM = headers("energy.headroom")
-HEADROOM_HIDDEN = ("gpus", "read_gpus")
 ALWAYS_SHOWN = ("gpu_model", "power_w", "energy_kwh", "p99_power_w")  # their absence is the answer
 
 
@@ -97,9 +93,7 @@ def accounts(frame: pl.DataFrame) -> None:
     names = _shown(named, ACCOUNTS)
     ids = named.select(pl.concat_str("cluster", "availability", pl.col("team").fill_null(""),
                                      separator="|")).to_series()  # fmt: skip
-    picked = tables.pick(
-        named, names, "account", ids, wide=_per_useful_hour(), hidden=ACCOUNTS_HIDDEN
-    )
+    picked = tables.pick(named, names, "account", ids, wide=_per_useful_hour())
     if picked is not None and picked["team"] is not None:
         _to_cost(picked["team"], picked["cluster"])
     else:
@@ -112,7 +106,7 @@ def accounts(frame: pl.DataFrame) -> None:
         st.caption(NO_TARIFF)
 
 
-def _shown(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
+def _shown(frame: pl.DataFrame, names: Columns) -> Columns:
     """Return the columns that say something: of one cluster not its name, none without a value."""
     drop = {"cluster"} if frame["cluster"].n_unique() <= 1 else set()
     drop |= {
@@ -124,7 +118,7 @@ def _shown(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
         "carbon_kg" in drop or not (frame["unknown_hours"] > 0).any()
     ):
         drop.add("unknown_carbon_kwh")
-    return {name: header for name, header in names.items() if name not in drop}
+    return names.without(drop)
 
 
 def _per_useful_hour() -> dict[str, object]:
@@ -135,9 +129,8 @@ def _per_useful_hour() -> dict[str, object]:
 
 
 def _to_cost(team: str, cluster: str) -> None:
-    params = scope_bar.carried(team=team, cluster=cluster, node=None, run=None)
     label = f"Cost of {theme.markdown_text(team, 60)}"
-    st.page_link(COST_PAGE, label=label, icon=":material/payments:", query_params=params)
+    places.to_page(COST_PAGE, label, "payments", team=team, cluster=cluster, node=None, run=None)
 
 
 def _unknown_carbon(frame: pl.DataFrame) -> None:
@@ -174,16 +167,12 @@ def headroom(frame: pl.DataFrame) -> None:
         st.caption("No power reading in this time range.")
         return
     of = ("cluster", "node", "gpu_model")
-    places.pick(read, _shown(read, HEADROOM), "headroom", of, hidden=HEADROOM_HIDDEN)
+    places.pick(read, _shown(read, HEADROOM), "headroom", of)
     if (total := frame["nodes"][0]) > read.height:
         st.caption(f"{read.height:,} of {total:,} nodes, those nearest to the limit.")
     limits = ("p99_limit_ratio", "slowdown_margin_c")
     if all(read[name].null_count() == read.height for name in limits):
         not_configured(NO_LIMIT, LIMIT_COUNTERS)
-    params = {**scope_bar.carried(node=None, run=None), "part": "what-if", "ask": "power-cap"}
-    st.page_link(
-        COST_PAGE,
-        label="What would a lower power limit save?",
-        icon=":material/calculate:",
-        query_params=params,
-    )
+    asked = {"part": "what-if", "ask": "power-cap"}
+    label = "What would a lower power limit save?"
+    places.to_page(COST_PAGE, label, "calculate", node=None, run=None, **asked)

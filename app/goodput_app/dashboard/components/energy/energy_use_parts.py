@@ -1,12 +1,10 @@
 """Parts of the Energy page about what energy did: steps, caps, idle programs, heat margins."""
 
-from collections.abc import Mapping
-
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard.components import places, tables
-from goodput_app.dashboard.table_columns import headers
+from goodput_app.dashboard.table_columns import Columns, headers
 
 EXECUTING = headers("energy_use.executing")
 RUNS = headers("energy_use.runs")
@@ -15,7 +13,6 @@ HEAT = headers("energy_use.heat")
 
 
 FEEDS = headers("energy_use.feeds")
-FEEDS_HIDDEN = ("rack_rows", "read_nodes", "single_nodes")
 NO_FEEDS = (
     "Not configured: power feeds. Name the feed of each node in the inventory (`1A1+1B1`: on both):"
 )
@@ -43,7 +40,7 @@ def feeds(frame: pl.DataFrame) -> None:
         .otherwise(pl.lit("holds"))
     )
     stated = frame.with_columns(state=state)
-    tables.show(stated, _of(stated, FEEDS), "feeds", hidden=FEEDS_HIDDEN)
+    tables.show(stated, _of(stated, FEEDS), "feeds")
     if frame["capacity_w"].null_count() == frame.height:
         not_configured(NO_CAPACITY, CAPACITY_EXAMPLE, "goodput ingest power-feeds feeds.csv")
     alone = "of the GPUs alone" if (frame["server_ratio"] == 1).all() else "of the servers"
@@ -117,7 +114,6 @@ def not_configured(text: str, *lines: str) -> None:
         st.code(line, language="text")
 
 
-def _of(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
+def _of(frame: pl.DataFrame, names: Columns) -> Columns:
     """Return the columns without the cluster, where there is one alone."""
-    is_one = frame["cluster"].n_unique() <= 1
-    return {name: header for name, header in names.items() if not (is_one and name == "cluster")}
+    return names.without(["cluster"]) if frame["cluster"].n_unique() <= 1 else names

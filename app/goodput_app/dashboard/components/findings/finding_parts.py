@@ -15,6 +15,7 @@ from goodput_app.dashboard.components import places, redraw, scope_bar, states, 
 from goodput_app.dashboard.components.findings import finding_cards
 from goodput_app.dashboard.components.rows import cards
 from goodput_app.dashboard.data import findings, health
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.process.store import current_store
 from goodput_app.text import confidence, throttling, units
 from goodput_queries.errors import GoodputError
@@ -25,68 +26,12 @@ PAGE = "pages/open_findings.py"
 OPEN_STATES = ("open", "acknowledged")
 INBOX_MAX = 1_200  # rows of the table: more would take over 700 kB
 OLD = timedelta(seconds=60)  # findings that are shown until newer ones are there
-FIXES = {
-    "target": "At",
-    "owner": "Owner",
-    "effort": "Effort",
-    "findings": "Findings",
-    "back_cost": "Recoverable cost",
-    "back_ms": "Recoverable",
-    "back_low_ms": "Confirmed part",
-    "back_week_ms": "Saved per week",
-    "back_week_cost": "Cost saved per week",
-    "what_to_do": "What to do",
-}
-# the columns that are seen have room on a page 1,000 px wide
-FIX_WIDTHS_PX = {
-    "target": 110,
-    "owner": 80,
-    "effort": 60,
-    "back_cost": 122,
-    "back_ms": 122,
-    "what_to_do": 330,
-}
-FIXES_HIDDEN = ("findings", "back_low_ms", "back_week_ms", "back_week_cost")
+FIXES = headers("finding.fixes")
 OF_A_WEEK = ("back_week_ms", "back_week_cost")  # not known under an hour of evidence
-FINDINGS = {
-    "mark": "Severity",
-    "title": "Finding",
-    "subject": "Subject",
-    "since_at": "Since",
-    "state": "State",
-    "evidence": "Evidence",
-    "confidence": "Confidence",
-    "gpu_ms": "Lost",
-    "cost": "Cost",
-    "what_to_do": "What to do",
-}
-FINDINGS_HIDDEN = ("confidence", "gpu_ms")
+FINDINGS = headers("finding.findings")
 # beside the card of a finding, which says it
-FINDINGS_OF_CARD = (*FINDINGS_HIDDEN, "evidence", "cost", "what_to_do")
-FINDING_WIDTHS_PX = {  # with the other columns a window of 1,400 px
-    "mark": 76,
-    "title": 130,
-    "subject": 170,
-    "since_at": 138,
-    "state": 62,
-    "evidence": 220,
-    "confidence": 84,
-    "cost": 74,
-    "what_to_do": 195,
-}
-OBJECTIVES = {
-    "name": "Objective",
-    "target_ratio": "Target",
-    "attained_ratio": "Attained",
-    "attained_hi_ratio": "Attained at most",
-    "budget_spent_ratio": "Error budget spent",
-    "burn_rate_1h": "Burn rate, 1 h",
-    "burn_rate_6h": "Burn rate, 6 h",
-    "burn_rate_24h": "Burn rate, 24 h",
-    "burn_rate_30d": "Burn rate, 30 d",
-    "covered_ratio": "Days covered",
-}
-OBJECTIVES_HIDDEN = ("attained_hi_ratio", "covered_ratio")
+FINDINGS_OF_CARD = FINDINGS.hiding((*FINDINGS.hidden, "evidence", "cost", "what_to_do"))
+OBJECTIVES = headers("finding.objectives")
 
 
 def objectives(frame: pl.DataFrame) -> None:
@@ -103,7 +48,7 @@ def objectives(frame: pl.DataFrame) -> None:
         for name in OBJECTIVES
         if name.startswith("burn")
     }
-    tables.show(frame, OBJECTIVES, "objectives", rows=8, wide=rates, hidden=OBJECTIVES_HIDDEN)
+    tables.show(frame, OBJECTIVES, "objectives", rows=8, wide=rates)
     if (burning := frame.filter("is_burning")).height:
         names = ", ".join(theme.markdown_text(name) for name in burning["name"])
         st.warning(
@@ -143,10 +88,8 @@ def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
             & pl.col("cluster").eq_missing(picked["cluster"])
             & (pl.col("state") != "dismissed")
         ).sort(~pl.col("is_open"), maintain_order=True)  # no closed ones above what is open
-        tables.show(
-            severities.marked(of_it), FINDINGS, "of_fix",
-            rows=6, widths=FINDING_WIDTHS_PX, hidden=(*FINDINGS_HIDDEN, "what_to_do"),
-        )  # fmt: skip
+        columns = FINDINGS.hiding((*FINDINGS.hidden, "what_to_do"))
+        tables.show(severities.marked(of_it), columns, "of_fix", rows=6)
         where(picked)
 
 
@@ -162,17 +105,9 @@ def follow(scope: Scope, shown: findings.Found | None) -> None:
 
 
 def _pick_fix(fixes: pl.DataFrame) -> dict[str, Any] | None:
-    columns = _columns(fixes)
-    more = [name for name in columns if name in FIXES_HIDDEN]
-    return tables.pick(
-        fixes, columns, "fix", fix_ids(fixes), rows=8, widths=FIX_WIDTHS_PX, hidden=more
-    )
-
-
-def _columns(fixes: pl.DataFrame) -> dict[str, str]:
-    """Return the columns of the fix list: without those of a week where none is known."""
-    is_known = fixes["back_week_ms"].count() > 0
-    return {name: header for name, header in FIXES.items() if is_known or name not in OF_A_WEEK}
+    is_week_known = fixes["back_week_ms"].count() > 0
+    columns = FIXES if is_week_known else FIXES.without(OF_A_WEEK)
+    return tables.pick(fixes, columns, "fix", fix_ids(fixes), rows=8)
 
 
 def fix_ids(frame: pl.DataFrame) -> pl.Series:
@@ -212,10 +147,8 @@ def inbox(frame: pl.DataFrame) -> None:
     is_beside = cards.place("finding") == "table"
     left, side = st.columns([1, 1], gap="medium") if is_beside else (st.container(), None)
     with left, cards.table_of("finding"):
-        picked = tables.pick(
-            shown, FINDINGS, "finding", shown["id"], rows=10, widths=FINDING_WIDTHS_PX,
-            hidden=FINDINGS_OF_CARD if is_beside else FINDINGS_HIDDEN,
-        )  # fmt: skip
+        columns = FINDINGS_OF_CARD if is_beside else FINDINGS
+        picked = tables.pick(shown, columns, "finding", shown["id"], rows=10)
     with left:
         finding_cards.findings(shown, shown["id"], one)
     if picked is None:
@@ -280,14 +213,7 @@ def one(row: Mapping[str, Any]) -> None:
         left, right = st.columns([5, 1], vertical_alignment="top")
         left.markdown(f"#### {theme.markdown_text(row['title'])}")
         left.caption(theme.markdown_text(row["subject"] or "the fleet"))
-        right.button(
-            "Close",
-            key="close_finding",
-            icon=":material/close:",
-            type="tertiary",
-            on_click=scope_bar.go,
-            args=({"finding": None},),
-        )
+        places.close_button(right, "finding")
         with st.container(horizontal=True, gap="small"):
             severities.badge(row["severity"])
             st.badge(

@@ -9,63 +9,18 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import anomalies, marts
+from goodput_app.dashboard.table_columns import Columns, headers
 from goodput_app.text import units
 from goodput_queries.scope import Scope
 
 BLAMES = {
     "own": ", team-caused", "platform": ", infrastructure-caused", "unsettled": ", cause unknown"
 }  # fmt: skip
-INTERVALS = {
-    "start_at": "Start",
-    "interval_s": "Length",
-    "node": "Node",
-    "gpu_index": "GPU",
-    "phase": "Detail",
-    "run_name": "Run",
-    "team": "Team",
-    "gpu_ms": "GPU time",
-    "cost": "Cost",
-}
-WAITING = {
-    "job_name": "Job name",
-    "job_id": "Job",
-    "user_name": "User",
-    "team": "Team",
-    "gpus": "GPUs requested",
-    "waited_s": "Waited",
-    "free_gpu_ms": "Free GPU time",
-    "reason": "Pending reason",
-    "since_at": "Since",
-    "partition": "Partition",
-}
-WAITING_HIDDEN = ("user_name", "partition")
+INTERVALS = headers("waste.intervals")
+WAITING = headers("waste.waiting")
 
-PERIODIC = {
-    "job_name": "Job name",
-    "cost": "Cost",
-    "team": "Team",
-    "coincides": "Coincides with",
-    "confidence": "Confidence",
-    "gpus": "Idle GPUs",
-    "period_s": "Period",
-    "gap_s": "Gap length",
-    "gaps": "Repeats",
-    "share_ratio": "Share of the run",
-    "gpu_ms": "GPU time",
-}
-OF_GANGS = {
-    "start_at": "Start",
-    "cost": "Cost",
-    "gap_s": "Gap length",
-    "gpus": "Idle GPUs",
-    "job_name": "Job name",
-    "held_gpus": "Allocated GPUs",
-    "team": "Team",
-    "coincides": "Coincides with",
-    "confidence": "Confidence",
-    "gpu_ms": "GPU time",
-}
-GANGS_HIDDEN = ("team", "confidence", "held_gpus", "gpu_ms", "gaps")
+PERIODIC = headers("waste.periodic")
+OF_GANGS = headers("waste.gangs")
 
 
 def categories(scope: Scope) -> dict[str, str]:
@@ -116,7 +71,7 @@ def intervals(scope: Scope, category: str) -> None:
             number += f"; the table has the {found.height:,} with the highest cost"
         st.caption(f"{number}.")
         of = ("gpu_uuid", "gpu_instance", "start_at")
-        places.pick(found, INTERVALS, "interval", of, rows=8, hidden=("team",))
+        places.pick(found, INTERVALS, "interval", of, rows=8)
 
 
 def waiting_jobs(scope: Scope) -> None:
@@ -134,7 +89,7 @@ def waiting_jobs(scope: Scope) -> None:
         if found.height < found["all_jobs"][0]:
             text += f"; the table has the {found.height:,} that asked for most GPU time"
         st.caption(f"{text}.")
-        tables.show(found, WAITING, "waiting", rows=8, hidden=WAITING_HIDDEN)
+        tables.show(found, WAITING, "waiting", rows=8)
 
 
 def gaps_of(found: marts.IdleGaps, category: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -200,13 +155,11 @@ def gang_gaps(scope: Scope, least_s: float) -> None:
         _with_evidence(found, OF_GANGS, "gang", ("job_run_key", "start_at"))
 
 
-def _with_evidence(found: pl.DataFrame, names: dict[str, str], key: str, of: Sequence[str]) -> None:
-    ids = found.select(pl.concat_str([pl.col(name).cast(pl.String) for name in of], separator="|"))
-    more = [name for name in names if name in GANGS_HIDDEN]
-    picked = tables.pick(found, names, key, ids.to_series(), rows=8, hidden=more)
+def _with_evidence(found: pl.DataFrame, names: Columns, key: str, of: Sequence[str]) -> None:
+    picked = tables.pick(found, names, key, places.ids(found, of), rows=8)
     if picked is None:
         st.caption("Select a row for its evidence and links to its run and node.")
         return
     st.markdown(f"**Evidence:** {theme.markdown_text(picked['evidence'])}")
-    places.facts(picked, {name: names[name] for name in more})
+    places.facts(picked, names.details)
     places.links(picked)

@@ -15,7 +15,6 @@ from goodput_app.text import units
 from goodput_queries.scope import Scope
 
 ALGORITHMS = headers("network.algorithms")
-ALGORITHMS_HIDDEN = ("cluster", "nodes", "offload_gain_ratio")
 FITS = headers("network.fits")
 NO_ALGORITHMS = (
     "Algorithm and protocol are not known. Set `NCCL_DEBUG=INFO` and "
@@ -38,9 +37,8 @@ def algorithms(scope: Scope) -> None:
     shown = found.with_columns(
         pl.Series("size", sizes, dtype=pl.String), time_us=_microseconds("p50_exec_s")
     )
-    gains = shown["offload_gain_ratio"].count()
-    hidden = [c for c in ALGORITHMS_HIDDEN if not (gains and c == "offload_gain_ratio")]
-    tables.show(shown, ALGORITHMS, "algorithms", rows=8, hidden=hidden)
+    columns = ALGORITHMS.hiding(["nodes"]) if shown["offload_gain_ratio"].count() else ALGORITHMS
+    tables.show(shown, columns, "algorithms", rows=8)
     st.caption(
         "Operations: the rank that waited least. Means: of a GPU over a window, waits for late "
         "ranks included."
@@ -65,7 +63,7 @@ def times(scope: Scope) -> None:
     shown = found.with_columns(
         pl.Series("half_size", halves, dtype=pl.String), latency_us=_microseconds("latency_s")
     )
-    tables.show(shown, FITS, "collective_fits", rows=6, hidden=("cluster",))
+    tables.show(shown, FITS, "collective_fits", rows=6)
     rows = {row["shape"]: row for row in found.iter_rows(named=True)}
     shape = st.selectbox(
         "Operation", list(rows), format_func=lambda key: _name(rows[key]), key="network_fit"

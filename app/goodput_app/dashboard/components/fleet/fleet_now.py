@@ -7,7 +7,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import scope_bar, tiles
+from goodput_app.dashboard.components import places, tiles
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.overview import status
 from goodput_app.dashboard.severities import badge_html
@@ -102,11 +102,8 @@ def wrong(findings: pl.DataFrame | None) -> None:
         mark, said = st.columns([0.8, 9], gap="small", vertical_alignment="center")
         mark.html(badge_html(row["severity"]))
         with said.container(gap=None):
-            st.page_link(
-                finding_parts.PAGE,
-                label=theme.markdown_text(sentence_of(row["title"], row["subject"] or ""), 90),
-                query_params=scope_bar.carried(node=None, finding=row["finding_key"]),
-            )
+            label = theme.markdown_text(sentence_of(row["title"], row["subject"] or ""), 90)
+            places.to_page(finding_parts.PAGE, label, node=None, finding=row["finding_key"])
             facts = [
                 row["evidence"],
                 f"since {time_zone.moment(row['since_at'])}",
@@ -115,11 +112,8 @@ def wrong(findings: pl.DataFrame | None) -> None:
             ]
             st.caption(theme.markdown_text(" · ".join(filter(None, facts)), 300))
     if now.height > WRONG_SHOWN:
-        st.page_link(
-            finding_parts.PAGE,
-            label=f"All {now.height:,} open pages and tickets",
-            query_params=scope_bar.carried(node=None, state="open"),
-        )
+        label = f"All {now.height:,} open pages and tickets"
+        places.to_page(finding_parts.PAGE, label, node=None, state="open")
 
 
 def marks(findings: pl.DataFrame | None) -> pl.DataFrame:

@@ -52,10 +52,8 @@ CATEGORY = "category"
 CHOSEN = ("show", "sort", "rack")
 THINGS: dict[Level, str] = {"gpu": "GPU", "node": "node", "rack": "rack"}
 RACKS = headers("fleet.racks")
-RACKS_HIDDEN = ("rack_row", "read_gpus", "last_event_at", "useful_ms")
 UNALLOCATED = headers("fleet.unallocated")
 BUSY = headers("fleet.busy")
-BUSY_HIDDEN = ("gpu_uuid",)
 
 
 def rack_name(rack: str | None, cluster: str, *, is_alone: bool) -> str:
@@ -337,7 +335,7 @@ def racks_table(racks: pl.DataFrame) -> None:
     """Draw the table of racks, of which a row filters this page to the rack."""
     named = racks.with_columns(pl.col("rack").fill_null(RACK_UNKNOWN))
     opens = [{"rack": key} for key in racks["rack_key"].to_list()]
-    tables.pick(named, RACKS, "of_rack", racks["rack_key"], opens=opens, hidden=RACKS_HIDDEN)
+    tables.pick(named, RACKS, "of_rack", racks["rack_key"], opens=opens)
     st.caption("Select a row to see this rack alone.")
 
 
@@ -355,6 +353,6 @@ def busy_table(frame: pl.DataFrame) -> None:
     if frame.is_empty():
         st.caption("No reading shows a GPU that was active without an allocation.")
         return
-    places.pick(frame, BUSY, "busy", ("gpu_uuid",), rows=8, hidden=BUSY_HIDDEN)
+    places.pick(frame, BUSY, "busy", ("gpu_uuid",), rows=8)
     if (total := frame["total"][0]) > frame.height:
         st.caption(f"The {frame.height:,} of {total:,} GPUs that were active longest.")

@@ -68,12 +68,8 @@ def heading(card: Mapping[str, Any], stays: int) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.caption(" / ".join(theme.markdown_text(fact) for fact in facts if fact))
         places.to_node(card["node"], card["cluster"])
-        st.page_link(
-            "pages/metric_explorer.py",
-            label="Other metrics",
-            icon=":material/query_stats:",
-            query_params={**scope_bar.carried(node=None), "gpu": card["gpu_uuid"]},
-        )
+        page, icon = "pages/metric_explorer.py", "query_stats"
+        places.to_page(page, "Other metrics", icon, node=None, gpu=card["gpu_uuid"])
 
 
 def peers(card: Mapping[str, Any], scope: Scope, allocations: pl.DataFrame) -> list[str]:

@@ -17,18 +17,6 @@ from goodput_app.text import units
 DAY = timedelta(days=1)
 FIRST_KIND = "xid_hardware"
 LINKED = 6  # nodes with a link of their own above the table
-NODE_WIDTHS_PX = {
-    "node": 90,
-    "errors": 62,
-    "code": 46,
-    "suggested": 130,
-    "what_to_do": 240,
-    "caused_cost": 80,
-}
-NODES_HIDDEN = ("failed_attempts", "ecc_uncorrected", "row_remaps", "thermal_s")
-XID_WIDTHS_PX = {"code": 46, "meaning": 220, "what_to_do": 270}
-INCIDENT_WIDTHS_PX = {"gpu_index": 50, "events": 62, "all_codes": 80, "what_to_do": 260}
-INCIDENTS_HIDDEN = ("sources", "events")
 CLUSTERS = headers("health.clusters")
 NODES = headers("health.nodes")
 COUNTED = ("ecc_uncorrected", "row_remaps", "thermal_s")  # by counters, which may not be read
@@ -153,12 +141,11 @@ def nodes(found: pl.DataFrame) -> None:
     )
     unread = [name for name in COUNTED if found[name].null_count() == found.height]
     zero = [name for name in COUNTED if name not in unread and not found[name].sum()]
-    columns = {name: header for name, header in NODES.items() if name not in {*unread, *zero}}
+    columns = NODES.without([*unread, *zero])
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for row in found.head(LINKED).iter_rows(named=True):
             places.to_node(row["node"], row["cluster"], verb="")
-    of = ("cluster", "node")
-    places.pick(shown, columns, "of_node", of, rows=8, widths=NODE_WIDTHS_PX, hidden=NODES_HIDDEN)
+    places.pick(shown, columns, "of_node", ("cluster", "node"), rows=8)
     text = ""
     if (total := found["total"][0]) > found.height:
         text += f"The {found.height:,} of {total:,} nodes that cost most. "
@@ -198,7 +185,7 @@ def repairs(found: pl.DataFrame) -> None:
         f"after {again:,} of them the node failed again or was taken out within a week."
     )
     shown = found.with_columns(acted_by=pl.coalesce("acted_by", pl.lit("nobody")))
-    tables.show(shown, REPAIRS, "repairs", rows=8, widths={"acted_at": 130})
+    tables.show(shown, REPAIRS, "repairs", rows=8)
 
 
 def _sum(found: pl.DataFrame, part: str) -> float | None:

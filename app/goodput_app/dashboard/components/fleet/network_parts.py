@@ -8,20 +8,15 @@ from goodput_app.dashboard.components import charts, places, tables
 from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.data import network
 from goodput_app.dashboard.figures import network as figures
-from goodput_app.dashboard.table_columns import headers
+from goodput_app.dashboard.table_columns import Columns, headers
 from goodput_app.text import units
 from goodput_queries.scope import Scope
 
 SLOW_NODES = headers("network.slow_nodes")
 COMMUNICATORS = headers("network.communicators")
-COMMUNICATORS_HIDDEN = ("operations", "coverage_ratio", "members", "basis", "comm_id")
 LINKS = headers("network.links")
-LINKS_HIDDEN = (
-    "link_downs", "link_recoveries", "drops", "rx_bytes", "tx_bytes", "speed_bytes_per_s",
-    "last_at",
-)  # fmt: skip
 RACKS = headers("network.racks")
-LOST = {"node": "Node", **host_parts.EVENTS}
+LOST = Columns({"node": "Node", **host_parts.EVENTS})
 GPU_LINKS = headers("network.gpu_links")
 RETRANSMITS = headers("network.retransmits")
 TRANSPORTS = headers("network.transports")
@@ -120,7 +115,7 @@ def communicators(scope: Scope) -> None:
         expected_bytes_per_s=pl.coalesce("expected_bytes_per_s", "peers_bytes_per_s"),
     )
     of = ("cluster", "comm_id", "operation", "size_from_bytes")
-    places.pick(shown, COMMUNICATORS, "communicator", of, rows=8, hidden=COMMUNICATORS_HIDDEN)
+    places.pick(shown, COMMUNICATORS, "communicator", of, rows=8)
 
 
 def links(scope: Scope) -> None:
@@ -135,7 +130,7 @@ def links(scope: Scope) -> None:
     names = [host_parts.link_name(*row) for row in found.select("kind", "device", "port").rows()]
     shown = found.with_columns(pl.Series("link", names, dtype=pl.String))
     of = ("cluster", "node", "kind", "device", "port")
-    places.pick(shown, LINKS, "port", of, rows=10, hidden=LINKS_HIDDEN)
+    places.pick(shown, LINKS, "port", of, rows=10)
     troubled, total = found["trouble"].count(), found["total"][0]
     more = f" The table has {found.height:,} of them." if found.height < total else ""
     st.caption(f"{troubled:,} of {total:,} ports have a problem.{more}")

@@ -21,10 +21,7 @@ from goodput_queries.scope import Scope
 
 POINTS_MAX = 240
 NODES = headers("node.nodes")
-NODES_HIDDEN = ("gpu_model", "read_gpus", "power_w", "gpu_temperature_c", "thermal_s",
-                "last_event_at", "held_ms", "useful_ms")  # fmt: skip
 GPUS = headers("node.gpus")
-GPUS_HIDDEN = ("gpu_model", "run_id", "memory_used_gib", "gpu_uuid")
 SPARK_BINS = 48
 NO_READING = -0.15  # in a sparkline, which knows no holes: below all values
 ACTIVITY = pl.coalesce("sm_active_ratio", "engine_active_ratio", "gpu_busy_ratio")
@@ -54,10 +51,7 @@ def all_nodes(frame: pl.DataFrame, outages: pl.DataFrame, view: View) -> None:
             help="Share of its GPU time in each hour; below zero: not in the ledger",
         ),
     }  # fmt: skip
-    tables.pick(
-        frame, NODES, "of_node", frame["node"],
-        rows=16, opens=rows, wide=wide, hidden=NODES_HIDDEN,
-    )  # fmt: skip
+    tables.pick(frame, NODES, "of_node", frame["node"], rows=16, opens=rows, wide=wide)
     st.caption("Select a row to open the node.")
 
 
@@ -145,9 +139,7 @@ def gpus_of_node(node: Node, categories: pl.DataFrame, view: View) -> None:
         width=190,
         help="Of the time range; below zero: no readings",
     )
-    places.pick(
-        rows, GPUS, "of_gpu", ("gpu_uuid",), rows=16, wide={"activity": line}, hidden=GPUS_HIDDEN
-    )
+    places.pick(rows, GPUS, "of_gpu", ("gpu_uuid",), rows=16, wide={"activity": line})
 
 
 def sparklines(series: pl.DataFrame, view: View) -> pl.DataFrame:

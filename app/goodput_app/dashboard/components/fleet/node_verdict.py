@@ -10,7 +10,7 @@ import streamlit as st
 from goodput_app.access.current import current_identity
 from goodput_app.access.identity import Action as Allowed
 from goodput_app.dashboard import severities, theme, time_zone
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.figures.bars import text_of
@@ -45,12 +45,8 @@ def draw(findings: pl.DataFrame | None, node: str) -> None:
             if may and row["is_open"] and row["state"] == "open":
                 with st.popover("Acknowledge", type="primary", width="stretch"):
                     finding_parts.say(row)
-            st.page_link(
-                finding_parts.PAGE,
-                label="Open finding",
-                icon=":material/flag:",
-                query_params=scope_bar.carried(node=None, finding=row["finding_key"]),
-            )
+            params = {"node": None, "finding": row["finding_key"]}
+            places.to_page(finding_parts.PAGE, "Open finding", "flag", **params)
 
 
 def _verdict(row: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.components.rows import name_links
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
 ROWS_SHOWN = 14
@@ -35,24 +36,7 @@ LOOK = """<style>
 .st-key-happened_brief button p { font-weight: 600; font-size: 0.87rem; }
 .st-key-happened_chosen { background: rgba(37, 99, 235, 0.16); border-radius: 4px; }
 </style>"""
-COLUMNS = {
-    "start_at": "Time",
-    "what": "What happened",
-    "run_name": "Run",
-    "source": "Source",
-    "length_s": "Length",
-    "cost": "Cost",
-    "reason": "Reason",
-}
-WIDTHS_PX = {
-    "start_at": 150,
-    "what": 260,
-    "run_name": 120,
-    "source": 90,
-    "length_s": 95,
-    "cost": 80,
-    "reason": 320,
-}
+COLUMNS = headers("node.happened")
 PARAM = "happened"
 ID = ("start_at", "what", "run_key", "gpu_uuid")
 SCHEMA: dict[str, Any] = {
@@ -205,8 +189,8 @@ def _entry(label: str, row: Mapping[str, Any]) -> None:
 
 def draw(rows: pl.DataFrame) -> None:
     """Draw the whole list, in which a picked row has links. rows: `merged`."""
-    shown = {name: header for name, header in COLUMNS.items() if rows[name].count()}
-    places.pick(rows, shown, PARAM, ID, rows=ROWS_SHOWN, widths=WIDTHS_PX)
+    shown = COLUMNS.only([name for name in COLUMNS if rows[name].count()])
+    places.pick(rows, shown, PARAM, ID, rows=ROWS_SHOWN)
 
 
 def state(outages: pl.DataFrame, ends: Mapping[str, datetime]) -> None:

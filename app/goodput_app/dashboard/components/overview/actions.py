@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import places
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.figures.bars import text_of
 from goodput_app.text import units
@@ -58,18 +58,12 @@ def draw(fixes: pl.DataFrame) -> None:
     heads, all_of_them = st.columns([6, 0.85], vertical_alignment="center")
     heads.html(HEADS)
     with all_of_them, st.container(key="all-actions"):
-        st.page_link(
-            finding_parts.PAGE, label=f"All {fixes.height}", query_params=scope_bar.carried()
-        )
+        places.to_page(finding_parts.PAGE, f"All {fixes.height}")
     for number, (row, key) in enumerate(zip(shown.iter_rows(named=True), ids, strict=True), 1):
         text, button = st.columns([6, 0.85], vertical_alignment="center")
         text.html(_row(number, row))
         with button:
-            st.page_link(
-                finding_parts.PAGE,
-                label="Open",
-                query_params=scope_bar.carried() | {"fix": key},
-            )
+            places.to_page(finding_parts.PAGE, "Open", fix=key)
 
 
 def _row(number: int, row: Mapping[str, Any]) -> str:

@@ -5,10 +5,11 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.table_columns import Columns
 from goodput_app.weekly import ledger_groups
 from goodput_app.weekly.words import NO_TEAM
 
-TEAMS = {
+TEAMS = Columns({
     "team": "Team",
     "wasted_cost": "Wasted cost",
     "wasted_ms": "Wasted",
@@ -18,7 +19,7 @@ TEAMS = {
     "platform_waste_ms": "Infrastructure-caused waste",
     "unallocated_ms": "Unallocated",
     "executing_idle_ms": "Executing idle",
-}
+})  # fmt: skip
 PAGES = {  # of a team
     "pages/fleet_overview.py": ("Overview", ":material/dashboard:"),
     "pages/all_runs.py": ("Runs", ":material/play_circle:"),
@@ -39,11 +40,12 @@ def draw(waste: pl.DataFrame, idle: pl.DataFrame) -> None:
     # half a page has room for money or for time, and for no more
     unit = "_ms" if frame["wasted_cost"].count() else "_cost"
     more = [name for name in TEAMS if name.endswith(unit) or name == "executing_idle_ms"]
-    picked = tables.pick(_named(frame), TEAMS, "waste_team", ids, rows=8, hidden=more)
+    columns = TEAMS.hiding(more)
+    picked = tables.pick(_named(frame), columns, "waste_team", ids, rows=8)
     if picked is None:
         st.caption("The rows add up to what was wasted. Select a row for the pages of the team.")
         return
-    places.facts(picked, {name: TEAMS[name] for name in more})
+    places.facts(picked, columns.details)
     if team := st.query_params["waste_team"]:
         with st.container(horizontal=True, gap="small"):
             for page, (name, icon) in PAGES.items():

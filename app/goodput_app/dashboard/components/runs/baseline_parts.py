@@ -9,7 +9,6 @@ from goodput_app.dashboard.components import tables
 from goodput_app.dashboard.table_columns import headers
 
 BASELINES = headers("baseline.baselines")
-BASELINES_HIDDEN = ("left_out_runs", "run_variation_ratio", "step_variation_ratio")
 SCALING = headers("baseline.scaling")
 SPEED_UPS = headers("baseline.speed_ups")
 REFERENCES = headers("baseline.references")
@@ -28,10 +27,8 @@ def baselines(frame: pl.DataFrame) -> None:
         for best, last in frame.select("best_run_key", "last_run_key").rows()
     ]
     ids = pl.Series([str(place) for place in range(frame.height)])
-    tables.pick(
-        _with_unit(frame), BASELINES, "baseline", ids,
-        rows=8, opens=opens, wide=_speeds(BASELINES), hidden=BASELINES_HIDDEN,
-    )  # fmt: skip
+    wide = _speeds(BASELINES)
+    tables.pick(_with_unit(frame), BASELINES, "baseline", ids, rows=8, opens=opens, wide=wide)
 
 
 def scaling(frame: pl.DataFrame) -> None:

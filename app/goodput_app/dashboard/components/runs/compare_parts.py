@@ -8,6 +8,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
+from goodput_app.dashboard.components.rows import downloads
 from goodput_app.dashboard.data import marts, speed
 from goodput_app.dashboard.figures import compare as figures
 from goodput_app.dashboard.scope import View
@@ -170,9 +171,8 @@ def measures(found: Comparison) -> None:
     """Draw each measure of both sides with its difference."""
     rows = report.measures_shown(found, units.currency())
     workloads = [] if rows["workload"].drop_nulls().n_unique() > 1 else ["workload"]
-    tables.show(
-        rows, MEASURES, "compare_measures", hidden=[*workloads, "spreads", "not_comparable"]
-    )
+    columns = MEASURES.hiding([*MEASURES.hidden, *workloads])
+    tables.show(rows, columns, "compare_measures")
 
 
 def attributes(found: Comparison) -> None:
@@ -232,15 +232,8 @@ def files(found: Comparison) -> None:
     currency = settings().statement.currency
     with st.container(horizontal=True):
         for suffix, form in report.SUFFIXES.items():
-            st.download_button(
-                FORM_NAMES[form],
-                data=report.FORMATS[form](found, currency),
-                file_name=f"goodput-compare{suffix}",
-                mime=MIME[form],
-                key=f"compare_{form}",
-                icon=":material/download:",
-                on_click="ignore",
-            )
+            data, file = report.FORMATS[form](found, currency), f"goodput-compare{suffix}"
+            downloads.button(FORM_NAMES[form], data, file, f"compare_{form}", MIME[form])
 
 
 def changes(view: View) -> None:

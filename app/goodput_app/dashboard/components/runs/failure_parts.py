@@ -13,19 +13,8 @@ from goodput_app.text import units
 from goodput_queries.scope import Scope
 
 CAUSES = headers("failure.causes")
-CAUSE_WIDTHS_PX = {
-    "rank": 45,
-    "cause": 110,
-    "class": 90,
-    "confidence": 95,
-    "evidence": 235,
-    "evidence_against": 185,
-    "what_to_do": 240,
-    "node": 80,
-}
 CHAIN = headers("failure.chain")
 BY_CAUSE = headers("failure.by_cause")
-BY_CAUSE_HIDDEN = ("class", "mtbf_high_s")
 
 
 def of_attempt(scope: Scope, attempt: int | None, key: str = "") -> None:
@@ -49,7 +38,7 @@ def of_attempt(scope: Scope, attempt: int | None, key: str = "") -> None:
         lost += f" ({theme.markdown_text(units.cost(first['lost_cost']))})"
     st.caption(f"{lost}. Ranked by what the evidence proves; the first is the failure reason.")
     of = ("attempt_key", "rank")
-    places.pick(causes, CAUSES, f"{key}cause", of, rows=6, widths=CAUSE_WIDTHS_PX)
+    places.pick(causes, CAUSES, f"{key}cause", of, rows=6)
     chain = failures.chains(scope).filter(chosen)
     st.markdown("**Failure chain**")
     tables.show(chain, CHAIN, f"{key}failure_chain", rows=15)
@@ -86,4 +75,4 @@ def by_cause(scope: Scope) -> None:
     if found.is_empty():
         st.caption("No attempt ended badly in this time range.")
     else:
-        tables.show(found, BY_CAUSE, "failures_by_cause", rows=8, hidden=BY_CAUSE_HIDDEN)
+        tables.show(found, BY_CAUSE, "failures_by_cause", rows=8)

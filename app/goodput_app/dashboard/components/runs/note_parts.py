@@ -8,13 +8,13 @@ from goodput_app.access.current import current_identity, is_sign_in_required
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import tables
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.process.store import current_store
 from goodput_queries import run_notes
 from goodput_queries.errors import GoodputError
 from goodput_scenarios.comparison.compare import Comparison
 
-NOTES = {"run_id": "Run", "said_at": "Written", "said_by": "By", "note": "Note"}
-WIDTHS = {"note": 620}
+NOTES = headers("compare.notes")
 
 
 def of_comparison(found: Comparison, notes: pl.DataFrame) -> None:
@@ -22,7 +22,7 @@ def of_comparison(found: Comparison, notes: pl.DataFrame) -> None:
     if notes.is_empty():
         st.caption("No notes on these runs.")
     else:
-        tables.show(notes, NOTES, "run_notes", rows=6, widths=WIDTHS)
+        tables.show(notes, NOTES, "run_notes", rows=6)
     names = pl.concat([found.a.runs, found.b.runs]).select("run_key", "run_id").unique()
     if names.height in (1, 2):
         _form(dict(names.sort("run_key").rows()))

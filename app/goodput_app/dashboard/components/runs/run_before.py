@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import places
 from goodput_app.dashboard.data import marts, speed
 from goodput_app.dashboard.figures.bars import text_of
 from goodput_app.text import headline, units
@@ -33,12 +33,8 @@ def draw(scope: Scope) -> None:
     with st.container(border=True, gap="xsmall"):
         st.html(_table(mine, before))
         st.markdown(f"**{verdict(mine['step_s'], before['step_s'])}**")
-        st.page_link(
-            "pages/before_and_after.py",
-            label="Compare the two",
-            icon=":material/compare_arrows:",
-            query_params=scope_bar.carried(run=None, a=key, b=scope.run),
-        )
+        page, icon = "pages/before_and_after.py", "compare_arrows"
+        places.to_page(page, "Compare the two", icon, run=None, a=key, b=scope.run)
 
 
 def verdict(step_s: float | None, before_s: float | None) -> str:

@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import places, scope_bar, tables, telemetry_parts
+from goodput_app.dashboard.components import places, tables, telemetry_parts
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import headline, units
@@ -19,11 +19,8 @@ STATE_COLOURS: dict[str, theme.Badge] = {
     "NODE_FAIL": "red",
 }
 GPUS = headers("run.gpus")
-GPUS_HIDDEN = ("power_w", "tensor_active_ratio", "gpu_uuid")
 SLOW_GPUS = headers("run.slow_gpus")
-SLOW_GPUS_HIDDEN = ("attempt", "end_at", "gpu_uuid")
 ATTEMPTS = headers("run.attempts")
-ATTEMPTS_HIDDEN = ("outcome", "first_step", "last_step", "cause_confidence")
 
 
 def heading(run: dict[str, Any]) -> None:
@@ -63,12 +60,7 @@ def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
         f"What to do: {theme.markdown_text(row['what_to_do'])}.",
         icon=":material/gavel:",
     )
-    st.page_link(
-        finding_parts.PAGE,
-        label="Open the finding",
-        icon=":material/flag:",
-        query_params=scope_bar.carried() | {"finding": row["finding_key"]},
-    )
+    places.to_page(finding_parts.PAGE, "Open the finding", "flag", finding=row["finding_key"])
 
 
 def wall_clock(run: dict[str, Any], frame: pl.DataFrame) -> None:
@@ -117,21 +109,21 @@ def blast_radius(frame: pl.DataFrame) -> None:
     else:
         of = ("gpu_uuid", "reason", "attempt", "start_at")
         shown = telemetry_parts.with_reasons(frame)
-        places.pick(shown, SLOW_GPUS, "slow_gpu", of, hidden=SLOW_GPUS_HIDDEN)
+        places.pick(shown, SLOW_GPUS, "slow_gpu", of)
 
 
 def gpus(frame: pl.DataFrame) -> None:
     """Draw the GPUs of a run; `frame`: marts.run_gpus."""
     empty = [name for name in GPUS if name.endswith("_ms") and not frame[name].sum()]
-    places.pick(frame, GPUS, "run_gpu", ("gpu_uuid",), hidden=(*GPUS_HIDDEN, *empty))
+    places.pick(frame, GPUS.hiding((*GPUS.hidden, *empty)), "run_gpu", ("gpu_uuid",))
 
 
 def lineage(frame: pl.DataFrame) -> int | None:
     """Draw the attempts of a run in order; return the selected one. `frame`: marts.attempts."""
     ids = frame["attempt"].cast(pl.String)
-    picked = tables.pick(frame, ATTEMPTS, "attempt", ids, hidden=ATTEMPTS_HIDDEN)
+    picked = tables.pick(frame, ATTEMPTS, "attempt", ids)
     if picked is None:
         return None
-    places.facts(picked, {name: ATTEMPTS[name] for name in ATTEMPTS_HIDDEN})
+    places.facts(picked, ATTEMPTS.details)
     number: int = picked["attempt"]
     return number

@@ -1,26 +1,17 @@
 """Parts of the Serving page about single engines and the tenants of request logs."""
 
-from collections.abc import Mapping
-
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables
-from goodput_app.dashboard.table_columns import headers
+from goodput_app.dashboard.table_columns import Columns, headers
 
 ENGINE = "serving_engine"
 ENGINES = headers("serving_engine.engines")
-ENGINES_SHOWN = (
-    "endpoint", "engine", "role", "node", "gpus", "output_tokens_per_s", "running_requests",
-    "queue_ratio", "kv_cache_ratio", "idle_ratio", "cluster",
-)  # fmt: skip
 TENANTS = headers("serving_engine.tenants")
-TENANTS_HIDDEN = ("p50_e2e_s", "input_tokens", "output_tokens", "slowest_p50_ttft_s")
 METRICS = headers("serving_engine.metrics")
 SPIKES = headers("serving_engine.spikes")
-SPIKES_HIDDEN = ("node", "engine", "model", "usual_p95_s")
-SPIKE_WIDTHS = {"evidence": 330}
 CAUSES = headers("serving_engine.causes")
 NO_SPIKES = "No latency spike: no p95 of five minutes was twice the usual one."
 NO_REQUESTS = (
@@ -52,13 +43,12 @@ def engines(frame: pl.DataFrame) -> None:
     }
     wide["gpus"] = number("GPUs", format="%,.4g")
     names = reported(shown, ENGINES)
-    hidden = [name for name in names if name not in ENGINES_SHOWN]
-    picked = tables.pick(shown, names, ENGINE, ids(frame), wide=wide, hidden=hidden)
+    picked = tables.pick(shown, names, ENGINE, ids(frame), wide=wide)
     rest(frame, "engines")
     if picked is None:
         st.caption("Select a row for links to its GPU, node and run.")
     else:
-        places.facts(picked, {name: names[name] for name in hidden})
+        places.facts(picked, names.details)
         places.links(picked)
 
 
@@ -79,15 +69,7 @@ def tenants(frame: pl.DataFrame, of_engines: pl.DataFrame) -> None:
         for name, header in TENANTS.items()
         if name.endswith("_s")
     }
-    tables.pick(
-        shown,
-        reported(shown, TENANTS),
-        "tenant",
-        keys,
-        opens=opens,
-        wide=wide,
-        hidden=TENANTS_HIDDEN,
-    )
+    tables.pick(shown, reported(shown, TENANTS), "tenant", keys, opens=opens, wide=wide)
     rest(frame, "tenants")
     st.caption("Select a row to mark its slowest engine above, with links to GPU, node and run.")
     place, tenant = next(
@@ -117,10 +99,7 @@ def spikes(frame: pl.DataFrame) -> None:
         pl.concat_str(engine.alias("of"), pl.col("start_ms").cast(pl.String), separator="|")
     ).to_series()
     names = reported(shown, SPIKES)
-    tables.pick(
-        shown, names, "spike", keys, opens=[{ENGINE: one} for one in engine], wide=wide,
-        widths=SPIKE_WIDTHS if "evidence" in names else None, hidden=SPIKES_HIDDEN,
-    )  # fmt: skip
+    tables.pick(shown, names, "spike", keys, opens=[{ENGINE: one} for one in engine], wide=wide)
     rest(frame, "spikes")
     st.caption(
         "What happened in a spike or up to two minutes before it: a cause as far as time shows it. "
@@ -136,8 +115,8 @@ def rest(frame: pl.DataFrame, what: str) -> None:
         st.caption(f"The first {frame.height:,} of {rows:,} {what}; choose a served model.")
 
 
-def reported(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
+def reported(frame: pl.DataFrame, names: Columns) -> Columns:
     """Return the columns that say something: of one cluster not its name, none without a value."""
     drop = {"cluster"} if frame["cluster"].n_unique() <= 1 else set()
     drop |= {name for name in names if frame[name].null_count() == frame.height}
-    return {name: header for name, header in names.items() if name not in drop}
+    return names.without(drop)

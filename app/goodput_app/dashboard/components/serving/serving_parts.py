@@ -17,17 +17,9 @@ from goodput_app.text import units
 
 MODEL, LEVEL, METRIC = "served_model", "served_by", "served_metric"
 MODELS = headers("serving.models")
-MODELS_HIDDEN = ("running_requests", "waiting_requests", "input_tokens_per_s", "idle_ms")
 COSTS = headers("serving.costs")
-COSTS_HIDDEN = (
-    "energy_kwh", "joules_per_m_input_tokens", "joules_per_m_output_tokens", "input_share_ratio",
-)  # fmt: skip
 LATENCIES = headers("serving.latencies")
 OBJECTIVES = headers("serving.objectives")
-OBJECTIVES_HIDDEN = (
-    "requests", "budget_requests", "budget_spent_low_ratio", "within_requests_per_gpu_h",
-    "method_label",
-)  # fmt: skip
 METHODS = {"requests": "request log (exact)", "histogram": "histogram"}
 LEVELS: dict[serving.Level, str] = {"model": "Model", "role": "Role", "engine": "Engine"}
 # of a model whose engines all have one role that row would repeat the total
@@ -115,10 +107,7 @@ def models(frame: pl.DataFrame) -> None:
         if name.endswith(("tokens_per_s", "per_gpu_s", "_requests"))
     }
     wide["gpus"] = rate("GPUs", format="%,.4g")
-    tables.pick(
-        named, reported(named, MODELS), "served-models", ids, opens=opens, wide=wide,
-        hidden=MODELS_HIDDEN,
-    )  # fmt: skip
+    tables.pick(named, reported(named, MODELS), "served-models", ids, opens=opens, wide=wide)
     st.caption("Select a row to see its model alone. Idle serving time is of whole GPUs.")
 
 
@@ -139,7 +128,7 @@ def costs(frame: pl.DataFrame) -> None:
         for name, header in COSTS.items()
         if name.startswith("joules")
     }
-    tables.show(named, reported(named, COSTS), "served-costs", wide=wide, hidden=COSTS_HIDDEN)
+    tables.show(named, reported(named, COSTS), "served-costs", wide=wide)
     st.caption(
         "All time of the GPUs is in it, model load and idle time included. Input and output share "
         "the cost by the seconds that requests spent in prefill and decode."
@@ -177,9 +166,7 @@ def latencies(view: View, model: str | None) -> None:
 
 def _quantiles(frame: pl.DataFrame, level: serving.Level, key: str) -> None:
     above = {"model": ("role", "endpoint"), "role": ("endpoint",), "engine": ()}[level]
-    names = {
-        name: header for name, header in reported(frame, LATENCIES).items() if name not in above
-    }
+    names = reported(frame, LATENCIES).without(above)
     number = st.column_config.NumberColumn
     wide = {name: number(f"{LATENCIES[name]} (s)", format="%.3f")
             for name in ("p50_s", "p95_s", "p99_s", "mean_s")}  # fmt: skip
@@ -245,13 +232,7 @@ def objectives(frame: pl.DataFrame) -> None:
         name: number(OBJECTIVES[name], format="%,.1f")
         for name in ("budget_requests", "within_requests_per_gpu_h")
     }
-    tables.show(
-        shown,
-        reported(shown, OBJECTIVES),
-        "serving-objectives",
-        wide=wide,
-        hidden=OBJECTIVES_HIDDEN,
-    )
+    tables.show(shown, reported(shown, OBJECTIVES), "serving-objectives", wide=wide)
 
 
 def over_time(view: View, model: str | None) -> None:
