@@ -12,26 +12,18 @@ import polars as pl
 
 from goodput_app.cli.database import built
 from goodput_app.cli.options import database_option, limit_option, output_options, say
-from goodput_app.cli.report import Day
+from goodput_app.cli.report import day
 from goodput_app.settings import settings
 from goodput_billing.adjustments import record
 from goodput_billing.adjustments.record import Target
 from goodput_billing.statement import adjustments
 
 
-class Amount(click.ParamType[Decimal]):
-    """An amount of money, such as 12.50."""
-
-    name = "AMOUNT"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Decimal:
-        """Return the amount."""
-        try:
-            return Decimal(str(value))
-        except InvalidOperation:
-            self.fail(f"{value!r} is not an amount; expected like 12.50.", param, ctx)
+def _money(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise click.BadParameter(f"{text!r} is not an amount; expected like 12.50.") from None
 
 
 @click.group()
@@ -68,7 +60,7 @@ def _about(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--line", metavar="LINE", help="Only a run id, or a kind such as usage."),
         click.option("--user", metavar="NAME", help="Only this user."),
         click.option("--account", required=True, metavar="NAME", help="The account."),
-        click.argument("when", type=Day(), metavar="DATE"),
+        click.argument("when", type=day, metavar="DATE"),
     ):
         decorated = add(decorated)
     return decorated
@@ -80,7 +72,11 @@ def _amount(*, is_required: bool) -> Callable[[Callable[..., Any]], Callable[...
             "--currency", "code", metavar="CODE", help="Of the amount; default: the statement's."
         )(command)
         return click.option(
-            "--amount", type=Amount(), required=is_required, help="What is given back, as 12.50."
+            "--amount",
+            type=_money,
+            required=is_required,
+            metavar="AMOUNT",
+            help="What is given back, as 12.50.",
         )(command)
 
     return add

@@ -25,22 +25,15 @@ from goodput_scenarios.comparison.sides import Side
 PERCENT = re.compile(r"(?P<name>[a-z]+)=(?P<percent>\d{1,3}(\.\d{1,6})?) ?%")
 
 
-class LimitType(click.ParamType[Limit]):
-    """A limit as the command line has it: slower=3%."""
-
-    name = "NAME=PERCENT"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Limit:
-        """Return the limit."""
-        found = PERCENT.fullmatch(str(value).strip())
-        if found is None or found["name"] not in NAMES:
-            self.fail(f"{value!r} is not like slower=3%.", param, ctx)
-        ratio = float(found["percent"]) / 100
-        if ratio >= 1:
-            self.fail(f"{value!r}: nothing becomes slower by 100 % or more.", param, ctx)
-        return Limit(found["name"], ratio)
+def _limit(text: str) -> Limit:
+    """Return a limit as the command line has it: slower=3%."""
+    found = PERCENT.fullmatch(text.strip())
+    if found is None or found["name"] not in NAMES:
+        raise click.BadParameter(f"{text!r} is not like slower=3%.")
+    ratio = float(found["percent"]) / 100
+    if ratio >= 1:
+        raise click.BadParameter(f"{text!r}: nothing becomes slower by 100 % or more.")
+    return Limit(found["name"], ratio)
 
 
 @click.command()
@@ -49,7 +42,8 @@ class LimitType(click.ParamType[Limit]):
 @click.option(
     "--fail-on",
     "limits",
-    type=LimitType(),
+    type=_limit,
+    metavar="NAME=PERCENT",
     multiple=True,
     help="Exit with 1 where B is slower than A by more, with 95 % confidence, and where they "
     "cannot be compared: slower=3%.",

@@ -22,41 +22,25 @@ VERSIONS = ("1.2", "1.3")
 OF_FILES = ("out", "formats", "focus_version", "account", "by_account")  # options
 
 
-class Formats(click.ParamType[list[str]]):
-    """A list of formats with commas between them."""
-
-    name = "FORMAT,..."
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[str]:
-        """Return the formats named, each once."""
-        named = [part.strip() for part in str(value).split(",") if part.strip()]
-        if unknown := [name for name in named if name not in FORMATS]:
-            self.fail(f"{unknown[0]!r} is none of {', '.join(FORMATS)}.", param, ctx)
-        return list(dict.fromkeys(named))
+def _formats(text: str) -> list[str]:
+    """Return the formats that are named with commas between them, each once."""
+    named = [part.strip() for part in text.split(",") if part.strip()]
+    if unknown := [name for name in named if name not in FORMATS]:
+        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(FORMATS)}.")
+    return list(dict.fromkeys(named))
 
 
-class Day(click.ParamType[date]):
-    """A date, or `yesterday` in the zone of the statement."""
-
-    name = "DATE"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> date:
-        """Return the date."""
-        if isinstance(value, date):
-            return value
-        if value == "yesterday":
-            now = datetime.now(settings().statement.zone_info())
-            return now.date() - timedelta(days=1)
-        try:
-            return date.fromisoformat(str(value))
-        except ValueError:
-            self.fail(
-                f"{value!r} is not a date; expected like 2026-11-19, or yesterday.", param, ctx
-            )
+def day(text: str) -> date:
+    """Return a date of the command line, or `yesterday` in the zone of the statement."""
+    if text == "yesterday":
+        now = datetime.now(settings().statement.zone_info())
+        return now.date() - timedelta(days=1)
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not a date; expected like 2026-11-19, or yesterday."
+        ) from None
 
 
 def _is_given(option: str) -> bool:
@@ -68,7 +52,8 @@ def _is_given(option: str) -> bool:
 @click.option(
     "--date",
     "when",
-    type=Day(),
+    type=day,
+    metavar="DATE",
     default="yesterday",
     show_default=True,
     help="The day to report (the date on which it begins).",
@@ -83,7 +68,8 @@ def _is_given(option: str) -> bool:
 )
 @click.option(
     "--formats",
-    type=Formats(),
+    type=_formats,
+    metavar="FORMAT,...",
     default=",".join(FORMATS),
     show_default=True,
     help="Formats to write.",

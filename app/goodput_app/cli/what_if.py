@@ -21,20 +21,13 @@ from goodput_scenarios.scenarios import SCENARIOS
 CHECKPOINTS = "checkpoints"
 
 
-class Amount(click.ParamType[tuple[str, Decimal]]):
-    """A value entered by the user: NAME=NUMBER."""
-
-    name = "NAME=NUMBER"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, Decimal]:
-        """Return the name and the number."""
-        name, _, text = str(value).partition("=")
-        try:
-            return name.strip(), Decimal(text.strip())
-        except InvalidOperation:
-            self.fail(f"{value!r} is not like new_gpus=50.", param, ctx)
+def _value(text: str) -> tuple[str, Decimal]:
+    """Return the name and the number of a value entered by the user: NAME=NUMBER."""
+    name, _, number = text.partition("=")
+    try:
+        return name.strip(), Decimal(number.strip())
+    except InvalidOperation:
+        raise click.BadParameter(f"{text!r} is not like new_gpus=50.") from None
 
 
 @click.command("what-if")
@@ -48,7 +41,8 @@ class Amount(click.ParamType[tuple[str, Decimal]]):
 @click.option(
     "--set",
     "given",
-    type=Amount(),
+    type=_value,
+    metavar="NAME=NUMBER",
     multiple=True,
     help="Value to use instead of the measured one; repeatable.",
 )

@@ -26,6 +26,18 @@ MISSING = "-"
 CLOCK_FROM_S = 600
 DAYS_FROM_S, DAYS_LEAST_S = 100 * 3600, 3600
 BY_KEYBOARD = ":material/keyboard: arrow keys, Shift+Space opens the row"
+UNITS = {  # suffix of a column -> unit in its header, divisor to it, suffix then, format
+    "_gpu_s": ("GPU-s", 1, "", "%,.1f"),
+    "_bytes_per_s": ("GB/s", 1e9, "_gb_per_s", "%,.1f"),
+    "_bytes_per_h": ("GB", 1e9, "_gb_per_h", "%,.2f"),
+    "_per_s": ("", 1, "", "compact"),
+    "_bytes": ("GB", 1e9, "_gb", "%,.1f"),
+    "_w": ("W", 1, "", "%,.0f"),
+    "_hz": ("MHz", 1e6, "_mhz", "%,.0f"),
+    "_kwh": ("kWh", 1, "", "%,.2f"),
+    "_kg": ("kg CO2e", 1, "", "%,.2f"),
+    "_c": ("\u00b0C", 1, "", "%.0f"),
+}
 DIGITS = 6  # of an hour: less than 4 ms
 
 
@@ -74,36 +86,16 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     if name.endswith("_ratio"):
         percent = (series.cast(pl.Float64) * 100).alias(f"{name.removesuffix('_ratio')}_percent")
         return percent, of.NumberColumn(f"{header} (%)", format="%.1f")
-    if name.endswith("_gpu_s"):
-        return series, of.NumberColumn(f"{header} (GPU-s)", format="%,.1f")
-    if name.endswith("_bytes_per_s"):
-        rate = (series.cast(pl.Float64) / 1e9).alias(
-            f"{name.removesuffix('_bytes_per_s')}_gb_per_s"
-        )
-        return rate, of.NumberColumn(f"{header} (GB/s)", format="%,.1f")
-    if name.endswith("_bytes_per_h"):
-        rate = (series.cast(pl.Float64) / 1e9).alias(
-            f"{name.removesuffix('_bytes_per_h')}_gb_per_h"
-        )
-        return rate, of.NumberColumn(f"{header} (GB)", format="%,.2f")
-    if name.endswith("_per_s"):
-        return series, of.NumberColumn(header, format="compact")
-    if name.endswith("_bytes"):
-        size = (series.cast(pl.Float64) / 1e9).alias(f"{name.removesuffix('_bytes')}_gb")
-        return size, of.NumberColumn(f"{header} (GB)", format="%,.1f")
+    for suffix, (unit, divisor, other, shown_as) in UNITS.items():
+        if name.endswith(suffix):
+            labelled = f"{header} ({unit})" if unit else header
+            if divisor != 1:
+                series = (series.cast(pl.Float64) / divisor).alias(
+                    name.removesuffix(suffix) + other
+                )
+            return series, of.NumberColumn(labelled, format=shown_as)
     if name.endswith("_s"):
         return _lengths(series.cast(pl.Float64), header)
-    if name.endswith("_w"):
-        return series, of.NumberColumn(f"{header} (W)", format="%,.0f")
-    if name.endswith("_hz"):
-        megahertz = (series.cast(pl.Float64) / 1e6).alias(f"{name.removesuffix('_hz')}_mhz")
-        return megahertz, of.NumberColumn(f"{header} (MHz)", format="%,.0f")
-    if name.endswith("_kwh"):
-        return series, of.NumberColumn(f"{header} (kWh)", format="%,.2f")
-    if name.endswith("_kg"):
-        return series, of.NumberColumn(f"{header} (kg CO2e)", format="%,.2f")
-    if name.endswith("_c"):
-        return series, of.NumberColumn(f"{header} (\u00b0C)", format="%.0f")
     if isinstance(series.dtype, pl.Datetime):
         return times(series, header)
     if series.dtype == pl.String:
