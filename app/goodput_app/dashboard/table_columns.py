@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 FILE = Path(__file__).parent / "tables.toml"
 
 
@@ -34,6 +36,14 @@ class Columns(dict[str, str]):
     def without(self, names: Collection[str]) -> "Columns":
         """Return the other columns."""
         return self.only(self.keys() - set(names))
+
+    def filled(self, frame: pl.DataFrame, always: Collection[str] = ()) -> "Columns":
+        """Return the columns that have a value in any row, and those that are always shown."""
+        return self.only([n for n in self if n in always or frame[n].null_count() < frame.height])
+
+    def of_clusters(self, frame: pl.DataFrame) -> "Columns":
+        """Return the columns without that of the cluster, where the rows are of one."""
+        return self.without(["cluster"]) if frame["cluster"].n_unique() <= 1 else self
 
     def hiding(self, names: Collection[str]) -> "Columns":
         """Return the columns, of which these are hidden in place of others."""

@@ -39,11 +39,7 @@ def show(shown: Shown, target: Target | None) -> None:
             pl.col("status").replace("", None),
             pl.col("day", "booked_on").dt.to_string(),
         )
-        filled = {
-            name: header
-            for name, header in COLUMNS.items()
-            if words[name].null_count() < words.height
-        }
+        filled = COLUMNS.filled(words)
         amount = st.column_config.NumberColumn(COLUMNS["amount"], format=tables.money_format())
         wide = {"amount": amount} if "amount" in filled else None
         tables.show(in_browser(words), filled, "adjustments", rows=8, wide=wide)

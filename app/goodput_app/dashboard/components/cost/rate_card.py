@@ -13,7 +13,7 @@ from goodput_app.dashboard.components import tables
 from goodput_app.dashboard.components.cost.cost_parts import BUDGET_EXAMPLE, in_browser
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import statements
-from goodput_app.dashboard.table_columns import headers
+from goodput_app.dashboard.table_columns import Columns, headers
 from goodput_app.process.store import current_store
 from goodput_app.settings import settings
 from goodput_app.text import units
@@ -21,9 +21,9 @@ from goodput_queries.errors import GoodputError
 
 SAID = "prices_said"
 ORIGIN = headers("rate_card.origin")
-RATES = headers("rate_card.rates") | ORIGIN
-TARIFFS = headers("rate_card.tariffs") | ORIGIN
-BUDGETS = headers("rate_card.budgets") | ORIGIN
+RATES = Columns(headers("rate_card.rates") | ORIGIN)
+TARIFFS = Columns(headers("rate_card.tariffs") | ORIGIN)
+BUDGETS = Columns(headers("rate_card.budgets") | ORIGIN)
 LOADS = headers("rate_card.loads")
 RATE_EXAMPLE = """cluster,gpu_model,partition,qos,price_per_gpu_h,factor,valid_from,note
 ,H100,,,2.10,,2026-12-01T00:00:00Z,from December on
@@ -78,7 +78,7 @@ def show() -> None:
     _policies()
 
 
-def _card(frame: pl.DataFrame, names: dict[str, str], source: str, example: str, none: str) -> None:
+def _card(frame: pl.DataFrame, names: Columns, source: str, example: str, none: str) -> None:
     if frame.is_empty():
         st.info(f"{none} A CSV like this one adds it:", icon=":material/add:")
         st.code(example, language="text")
@@ -93,7 +93,7 @@ def _card(frame: pl.DataFrame, names: dict[str, str], source: str, example: str,
     )
 
 
-def _table(frame: pl.DataFrame, names: dict[str, str], key: str) -> None:
+def _table(frame: pl.DataFrame, names: Columns, key: str) -> None:
     wide: dict[str, Any] = {
         name: tables.price_column(names[name])
         for name in ("price_per_gpu_h", "price_per_kwh")
@@ -112,8 +112,7 @@ def _table(frame: pl.DataFrame, names: dict[str, str], key: str) -> None:
             else []
         ),
     )
-    filled = {name: text for name, text in names.items() if shown[name].null_count() < shown.height}
-    tables.show(in_browser(shown), filled, key, rows=10, wide=wide)
+    tables.show(in_browser(shown), names.filled(shown), key, rows=10, wide=wide)
 
 
 def _validity(column: str, none: str) -> pl.Expr:

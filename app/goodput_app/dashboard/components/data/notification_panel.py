@@ -35,7 +35,7 @@ def show() -> None:
             f"{failing.height} of {units.count(found.height, 'target')} are failing.{lines}",
             icon=":material/notifications_off:",
         )
-    tables.show(found, _filled(found, RECEIVERS), "receivers", rows=6)
+    tables.show(found, RECEIVERS.filled(found), "receivers", rows=6)
     waiting = notifying.waiting(store)
     if waiting.is_empty():
         st.caption("No message waits.")
@@ -43,7 +43,7 @@ def show() -> None:
         with st.expander(
             f"{units.count(waiting.height, 'message')} waiting", icon=":material/outbox:"
         ):
-            tables.show(waiting, _filled(waiting, WAITING), "outbox", rows=8)
+            tables.show(waiting, WAITING.filled(waiting), "outbox", rows=8)
     if not wall.is_on():
         _test()
 
@@ -77,8 +77,3 @@ def _test() -> None:
         st.warning(theme.markdown_text(error), icon=":material/error:")
     else:
         st.success(f"{theme.markdown_text(label)} took the test message.", icon=":material/check:")
-
-
-def _filled(frame: pl.DataFrame, names: dict[str, str]) -> dict[str, str]:
-    """Return the columns that say something in any row."""
-    return {name: text for name, text in names.items() if frame[name].null_count() < frame.height}

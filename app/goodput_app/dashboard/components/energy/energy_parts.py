@@ -108,17 +108,9 @@ def accounts(frame: pl.DataFrame) -> None:
 
 def _shown(frame: pl.DataFrame, names: Columns) -> Columns:
     """Return the columns that say something: of one cluster not its name, none without a value."""
-    drop = {"cluster"} if frame["cluster"].n_unique() <= 1 else set()
-    drop |= {
-        name
-        for name in names
-        if name not in ALWAYS_SHOWN and frame[name].null_count() == frame.height
-    }
-    if "unknown_carbon_kwh" in names and (
-        "carbon_kg" in drop or not (frame["unknown_hours"] > 0).any()
-    ):
-        drop.add("unknown_carbon_kwh")
-    return names.without(drop)
+    shown = names.of_clusters(frame).filled(frame, ALWAYS_SHOWN)
+    is_part = "carbon_kg" in shown and (frame["unknown_hours"] > 0).any()
+    return shown if is_part else shown.without(["unknown_carbon_kwh"])
 
 
 def _per_useful_hour() -> dict[str, object]:

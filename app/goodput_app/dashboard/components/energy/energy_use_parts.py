@@ -4,7 +4,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard.components import places, tables
-from goodput_app.dashboard.table_columns import Columns, headers
+from goodput_app.dashboard.table_columns import headers
 
 EXECUTING = headers("energy_use.executing")
 RUNS = headers("energy_use.runs")
@@ -40,7 +40,7 @@ def feeds(frame: pl.DataFrame) -> None:
         .otherwise(pl.lit("holds"))
     )
     stated = frame.with_columns(state=state)
-    tables.show(stated, _of(stated, FEEDS), "feeds")
+    tables.show(stated, FEEDS.of_clusters(stated), "feeds")
     if frame["capacity_w"].null_count() == frame.height:
         not_configured(NO_CAPACITY, CAPACITY_EXAMPLE, "goodput ingest power-feeds feeds.csv")
     alone = "of the GPUs alone" if (frame["server_ratio"] == 1).all() else "of the servers"
@@ -56,7 +56,7 @@ def executing(frame: pl.DataFrame) -> None:
         st.caption("No program that used memory of a GPU did nothing.")
         return
     named = frame.with_columns(label=pl.col("team").fill_null("Account unknown"))
-    tables.show(named, _of(named, EXECUTING), "executing-idle")
+    tables.show(named, EXECUTING.of_clusters(named), "executing-idle")
 
 
 def runs(frame: pl.DataFrame) -> None:
@@ -70,7 +70,7 @@ def runs(frame: pl.DataFrame) -> None:
         run_name=pl.coalesce("job_name", "run_id"),
         measured_ratio=pl.col("measured_ms") / pl.col("held_ms"),
     )
-    places.pick(measured, _of(measured, RUNS), "run-energy", ("run_key",))
+    places.pick(measured, RUNS.of_clusters(measured), "run-energy", ("run_key",))
 
 
 def caps(frame: pl.DataFrame) -> None:
@@ -90,7 +90,7 @@ def caps(frame: pl.DataFrame) -> None:
         **{name: of(CAPS[name], format="%.4g") for name in CAPS if "_per_" in name},
         "power_cap_w": of("Power cap, W", format="%,.0f"),
     }
-    tables.show(scaled, _of(scaled, CAPS), "work-by-cap", wide=wide)
+    tables.show(scaled, CAPS.of_clusters(scaled), "work-by-cap", wide=wide)
     st.caption("Hours of which steps fill at least 90 %, with all energy measured: mean, p10, p90.")
 
 
@@ -104,7 +104,7 @@ def heat(frame: pl.DataFrame) -> None:
     named = frame.with_columns(
         rack=pl.col("rack").fill_null("Rack unknown"), node=pl.col("hottest_node")
     )
-    places.pick(named, _of(named, HEAT), "heat-margin", ("cluster", "rack"))
+    places.pick(named, HEAT.of_clusters(named), "heat-margin", ("cluster", "rack"))
 
 
 def not_configured(text: str, *lines: str) -> None:
@@ -112,8 +112,3 @@ def not_configured(text: str, *lines: str) -> None:
     st.caption(text)
     for line in lines:
         st.code(line, language="text")
-
-
-def _of(frame: pl.DataFrame, names: Columns) -> Columns:
-    """Return the columns without the cluster, where there is one alone."""
-    return names.without(["cluster"]) if frame["cluster"].n_unique() <= 1 else names

@@ -189,8 +189,7 @@ def _entry(label: str, row: Mapping[str, Any]) -> None:
 
 def draw(rows: pl.DataFrame) -> None:
     """Draw the whole list, in which a picked row has links. rows: `merged`."""
-    shown = COLUMNS.only([name for name in COLUMNS if rows[name].count()])
-    places.pick(rows, shown, PARAM, ID, rows=ROWS_SHOWN)
+    places.pick(rows, COLUMNS.filled(rows), PARAM, ID, rows=ROWS_SHOWN)
 
 
 def state(outages: pl.DataFrame, ends: Mapping[str, datetime]) -> None:

@@ -117,6 +117,4 @@ def rest(frame: pl.DataFrame, what: str) -> None:
 
 def reported(frame: pl.DataFrame, names: Columns) -> Columns:
     """Return the columns that say something: of one cluster not its name, none without a value."""
-    drop = {"cluster"} if frame["cluster"].n_unique() <= 1 else set()
-    drop |= {name for name in names if frame[name].null_count() == frame.height}
-    return names.without(drop)
+    return names.of_clusters(frame).filled(frame)
