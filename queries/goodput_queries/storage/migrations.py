@@ -1,8 +1,9 @@
 """Forward migrations of a database file: one numbered SQL file a schema version.
 
-`sql/migrations/0001-some-change.sql` brings a file of version 0 to version 1; its first comment
-line is the sentence that is logged. Files made before versions were recorded are of version 0. All
-pending migrations run in one transaction, before raw tables get the columns they lack.
+`sql/migrations/0003-some-change.sql` brings a file of version 2 to version 3; its first comment
+line is the sentence that is logged. The first file starts from the version of release 0.1.0: what
+is older is refused. All pending migrations run in one transaction, before raw tables get the
+columns they lack.
 """
 
 import logging
@@ -67,7 +68,7 @@ def recorded_version(cursor: duckdb.DuckDBPyConnection) -> int | None:
 def pending(
     cursor: duckdb.DuckDBPyConnection, path: str, known: Sequence[Migration]
 ) -> list[Migration]:
-    """Return the migrations that a database lacks; raise StoreError for one of a newer program."""
+    """Return the migrations that a database lacks; raise StoreError for one it cannot read."""
     version = recorded_version(cursor)
     current = current_version(known)
     if version is not None and version > current:
@@ -78,7 +79,14 @@ def pending(
         )
     if version is None:
         return []
-    return [migration for migration in known if migration.version > version]
+    missing = [migration for migration in known if migration.version > version]
+    if missing and missing[0].version > version + 1:
+        raise StoreError(
+            f"{path}: a Goodput before release 0.1.0 wrote this database (schema version {version}; "
+            f"this one reads {known[0].version - 1} to {current}). Nothing was changed. Ingest its "
+            "files into a new database, or name another one with --db."
+        )
+    return missing
 
 
 def copy_before(path: str, missing: Sequence[Migration]) -> Path:

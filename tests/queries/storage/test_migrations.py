@@ -3,7 +3,6 @@
 import contextlib
 import logging
 
-import duckdb
 import polars as pl
 import pytest
 
@@ -64,14 +63,6 @@ def test_pending_migrations_run_in_order_and_say_one_sentence_each(database, mon
     assert caplog.records == [], "once it is migrated it opens without a word"
 
 
-def test_a_file_made_before_versions_were_recorded_is_of_version_0(database, monkeypatch):
-    with duckdb.connect(database) as connection:
-        connection.execute("alter table raw.catalog drop column schema_version")
-    known(monkeypatch, NOTE)
-
-    assert rows(database, "select x from raw.note") == [(1,)]
-
-
 def test_a_new_database_runs_no_migration(tmp_path, monkeypatch):
     known(monkeypatch, BROKEN)
 
@@ -109,6 +100,13 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(database, monke
     assert database.read_bytes() == before
 
 
+def test_a_database_from_before_the_first_migration_is_refused(database, monkeypatch):
+    known(monkeypatch, MORE)
+
+    with pytest.raises(StoreError, match=r"before release 0\.1\.0 .*this one reads 1 to 2"):
+        LocalStore(database)
+
+
 def test_a_migration_without_space_for_its_copy_says_so(database, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -123,4 +121,4 @@ def test_a_migration_without_space_for_its_copy_says_so(database, monkeypatch):
 def test_the_shipped_migrations_are_numbered_without_a_gap():
     versions = [migration.version for migration in migrations.migrations()]
 
-    assert versions == list(range(1, len(versions) + 1))
+    assert versions == list(range(versions[0], versions[0] + len(versions)))
