@@ -16,7 +16,6 @@ FIELD_MAX_CHARS = 300
 HEADLINE_MAX_CHARS = 160
 FINDINGS_SHOWN = 20  # of a message for people; programs get all
 # words of databases and settings before findings were pages, tickets and notes
-FORMER_SEVERITIES = {"critical": "page", "warning": "ticket", "info": "note"}
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 
 
@@ -49,10 +48,6 @@ class Notice(msgspec.Struct, frozen=True):
     idle_gpus: int | None = None
     idle_since_ms: int | None = None
     url: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.severity in FORMER_SEVERITIES:  # stored by an earlier release
-            msgspec.structs.force_setattr(self, "severity", FORMER_SEVERITIES[self.severity])
 
 
 class Message(msgspec.Struct, frozen=True):

@@ -21,7 +21,6 @@ from goodput_messages.checks import (
     secret,
 )
 from goodput_messages.http_post import Endpoint
-from goodput_messages.message import FORMER_SEVERITIES
 from goodput_messages.settings import MailSettings
 from goodput_queries.catalog.rules import SEVERITIES
 from goodput_queries.errors import GoodputError
@@ -64,12 +63,6 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     ca_file: str | None = None
 
     def __post_init__(self) -> None:
-        if now := FORMER_SEVERITIES.get(self.min_severity):
-            expected = "" if now in SENT else f" and is not sent, expected one of {', '.join(SENT)}"
-            raise GoodputError(
-                f"'{SECTION}.min_severity' is {self.min_severity!r}, which is called {now!r} now"
-                f"{expected}."
-            )
         refuse_others(f"{SECTION}.min_severity", [self.min_severity], SENT)
         refuse_others(f"{SECTION}.group_by", self.group_by, GROUPS)
         refuse_unless_positive(f"{SECTION}.timeout_s", self.timeout_s)
