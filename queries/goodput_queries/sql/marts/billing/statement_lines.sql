@@ -23,27 +23,15 @@
 -- untariffed_mj: of energy_mj, for which there is no tariff
 -- bucket: which of the scope's buckets, from 0, where it has buckets: days of whole hours, read together
 -- wall_mj: millijoules at the meters of nodes that have one; null: none has
-with whole_hours as (
+with times as (
     select cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, phase, hour_ms, gpu_ms
     from marts.statement_hourly
-    where
-        hour_ms >= scope_from_ms()
-        and hour_ms <= scope_to_ms() - one_hour_ms()
-),
-
--- hours that the window cuts (a zone with half hours): of the finer ledger
-cut_hours as (
+    where hour_ms >= scope_from_ms() and hour_ms <= scope_to_ms() - one_hour_ms()
+    union all
+    -- hours that the window cuts (a zone with half hours): of the finer ledger
     select cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, phase, hour_ms, gpu_ms
     from marts.ledger_scoped
-    where
-        hour_ms < scope_from_ms()
-        or hour_ms > scope_to_ms() - one_hour_ms()
-),
-
-times as (
-    select * from whole_hours
-    union all
-    select * from cut_hours
+    where hour_ms < scope_from_ms() or hour_ms > scope_to_ms() - one_hour_ms()
 ),
 
 reservations as (

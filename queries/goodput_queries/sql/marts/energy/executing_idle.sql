@@ -29,9 +29,7 @@ held as materialized (
         holds.job_run_key,
         owners.run_key,
         owners.team,
-        units.gpu_model,
-        units.unit,
-        units.gpu_uuid,
+        units.*,
         holds.start_ms as hold_ms,
         scope_start(holds.start_ms) as start_ms,
         scope_end(least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms
@@ -88,10 +86,7 @@ read_bins as (
 
 bins as materialized (
     select
-        holds.gang,
-        holds.unit,
-        holds.hour,
-        holds.hold_ms,
+        holds.* exclude (start_ms, end_ms, is_one_of_several),
         bins.start_ms as bin_ms,
         greatest(bins.start_ms, holds.start_ms) as start_ms,
         least(bins.start_ms + ten_minutes_ms(), holds.end_ms) as end_ms,

@@ -125,9 +125,7 @@ signs as (
 
 known as (
     select
-        clusters.cluster,
-        clusters.first_ms,
-        clusters.as_of_ms,
+        clusters.*,
         scope_end(clusters.as_of_ms) as ends_ms,
         greatest(0, scope_end(clusters.as_of_ms) - scope_start(clusters.first_ms)) as covered_ms,
         units.gpus

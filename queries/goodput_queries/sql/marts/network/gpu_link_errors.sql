@@ -5,11 +5,7 @@
 -- last_at: end of the last hour in which it rose
 with hours as (
     select
-        source,
-        gpu_uuid,
-        gpu_instance,
-        metric,
-        hour_ms,
+        * exclude (first_value, last_value, highest, gain),
         gain + coalesce(
             counter_increase(
                 first_value,

@@ -56,10 +56,7 @@ parts as (
 select
     run_key,
     greatest(0, to_ms - from_ms) as wall_ms,
-    lost_ms,
-    rescheduling_ms,
-    resuming_ms,
-    saving_ms,
+    * exclude (run_key, from_ms, to_ms),
     nvcre_goodput_ratio(greatest(0, to_ms - from_ms), lost_ms, rescheduling_ms, resuming_ms, saving_ms) as nvcre_goodput_ratio
 from parts
 where from_ms is not null

@@ -69,11 +69,7 @@ select
     endpoints.product,
     endpoints.pod,
     endpoints.namespace,
-    holders.gpus,
-    holders.team,
-    holders.user_name,
-    holders.run_key,
-    holders.run_id
+    holders.* exclude (cluster, endpoint, node, is_in_scope)
 from endpoints
 left join holders using (cluster, endpoint)
 anti join withheld using (cluster, endpoint)

@@ -99,11 +99,7 @@ numbered as (
 
 differences as (
     select
-        earlier.attempt_key,
-        earlier.gpu_uuid,
-        earlier.gpu_instance,
-        earlier.number,
-        earlier.windows,
+        earlier.* exclude (start_ms, used_bytes, is_rise),
         later.used_bytes - earlier.used_bytes as change_bytes,
         (later.used_bytes - earlier.used_bytes) / (later.start_ms - earlier.start_ms) as bytes_per_ms
     from numbered as earlier
