@@ -82,9 +82,9 @@ def pending(
     missing = [migration for migration in known if migration.version > version]
     if missing and missing[0].version > version + 1:
         raise StoreError(
-            f"{path}: a Goodput before release 0.1.0 wrote this database (schema version {version}; "
-            f"this one reads {known[0].version - 1} to {current}). Nothing was changed. Ingest its "
-            "files into a new database, or name another one with --db."
+            f"{path}: a Goodput before release 0.1.0 wrote this database (schema version "
+            f"{version}; this one reads {known[0].version - 1} to {current}). Nothing was changed. "
+            "Ingest its files into a new database, or name another one with --db."
         )
     return missing
 
