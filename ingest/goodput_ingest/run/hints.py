@@ -8,13 +8,30 @@ from goodput_ingest.sources.job_logs.formats import looks_like_step
 from goodput_ingest.sources.slurm.fields import COMMAND
 
 EVENTS: Final = "job events are read (goodput_emitter.py, see docs/job-events.md)"
+QUERY: Final = (
+    "`nvidia-smi --query-gpu=timestamp,uuid,utilization.gpu,power.draw,memory.used --format=csv "
+    "-l 10`"
+)
 KNOWN: Final = tuple(
     (re.compile(pattern), sentence)
     for pattern, sentence in (
         (
             rb"\| NVIDIA-SMI \d|=NVSMI LOG=|\A# gpu +pid\b",
-            "this output of nvidia-smi is not read. `nvidia-smi --query-gpu=timestamp,uuid,"
-            "utilization.gpu,power.draw,memory.used --format=csv -l 10` is",
+            f"this output of nvidia-smi is not read. {QUERY} is",
+        ),
+        (rb'(?s)"query_time".*"utilization\.gpu"', f"gpustat is not read. {QUERY} is"),
+        (
+            rb"ROCm System Management Interface",
+            "rocm-smi is not read. Scrapes of AMD's exporter are (source dcgm)",
+        ),
+        (
+            rb"\A\+-+\+-+\+\r?\n\| Diagnostic ",
+            "this output of dcgmi is not read. `dcgmi diag -j` is (source node-tests)",
+        ),
+        (
+            rb'\A"Time",',
+            "a panel's CSV of Grafana is not read. Answers of Prometheus are, to "
+            "/api/v1/query?query=METRIC[1h] (source prometheus)",
         ),
         (
             rb"\A *JobID(?:Raw)? [^|\n]*\n[- ]+\n",

@@ -135,6 +135,11 @@ def test_a_recognised_file_says_what_it_did_not_give(folder, name, given):
 UNKNOWN = {
     "pmon.txt": ("# gpu         pid   type     sm    mem\n# Idx           #    C/G      %      %\n",
                  "this output of nvidia-smi is not read. `nvidia-smi --query-gpu=timestamp,uuid,"),
+    "gpustat.json": ('{"query_time": "2026-11-20T12:00:00", "gpus": [{"utilization.gpu": 93}]}\n',
+                     "gpustat is not read. `nvidia-smi --query-gpu=timestamp,"),
+    "rocm.txt": ("===== ROCm System Management Interface =====\n", "rocm-smi is not read"),
+    "diag.txt": ("+-----+-----+\n| Diagnostic  | Result  |\n", "this output of dcgmi is not read"),
+    "panel.csv": ('"Time","GPU 0"\n2026-11-20 12:00:00,93\n', "a panel's CSV of Grafana is not"),
     "sacct.txt": ("JobID      JobName  Partition\n----- ---------- ----------\n4711 train gpu\n",
                   "sacct cuts columns of this form, which is not read. `TZ=UTC SLURM_TIME_FORMAT"),
     "squeue.txt": ("             JOBID PARTITION     NAME     USER ST       TIME  NODES\n",
