@@ -35,6 +35,15 @@ RUNS_WITHOUT_A_NODE = """
     ) using (run_id)
     group by run_id having count(host) + count(gpu_uuid) = 0
     order by run_id limit 100"""
+# logs of one name in several folders
+LOGS_OF_A_RUN = """
+    select list(distinct ingested.origin order by ingested.origin) as origins
+    from raw.job_events as events
+    inner join state.ingested as ingested on events.load_sequence = ingested.sequence
+    where events.source = 'job-log' and events.rank is null
+    group by events.cluster, events.run_id, split_part(ingested.origin, '/', -1)
+    having count(distinct ingested.origin) > 1 and list_has_any(origins, $1)
+    order by origins limit 100"""
 
 
 @click.command()
@@ -106,6 +115,7 @@ def ingest(
         )
         if lake is None and summary.rows_by_table.get("job_events"):
             _name_runs_without_a_node(store)
+            _name_logs_of_one_run(store, list(summary.read_otherwise))
     return _reported(summary, source, paths, None if lake is not None else db)
 
 
@@ -114,9 +124,18 @@ def _name_runs_without_a_node(store: Store) -> None:
     runs = store.read(RUNS_WITHOUT_A_NODE)["run_id"].to_list()
     if runs:
         say(
-            f"Unknown GPU time of {named(runs)}: no event of it names a node, no record of a "
-            "scheduler the job. Ingest such records, or, of a log, `goodput forget FILE`, then "
+            f"Unknown GPU time of {named(runs)}: no event names its node, and no record of a "
+            "scheduler its job. Ingest such records, or, of a log, `goodput forget FILE`, then "
             "ingest it with `--node NAME`."
+        )
+
+
+def _name_logs_of_one_run(store: Store, origins: Sequence[str]) -> None:
+    """Say which of these logs and others are of one run, since they have one name."""
+    for logs in store.read(LOGS_OF_A_RUN, [origins])["origins"].to_list():
+        say(
+            f"{named(logs)}: they count as logs of one run, by their name. Where they are of "
+            "several, `goodput forget` them and ingest each with a `--run-id` of its own."
         )
 
 

@@ -85,6 +85,19 @@ def test_a_log_without_a_node_says_how_its_gpu_time_becomes_known(here):
     assert "it balances" in run("ledger").stderr
 
 
+def test_logs_of_one_name_in_several_folders_are_named(here):
+    for step, folder in enumerate(("one", "two"), 1):
+        (here / folder).mkdir()
+        (here / folder / "train.log").write_text(STARTED + LAST_STEP.format(step, step))
+    read = ("ingest", "auto", "--timezone", "UTC", "--node", "n1")
+
+    first = run(*read, "one").stderr
+    both = run(*read, "two").stderr
+
+    said = "one/train.log, two/train.log: they count as logs of one run, by their name."
+    assert (said in first, said in both) == (False, True)
+
+
 def test_a_snapshot_that_did_not_change_was_read_with_no_other_options(here):
     (here / "nodes.txt").write_text(SINFO)
 
