@@ -26,7 +26,6 @@ NODE_LIST_MAX_CHARS = 1_000_000
 NOTHING_FOUND = 9003  # sacct of 22.05 calls a time without jobs an error of this number
 FLAGS_FIRST = {"PENDING", "REQUEUED", "RESIZING"}
 INTEGER_MAX = 2**63 - 1
-INT32_MAX = 2**31 - 1
 
 
 def kind_of(head: bytes) -> str | None:
@@ -354,8 +353,8 @@ def _nodes(record: dict[str, Any], number: int) -> list[slurm_nodes.Node]:
         slurm_nodes.Node(
             name=name,
             line=number,
-            cpus=int(cpus_count) if cpus_count and int(cpus_count) <= INT32_MAX else None,
-            memory_mib=int(memory_mib) if memory_mib else None,
+            cpus=slurm_nodes.integer(cpus_count),
+            memory_mib=slurm_nodes.integer(memory_mib),
             gres=size[2],
             gres_used=_text(record.get("gres_used")) or None,
             partitions=partitions,

@@ -96,8 +96,8 @@ def _node(text: str, line: int) -> Node | None:
     return Node(
         name=found["NodeName"][0],
         line=line,
-        cpus=_integer(cpus),
-        memory_mib=_integer(memory),
+        cpus=integer(cpus),
+        memory_mib=integer(memory),
         gres=next(iter(found["Gres"]), None),
         gres_used=next(iter(found["GresUsed"]), None),
         partitions=_listed(partitions),
@@ -112,7 +112,8 @@ def _listed(text: str) -> list[str]:
     return [] if text in _NO_TEXT else text.split(",")
 
 
-def _integer(text: str) -> int | None:
+def integer(text: str) -> int | None:
+    """Return a number of CPUs or MiB; None where there is none, or more than a node can have."""
     match = _CPUS.fullmatch(text)
     digits = "" if match is None else match[1] or match[2]
     return int(digits) if 0 < len(digits) < 10 else None
@@ -289,8 +290,8 @@ def _sinfo_row(nodes: dict[str, Node], columns: list[str], line: int, cells: lis
         node = nodes.setdefault(name, Node(name, line))
         node.states = states
         node.gres = cell.get("gres")
-        node.cpus = _integer(cell.get("cpus", ""))
-        node.memory_mib = _integer(cell.get("memory", ""))
+        node.cpus = integer(cell.get("cpus", ""))
+        node.memory_mib = integer(cell.get("memory", ""))
         node.features = _listed(cell["features"]) if "features" in cell else None
         node.reason = _known(cell.get("reason"))
         node.user = _known(cell.get("user"))

@@ -59,6 +59,14 @@ def test_a_long_listing_comes_in_parts(tmp_path, monkeypatch):
     assert len({batch.digest for batch in batches}) == 3
 
 
+def test_a_node_with_more_than_a_node_can_have_has_an_unknown_number(tmp_path):
+    node = {"name": "n1", "state": ["IDLE"], "cpus": 2**40, "real_memory": 2**63 - 1}
+
+    found = read(tmp_path, {"nodes": [node | {"gres_used": ""}]}, cluster="lab")
+
+    assert found["nodes"].rows.select("node", "cpus", "memory_bytes").rows() == [("n1", None, None)]
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
