@@ -137,7 +137,8 @@ class JobLog:
             if ordinal == 0:
                 run_id = run.of(part, reader.first_line)
             # what a part means depends on the parts before it, and so does its digest
-            meaning = (run_id, options.cluster, options.zone, options.observed_at, options.node)
+            said = (options.cluster, options.zone, options.observed_at, options.node)
+            meaning = (run_id, self._rank, *said)
             self._so_far = files.digest(part, self._so_far, ordinal, *meaning)
             kept = [row for row in rows if not is_of_one or row.get("kind") != WORLD_SIZE]
             batch = self._batch(run_id, kept, rejects, self._so_far)

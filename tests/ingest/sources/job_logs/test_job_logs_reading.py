@@ -278,7 +278,7 @@ def test_logs_of_ranks_are_one_run_of_a_gpu_each_with_the_amounts_of_the_gang(
         f"[2026-08-20 14:03:{10 + n},500] iteration {n}/ 9 | elapsed time per iteration (ms): "
         "1000.0 | global batch size: 32 |\n" for n in range(1, 9)
     )  # fmt: skip
-    for rank, text in enumerate((log, log.replace(",500", ",620"))):
+    for rank, text in enumerate((log, log.replace(",500", ",620"), log)):
         path = tmp_path / f"x/attempt_0/{rank}/stdout.log"
         path.parent.mkdir(parents=True)
         path.write_text(text)
@@ -286,9 +286,9 @@ def test_logs_of_ranks_are_one_run_of_a_gpu_each_with_the_amounts_of_the_gang(
     whole_store.build()
 
     found = "select run_id, attempts, gpus from marts.runs"
-    assert whole_store.read(found).rows() == [("x", 1, 2)]
+    assert whole_store.read(found).rows() == [("x", 1, 3)]
     steps = whole_store.read("select distinct samples, ranks from intermediate.int_train_steps")
-    assert steps.rows() == [(32, 2)]
+    assert steps.rows() == [(32, 3)]
 
 
 # lives and formats
