@@ -146,8 +146,9 @@ def test_one_job_measured_on_both_sides_differs_in_energy_alone(smc):
 
     scopes = {org: Scope(run=f"{org}/{COMPARED}") for org in ("smc-ac-power", "smc-dc-power")}
     sides = [Side(org, resolved(smc, scope)) for org, scope in scopes.items()]
-    read = lambda sql, scope: smc.read(sql, scope=scope)  # noqa: E731
-    found = compared(read, *sides, limits=[Limit("slower", 0.03)])
+    found = compared(
+        lambda sql, scope: smc.read(sql, scope=scope), *sides, limits=[Limit("slower", 0.03)]
+    )
 
     change = dict(found.measures.select("measure", "change_ratio").rows())
     assert change["Allocated GPU time"] == change["Goodput of allocated time"] == 0

@@ -188,7 +188,7 @@ def test_a_note_of_a_server_that_is_gone_or_of_a_copied_database_is_ignored(note
 
 
 def test_a_batch_travels_whole():
-    at = [datetime(2026, 11, 20, 12, 0, 0, 123456), None]  # noqa: DTZ001
+    at = [datetime(2026, 11, 20, 12, 0, 0, 123456), None]  # noqa: DTZ001 -- naive UTC
     values = {"ratio": [0.1, float("nan")], "count": [2**62, None], "kinds": [["a", "ü"], None]}
     rows = pl.DataFrame({"at": at, **values})
     rejects = (Reject(1, "bad", "x\ny"), Reject(None, "cut"))

@@ -101,7 +101,8 @@ def test_a_token_sees_the_rows_of_its_teams_and_that_others_are_withheld(client)
     assert own.keys() == described.keys()
 
 
-def test_a_program_of_a_team_reads_the_same_for_every_second_of_a_day(new_store, people_sign_in):  # noqa: ARG001
+@pytest.mark.usefixtures("people_sign_in")
+def test_a_program_of_a_team_reads_the_same_for_every_second_of_a_day(new_store):
     made = Evidence(new_store())
     made.job_on_a_node("1", 0, 7_200, 1, account="nlp")
     made.job("2", 1_800, 4_643, ["b"], 1, account="vision")
