@@ -26,14 +26,18 @@ from goodput_ingest.run.plugins import use_plugins
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import Store
 
+# of what these origins brought
 RUNS_WITHOUT_A_NODE = """
     select run_id
-    from raw.job_events
+    from raw.job_events as events
+    inner join state.ingested as ingested on events.load_sequence = ingested.sequence
     anti join (
         select unnest([job_id, job_id_raw, job_name]) as run_id from raw.job_runs
         union all select job_id_raw from raw.job_requests
     ) using (run_id)
-    group by run_id having count(host) + count(gpu_uuid) = 0
+    group by run_id
+    having count(events.host) + count(events.gpu_uuid) = 0
+        and list_has_any(list(distinct ingested.origin), $1)
     order by run_id limit 100"""
 # logs of one name in several folders
 LOGS_OF_A_RUN = """
@@ -114,14 +118,15 @@ def ingest(
             is_reopening=is_reopening,
         )
         if lake is None and summary.rows_by_table.get("job_events"):
-            _name_runs_without_a_node(store)
-            _name_logs_of_one_run(store, list(summary.read_otherwise))
+            origins = list(summary.read_otherwise)
+            _name_runs_without_a_node(store, origins)
+            _name_logs_of_one_run(store, origins)
     return _reported(summary, source, paths, None if lake is not None else db)
 
 
-def _name_runs_without_a_node(store: Store) -> None:
-    """Say of which runs no GPU time is known, and what to do."""
-    runs = store.read(RUNS_WITHOUT_A_NODE)["run_id"].to_list()
+def _name_runs_without_a_node(store: Store, origins: Sequence[str]) -> None:
+    """Say of which runs in these files no GPU time is known, and what to do."""
+    runs = store.read(RUNS_WITHOUT_A_NODE, [origins])["run_id"].to_list()
     if runs:
         say(
             f"Unknown GPU time of {named(runs)}: no event names its node, and no record of a "

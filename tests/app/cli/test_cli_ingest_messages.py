@@ -75,11 +75,15 @@ def test_a_log_without_a_node_says_how_its_gpu_time_becomes_known(here):
         "train.log: ingested before with other options",
     )
 
-    first, again = run(*read).stderr, run(*read, "--node", "n1").stderr
+    first = run(*read).stderr
+    (here / "other.log").write_text(STARTED + LAST_STEP.format(2, 2))
+    other = run("ingest", "auto", "other.log", "--timezone", "UTC", "--node", "n1").stderr
+    again = run(*read, "--node", "n1").stderr
     run("forget", "train.log")
     whole = run(*read, "--node", "n1").stderr
 
     assert [one in first for one in (unknown, otherwise)] == [True, False]
+    assert unknown not in other
     assert [one in again for one in (unknown, otherwise)] == [False, True]
     assert [one in whole for one in (unknown, otherwise)] == [False, False]
     assert "it balances" in run("ledger").stderr
