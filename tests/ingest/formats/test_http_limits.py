@@ -61,7 +61,8 @@ class Server:
         self.asked = 0
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._pieces = pieces
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._serving = threading.Thread(target=self._serve, daemon=True)
+        self._serving.start()
 
     @property
     def url(self):
@@ -69,7 +70,9 @@ class Server:
         return f"http://127.0.0.1:{self._listening.getsockname()[1]}"
 
     def close(self):
-        """Stop listening."""
+        """Stop listening; closed under `accept`, its number could be the next server's by then."""
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._serving.join()
         self._listening.close()
 
     def _serve(self):
