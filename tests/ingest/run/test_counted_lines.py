@@ -302,6 +302,8 @@ def test_a_rejected_line_is_rejected_once_and_gives_no_rows(case, tmp_path):
     for form in forms:
         rows, rejects = facts_of(source, path, form, options)
         rejected = {reject.line for reject in rejects}
+        if not rejected:
+            continue
         read = ["" if n in rejected else line for n, line in enumerate(form, start=1)]
 
         assert len(rejects) == len(rejected), form
