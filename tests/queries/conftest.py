@@ -207,8 +207,7 @@ def load_together(every, clusters):
         for table, source, rows in cluster.waiting:
             count[table] += 1
             for row in rows:
-                key = (count[table], table, source, frozenset(row))
-                loads.setdefault(key, []).append(row)
+                loads.setdefault((count[table], table, source), []).append(row)
         cluster.waiting.clear()
     for key in sorted(loads, key=operator.itemgetter(0)):
         every.load(key[1], loads[key], key[2])
