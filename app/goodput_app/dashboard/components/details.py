@@ -59,9 +59,12 @@ def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Columns) -> None:
     ids = frame.get_column("run_key")
     table, side = _beside(st.query_params.get("verdict") in ids.to_list())
     rows = frame.to_dicts()
-    wide: dict[str, Any] = {}
-    if "verdict" in names:  # a long one would push what the run wasted out of sight
-        wide["verdict"] = st.column_config.TextColumn(names["verdict"], width=VERDICT_PX)
+    # its cause has a column of its own: with it a line is cut, or pushes others out of sight
+    of_finding = found.select("run_key", "cause", verdict="title")
+    frame = frame.drop("verdict").join(of_finding, on="run_key", how="left", maintain_order="left")
+    wide: dict[str, Any] = {
+        "verdict": st.column_config.TextColumn(names["verdict"], width=VERDICT_PX)
+    }
     goodput = [headline.of_run(row) for row in rows]
     if any(bound or value == units.NOT_MEASURED for value, bound in goodput):
         texts = [f"{value} ({bound})" if bound else value for value, bound in goodput]
@@ -86,7 +89,7 @@ def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Columns) -> None:
     with side.container(border=True):
         _head(*run_parts.names(picked), "verdict")
         run_parts.of_finding(found.filter(pl.col("run_key") == picked["run_key"]), picked)
-        places.facts(picked, names.details)
+        places.facts(picked, names.without(["cause"]).details)  # the finding names it
         _open_run(picked["run_key"])
 
 

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 from urllib.parse import parse_qs
 
+import polars as pl
 import pytest
 from tests.app.opened_page import HOSTILE, links, plain, sent, texts
 
@@ -110,10 +111,10 @@ def test_a_run_is_judged_in_a_sentence_with_evidence_and_says_how_fast_it_is(dra
 def test_the_runs_page_says_of_each_run_what_its_own_page_says(drawn, capture):
     (table,) = (f.value for f in drawn("all_runs").dataframe if "verdict" in f.value)
 
-    said = {
-        name: text if isinstance(text, str) else None
-        for name, text in zip(table["run_name"], table["verdict"], strict=True)
-    }
+    rows = pl.from_pandas(table[["run_name", "verdict", "cause"]])
+    cause = pl.when(pl.col("cause").is_not_null()).then(pl.format(" ({})", "cause"))
+    verdict = pl.col("verdict") + cause.otherwise(pl.lit(""))
+    said = dict(rows.select("run_name", verdict).iter_rows())
     runs = capture.read("select run_key, run_name, verdict from marts.runs").rows(named=True)
     assert said == {run["run_name"]: run["verdict"] for run in runs}
     judged, others = ([r for r in runs if (r["verdict"] is None) == is_none] for is_none in (0, 1))
