@@ -7,6 +7,7 @@ import click
 
 from goodput_app.cli.database import built
 from goodput_app.cli.deliver import deliver
+from goodput_app.cli.month import month
 from goodput_app.cli.options import database_option, say
 from goodput_app.cli.weekly import weekly
 from goodput_app.settings import settings
@@ -118,11 +119,11 @@ def report(
     by_account: bool,
     delivers: bool,
 ) -> None:
-    """Write the statement of a day; `weekly`: a report of the week."""
+    """Write the statement of a day; `month`: of a month; `weekly`: a report of the week."""
     context = click.get_current_context()
     if context.invoked_subcommand is not None:
         if any(map(_is_given, context.params)):
-            raise click.UsageError("options of `weekly` stand behind it.")
+            raise click.UsageError(f"options of `{context.invoked_subcommand}` stand behind it.")
         return
     if account is not None and by_account:
         raise click.UsageError("--account makes one account's files, --by-account those of all.")
@@ -153,6 +154,7 @@ def report(
         )
 
 
+report.add_command(month)
 report.add_command(weekly)
 
 

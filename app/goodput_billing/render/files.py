@@ -14,6 +14,7 @@ from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.storage.private import for_others
 
 FORMATS = ("csv", "parquet", "html", "pdf", "focus")
+LINE_FORMATS = ("csv", "parquet", "focus")
 LINES_ON_PAGE = 500
 LINES_IN_PDF = 60
 
@@ -26,6 +27,32 @@ def write(
     Raises StoreError where the folder cannot be written, GoodputError where ReportLab is missing.
     A file is replaced as a whole.
     """
+    name = f"{statement.day.date}{of_whom(statement)}"
+    return [save(content(statement, form, focus_version), folder, name, form) for form in formats]
+
+
+def of_whom(statement: Statement) -> str:
+    """Return how a file's name ends: with the account, where the statement is of one."""
+    return "" if statement.account is None else f"-{file_name(statement.account)}"
+
+
+def save(found: bytes, folder: Path, name: str, form: str) -> Path:
+    """Write a file of a day or month into a folder, as a whole; raises StoreError."""
+    kind, ending = ("focus", "csv") if form == "focus" else ("statement", form)
+    target = folder / f"{kind}-{name}.{ending}"
+    try:
+        with for_others():
+            folder.mkdir(parents=True, exist_ok=True)
+        atomic.replace(target, found)
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: the statement cannot be written ({error.strerror})."
+        ) from error
+    return target
+
+
+def content(statement: Statement, form: str, focus_version: str = "1.2") -> bytes:
+    """Return the file of one of FORMATS; raises GoodputError where ReportLab is missing."""
     makers: dict[str, Callable[[], bytes]] = {
         "csv": lambda: csv(statement),
         "parquet": lambda: parquet(statement),
@@ -33,21 +60,18 @@ def write(
         "pdf": lambda: _pdf(statement),
         "focus": lambda: _focus(statement, focus_version),
     }
-    of_whom = "" if statement.account is None else f"-{file_name(statement.account)}"
-    written = []
-    try:
-        with for_others():
-            folder.mkdir(parents=True, exist_ok=True)
-        for form in formats:
-            name = f"{'focus' if form == 'focus' else 'statement'}-{statement.day.date}{of_whom}"
-            target = folder / f"{name}.{'csv' if form == 'focus' else form}"
-            atomic.replace(target, makers[form]())
-            written.append(target)
-    except OSError as error:
-        raise StoreError(
-            f"{folder}: the statement cannot be written ({error.strerror})."
-        ) from error
-    return written
+    return makers[form]()
+
+
+def of_days(found: Sequence[bytes], form: str) -> bytes:
+    """Return the files of several days, one of LINE_FORMATS, as one: every line of each."""
+    if form == "parquet":
+        stream = io.BytesIO()
+        lines = pl.concat([pl.read_parquet(file) for file in found], how="vertical_relaxed")
+        lines.write_parquet(stream, compression="zstd", compression_level=3)
+        return stream.getvalue()
+    first, *others = found
+    return b"".join([first, *(file.partition(b"\n")[2] for file in others)])  # one header
 
 
 def table(statement: Statement) -> pl.DataFrame:

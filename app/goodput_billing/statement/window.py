@@ -70,6 +70,15 @@ def month_of(day: Day, settings: StatementSettings) -> list[Day]:
     return [day_of(date, settings) for date in month_to(day.date)]
 
 
+def evidence_bounds(store: Store) -> tuple[int, int]:
+    """Return from when to when the ledger goes, in epoch ms; an empty one from 0 to 0."""
+    bounds = store.read(
+        "select coalesce(min(hour_ms), 0), coalesce(max(hour_ms) + 3600000, 0) "
+        "from marts.statement_hourly"
+    )
+    return bounds.row(0)
+
+
 def closed_days(store: Store) -> dict[tuple[int, int], Closed]:
     """Return the closed days by their bounds."""
     found = store.read(

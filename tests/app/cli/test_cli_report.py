@@ -74,6 +74,32 @@ def test_only_the_formats_that_are_named_under_the_settings_of_the_site(here):
     assert "Open: figures may still change" in result.stderr
 
 
+def test_a_month_is_every_line_of_its_days_in_one_file(here):
+    formats = [word for form in ("csv", "parquet", "focus") for word in ("--format", form)]
+    result = report("month", "--month", "2026-11", *formats)
+
+    names = ["statement-2026-11.csv", "statement-2026-11.parquet", "focus-2026-11.csv"]
+    assert result.stdout.split() == names
+    for day in ("2026-11-19", "2026-11-20"):
+        report("--date", day, "--formats", "csv,focus")
+    for kind in ("statement", "focus"):
+        header, *lines = (here / f"{kind}-2026-11.csv").read_text().splitlines()
+        days = [(here / f"{kind}-2026-11-{day}.csv").read_text().splitlines() for day in (19, 20)]
+        assert [header, *lines] == [*days[0], *days[1][1:]]
+    table = pl.read_parquet(here / names[1])
+    assert table["day"].dt.day().unique().sort().to_list() == [19, 20]
+    assert f"2026-11: {table['total_cost'].sum():.2f} USD. 1 of 2 days are cl" in result.stderr
+    assert "28 days of the month have no evidence" in result.stderr
+
+
+def test_a_month_of_an_account_has_the_days_that_know_it(here):
+    report("month", "--month", "2026-11", "--account", "nlp")
+
+    table = pl.read_csv(here / "statement-2026-11-nlp.csv")
+    assert table["team"].unique().to_list() == ["nlp"]
+    assert table["total_cost"].sum() == pytest.approx(50)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -82,6 +108,8 @@ def test_only_the_formats_that_are_named_under_the_settings_of_the_site(here):
         (["--date", "2030-01-01"], 1, "there is no evidence of 2030-01-01 (UTC)"),
         (["--date", "2026-11-19", "--db", "no.duckdb"], 1, "there is no such database"),
         (["--date", "2026-11-19", "--account", "npl"], 1, "'npl' in the month of 2026-11-19"),
+        (["month", "--month", "2030-01"], 1, "2030-01 has no evidence; name another month, like"),
+        (["month", "--month", "2026-11", "--account", "npl"], 1, "no account 'npl' in the month"),
         (["--account", "nlp", "--by-account"], 2, "--account makes one account's files"),
     ],
 )

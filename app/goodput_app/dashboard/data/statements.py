@@ -7,8 +7,6 @@ The bill is computed of the whole site, since idle cost is shared by all: a read
 given the rows of their accounts (an account is a team), as billed, and nothing else.
 """
 
-import io
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -148,15 +146,11 @@ def statement_file(
     if own is not None and account not in own:
         raise NotPermittedError("You see the rows of your teams only; name one of their accounts.")
     store, subject = current_store(), f"statement of {day.date} ({form})"
-    with (
-        audit.acting(store, Action.DOWNLOAD_STATEMENT, subject),
-        tempfile.TemporaryDirectory(prefix="goodput-statement-") as folder,
-    ):
+    with audit.acting(store, Action.DOWNLOAD_STATEMENT, subject):
         made = statement(ReadOnly(store), day.date, how.settings)  # type: ignore[arg-type] # it reads
         if account is not None:
             made = one_account.of_account(store, made, account)
-        (path,) = files.write(made, Path(folder), [form])
-        return path.read_bytes()
+        return files.content(made, form)
 
 
 def lines_file(
@@ -164,16 +158,10 @@ def lines_file(
 ) -> bytes:
     """Return every line of the statements of these days as one file; otherwise `statement_file`.
 
-    form: csv, parquet or focus
+    form: one of `files.LINE_FORMATS`
     """
-    made = [statement_file(day, form, how, account, seen) for day in wanted]
-    if len(made) > 1 and form == "parquet":
-        stream = io.BytesIO()
-        lines = pl.concat([pl.read_parquet(file) for file in made], how="vertical_relaxed")
-        lines.write_parquet(stream)
-        return stream.getvalue()
-    first, *others = made
-    return b"".join([first, *(file.partition(b"\n")[2] for file in others)])  # one header
+    found = [statement_file(day, form, how, account, seen) for day in wanted]
+    return found[0] if len(found) == 1 else files.of_days(found, form)
 
 
 def past_statements() -> list[PastStatement]:
@@ -283,11 +271,7 @@ def _own(frame: pl.DataFrame) -> pl.DataFrame:
 def _evidence_bounds(now: State) -> tuple[int, int]:
     """Return from when to when the ledger goes: a month has many days of which nothing is known."""
     del now
-    bounds = current_store().read(
-        "select coalesce(min(hour_ms), 0), coalesce(max(hour_ms) + 3600000, 0) "
-        "from marts.statement_hourly"
-    )
-    return bounds.row(0)
+    return window.evidence_bounds(current_store())
 
 
 @st.cache_data(max_entries=200, show_spinner=False)
