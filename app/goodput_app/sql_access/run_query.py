@@ -39,16 +39,23 @@ def limits() -> Limits:
     return Limits(timeout_s=given.timeout_s, memory_mib=given.memory_mib, rows_max=given.rows_max)
 
 
-def ask(store: Store, sql: str, scope: Scope, rows_max: int | None = None) -> Answer:
-    """Return the answer to a select, of the rows that the person sees.
+def ask(store: Store, what: str | View, scope: Scope, rows_max: int | None = None) -> Answer:
+    """Return the answer to a select, or the rows of a whole view, of the rows the person sees.
 
     rows_max: of the answer, at most as many as the settings allow.
     Raises QueryError for what cannot be answered, BusyError where it is not their turn.
     """
     most = limits()
     own = replace(most, rows_max=min(rows_max or most.rows_max, most.rows_max))
-    with turn(store, sql):
-        return sandbox.select(store, sql, scope=rows.limited(scope), limits=own)
+    with turn(store, question(what)):
+        if isinstance(what, View):
+            return sandbox.whole(store, what, scope=rows.limited(scope), limits=own)
+        return sandbox.select(store, what, scope=rows.limited(scope), limits=own)
+
+
+def question(what: str | View) -> str:
+    """Return how the audit log has a select, or the rows of a whole view."""
+    return f"select * from {what.name}" if isinstance(what, View) else what
 
 
 @contextlib.contextmanager
@@ -57,10 +64,9 @@ def turn(store: Store, question: str) -> Iterator[Reader]:
 
     Raises BusyError where it is not their turn.
     """
-    identity = current.current_identity()
-    who = audit.user_name() if identity is LOCAL else identity.name
+    who = _who()
     with _slots().taken(who):
-        _record(store, who, question)
+        record(store, question)
         yield _OwnRows(store, time.monotonic() + limits().timeout_s)
 
 
@@ -101,16 +107,21 @@ def subject(sql: str) -> str:
     return sql[: audit_log.TEXT_MAX_CHARS - len(end)] + end
 
 
+def _who() -> str:
+    identity = current.current_identity()
+    return audit.user_name() if identity is LOCAL else identity.name
+
+
 @cache
 def _slots() -> Slots:
     given = settings().query
     return Slots(given.at_once, max(1, given.at_once - 1))
 
 
-def _record(store: Store, who: str, sql: str) -> None:
+def record(store: Store, sql: str) -> None:
     """Write who asks what into the audit log, once an hour for the same question."""
-    address = current.current_address()
-    key, now = (who, address, sql), time.monotonic()
+    who, address, now = _who(), current.current_address(), time.monotonic()
+    key = who, address, sql
     with _lock:
         if now - _asked.get(key, -AGAIN_AFTER_S) < AGAIN_AFTER_S:
             return

@@ -18,6 +18,7 @@ from goodput_queries.remote import packed
 from goodput_queries.sandbox.limits import DEFAULT, Limits
 from goodput_queries.sandbox.process import WorkerProcess
 from goodput_queries.sandbox.views import SCHEMAS, View, offered
+from goodput_queries.sandbox.worker import TOO_LARGE, readable
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage.row_access import LIMITED
 
@@ -60,11 +61,40 @@ def select(
         worker.send({})
         head, content = worker.receive()
     rows = pl.read_ipc_stream(io.BytesIO(content))
-    names = tuple(view.name for view in views)
+    return _answer(rows, bool(head["is_cut"]), limits, views, scope)
+
+
+def whole(
+    store: Store, view: View, *, scope: Scope = EVERYTHING, limits: Limits = DEFAULT
+) -> Answer:
+    """Return the rows of a view in the scope: no statement of a person, so that no worker runs.
+
+    Columns have the types that a worker gives them. Raises QueryError where there is too much.
+    """
+    kinds = (column.type.lower() for column in view.columns)
+    listed = ", ".join(
+        f'{readable(n, kind)} as "{column.name}"'
+        for n, (column, kind) in enumerate(zip(view.columns, kinds, strict=True), start=1)
+    )
+    rows = store.read(
+        f"select {listed} from (select * from {view.name}) limit $1",
+        [limits.rows_max + 1],
+        scope=scope,
+        timeout_s=limits.timeout_s,
+        is_kept=True,
+    )
+    if rows.estimated_size("mb") > limits.result_max_mib:
+        raise QueryError(TOO_LARGE.format(limits.result_max_mib))
+    return _answer(rows[: limits.rows_max], rows.height > limits.rows_max, limits, [view], scope)
+
+
+def _answer(
+    rows: pl.DataFrame, is_cut: bool, limits: Limits, views: Sequence[View], scope: Scope
+) -> Answer:
     is_limited = scope.teams is not None and any(
         view.has_team_rows and not view.name.startswith("reference.") for view in views
     )
-    return Answer(rows, bool(head["is_cut"]), limits.rows_max, names, is_limited)
+    return Answer(rows, is_cut, limits.rows_max, tuple(view.name for view in views), is_limited)
 
 
 def _views(known: dict[str, View], named: Iterable[Sequence[str]], scope: Scope) -> list[View]:
@@ -116,7 +146,13 @@ def _rows_of(
     listed = ", ".join(f'"{name}"' for name in columns)
     sql = f"select {listed} from {view.name} limit $1"
     try:
-        rows = store.read(sql, [limits.view_rows_max + 1], scope=scope, timeout_s=worker.left_s)
+        rows = store.read(
+            sql,
+            [limits.view_rows_max + 1],
+            scope=scope,
+            timeout_s=worker.left_s,
+            is_kept=True,
+        )
     except QueryError:
         _ = worker.left_s  # says so where it is the deadline that stopped it
         raise

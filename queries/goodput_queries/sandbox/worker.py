@@ -38,6 +38,7 @@ PLAIN_TYPES = frozenset(
 # Others are answered as text. DuckDB has more years than those who read its answers
 DATED_TYPES = ("date", "timestamp")
 FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
+TOO_LARGE = "the result is larger than {} MiB. Select fewer columns or rows."
 # What only whole rows can answer: every column is needed then
 _WHOLE_ROWS = ("PIVOT", "SHOW_REF")
 
@@ -176,7 +177,7 @@ def result(connection: duckdb.DuckDBPyConnection, request: dict[str, Any]) -> tu
     selected = connection.sql(request["sql"])
     kinds = [str(kind).lower() for kind in selected.types]
     columns = [
-        f'{_readable(n, kind)} as "{name}"'
+        f'{readable(n, kind)} as "{name}"'
         for n, (name, kind) in enumerate(
             zip(_unique(selected.columns), kinds, strict=True), start=1
         )
@@ -195,9 +196,7 @@ def _first(
         kept = batch.slice(0, rows_max - rows)
         size += kept.nbytes
         if size > result_max_mib * MIB:
-            raise RefusedError(
-                f"the result is larger than {result_max_mib} MiB. Select fewer columns or rows."
-            )
+            raise RefusedError(TOO_LARGE.format(result_max_mib))
         batches.append(kept)
         rows += kept.num_rows
         if kept.num_rows < batch.num_rows:
@@ -205,7 +204,7 @@ def _first(
     return batches, False
 
 
-def _readable(number: int, kind: str) -> str:
+def readable(number: int, kind: str) -> str:
     """Return the expression for a column in a type that every reader of the answer knows."""
     if kind.partition("(")[0] not in PLAIN_TYPES or kind.endswith("]"):
         return f"#{number}::varchar"

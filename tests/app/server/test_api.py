@@ -1,11 +1,13 @@
 """`/api/v1` and the Query page: whose rows they give, in which formats, and what is refused."""
 
+import asyncio
 import io
 import itertools
 import json
 from datetime import date
 from types import SimpleNamespace
 
+import httpx
 import polars as pl
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
@@ -26,7 +28,7 @@ from goodput_queries import audit, saved_queries
 from goodput_queries.errors import QueryError
 from goodput_queries.sandbox import process
 from goodput_queries.sandbox.limits import Limits
-from goodput_queries.sandbox.select import Answer, select
+from goodput_queries.sandbox.select import Answer, select, whole
 from goodput_queries.sandbox.views import offered
 from goodput_queries.scope import Scope
 
@@ -242,6 +244,67 @@ def test_who_asked_what_is_recorded_once_an_hour(client, monkeypatch):
     assert entries["who"].to_list()[:2] == ["token grafana", "token nlp report"]
     assert entries["subject"][1] == "select 4711 as n"
     assert "(416 characters, SHA-256 " in entries["subject"][0]
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Give the questions that were answered anew."""
+    found, ask_one = [], run_query.ask
+
+    def counted(store, what, *given):
+        found.append(run_query.question(what))
+        return ask_one(store, what, *given)
+
+    monkeypatch.setattr(run_query, "ask", counted)
+    return found
+
+
+def test_the_same_question_is_answered_once_until_a_commit(client, asked, monkeypatch):
+    first = client.ask("/views/marts.runs/rows")
+    assert client.ask("/views/marts.runs/rows").content == first.content
+    assert len(asked) == 1
+    client.ask("/views/marts.runs/rows", params={"limit": "1"})
+    assert client.ask("/views/marts.runs/rows", NLP).content != first.content
+    assert len(asked) == 3
+
+    monkeypatch.setattr(client.store, "commits", client.store.commits + 2)
+    assert client.ask("/views/marts.runs/rows").content == first.content
+    assert len(asked) == 4
+
+
+def test_a_question_that_many_ask_at_once_is_answered_once_and_recorded_for_each(client, asked):
+    async def at_once():
+        transport = httpx.ASGITransport(client.app, client=("10.0.0.7", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://goodput") as both:
+            ask_as = [{"Authorization": f"Bearer {ALL}"}, {"X-Forwarded-User": "ada"}]
+            path = "/api/v1/queries/gpu_time_by_team_and_day/rows"
+            return await asyncio.gather(*(both.get(path, headers=one) for one in ask_as * 10))
+
+    answers = asyncio.run(at_once())
+
+    assert {(answer.status_code, answer.content) for answer in answers} == {
+        (200, answers[0].content)
+    }
+    assert len(asked) == 1
+    assert set(audit.entries(client.store, 2)["who"]) == {"token grafana", "ada"}
+
+
+def test_a_failure_is_answered_anew(client, asked):
+    for _ in range(2):
+        assert client.sql("select 1 / 'a'").status_code == 400
+    assert len(asked) == 2
+
+
+def test_a_whole_view_has_the_rows_and_types_of_a_select_of_it(scraped_store):
+    for name in ("marts.clusters", "marts.gpu_metrics", "reference.finding_rules"):
+        view, limits = offered(scraped_store)[name], Limits(rows_max=2)
+        of_view, of_select = (
+            whole(scraped_store, view, limits=limits),
+            select(scraped_store, f"select * from {name}", limits=limits),
+        )
+        assert of_view.rows.sort(pl.first()).equals(of_select.rows.sort(pl.first()))
+        assert of_view.rows.schema == of_select.rows.schema
+        assert (of_view.is_cut, of_view.views) == (of_select.is_cut, of_select.views)
 
 
 def test_a_view_with_too_many_rows_is_refused(scraped_store):

@@ -4,16 +4,17 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from goodput_app.access import current
+from goodput_app.access import current, rows
 from goodput_app.access.identity import LOCAL
 from goodput_app.server.api import document
+from goodput_app.server.api.answers import Answers, Question
 from goodput_app.server.api.formats import NOT_KEPT, response
 from goodput_app.server.api.request_params import asked, refuse_unknown
 from goodput_app.server.body import limited_body
@@ -22,12 +23,14 @@ from goodput_app.sql_access.slots import BusyError
 from goodput_queries import saved_queries
 from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError, NotPermittedError, QueryError
+from goodput_queries.sandbox.views import View
 
 log = logging.getLogger(__name__)
 
 BELOW = "/api/v1"
 BODY_MAX_BYTES = 1 << 18
 RETRY_AFTER_S = 5
+Found = TypeVar("Found")
 
 
 class NotFoundError(GoodputError):
@@ -45,14 +48,16 @@ def api_routes(store: Store) -> list[Route]:
         found = [_view(asdict(view)) for view in run_query.views(store)]
         return JSONResponse({"views": found}, headers=NOT_KEPT)
 
-    def rows_of_view(request: Request, _body: bytes) -> Response:
+    answers = Answers()
+
+    def rows_of_view(request: Request, _body: bytes) -> Question:
         name = request.path_params["view"]
         found = [view for view in run_query.views(store) if view.name == name]
         if not found:
             raise NotFoundError(f"there is no view {name[:100]!r} for you; see {BELOW}/views.")
-        return _rows(store, request, f"select * from {found[0].name}", request.query_params)
+        return _rows(store, request, found[0], request.query_params)
 
-    def query(request: Request, body: bytes) -> Response:
+    def query(request: Request, body: bytes) -> Question:
         given = _object(body)
         refuse_unknown(given, "sql")
         sql = given.pop("sql", None)
@@ -65,7 +70,7 @@ def api_routes(store: Store) -> list[Route]:
         found = [_saved(one) for one in saved_queries.visible(store, _name())]
         return JSONResponse({"queries": found}, headers=NOT_KEPT)
 
-    def rows_of_query(request: Request, _body: bytes) -> Response:
+    def rows_of_query(request: Request, _body: bytes) -> Question:
         key = request.path_params["key"]
         found = [one for one in saved_queries.visible(store, _name()) if one.key == key]
         if not found:
@@ -75,10 +80,10 @@ def api_routes(store: Store) -> list[Route]:
     return [
         route(f"{BELOW}/openapi.json", openapi),
         route(f"{BELOW}/views", views),
-        route(f"{BELOW}/views/{{view}}/rows", rows_of_view),
-        route(f"{BELOW}/query", query, method="POST"),
+        route(f"{BELOW}/views/{{view}}/rows", rows_of_view, answers),
+        route(f"{BELOW}/query", query, answers, method="POST"),
         route(f"{BELOW}/queries", queries),
-        route(f"{BELOW}/queries/{{key}}/rows", rows_of_query),
+        route(f"{BELOW}/queries/{{key}}/rows", rows_of_query, answers),
     ]
 
 
@@ -88,10 +93,20 @@ def refuse_all(given: Mapping[str, object]) -> None:
         raise QueryError(f"there is no parameter {next(iter(given))[:50]!r}.")
 
 
-def _rows(store: Store, request: Request, sql: str, given: Mapping[str, object]) -> Response:
+def _rows(
+    store: Store, request: Request, what: str | View, given: Mapping[str, object]
+) -> Question:
+    """Return the question for rows of a select or of a whole view, once it is recorded."""
     refuse_unknown(given)
     wanted = asked(request, given)
-    return response(run_query.ask(store, sql, wanted.scope, wanted.rows_max), wanted.form)
+    scope = rows.limited(wanted.scope)
+    run_query.record(store, run_query.question(what))
+
+    def make() -> Response:
+        return response(run_query.ask(store, what, scope, wanted.rows_max), wanted.form)
+
+    commits = getattr(store, "commits", None)
+    return Question((what, scope, wanted.rows_max, wanted.form, commits), make)
 
 
 def _name() -> str | None:
@@ -118,24 +133,40 @@ def _object(body: bytes) -> dict[str, Any]:
     return given
 
 
-def route(path: str, answer: Callable[[Request, bytes], Response], *, method: str = "GET") -> Route:
-    """Return a route that answers in a thread, with the rights of who asks; failures are JSON."""
+def route(
+    path: str,
+    answer: Callable[[Request, bytes], Response | Question],
+    answers: Answers | None = None,
+    *,
+    method: str = "GET",
+) -> Route:
+    """Return a route that answers in a thread, with the rights of who asks; failures are JSON.
+
+    answers: of questions
+    """
 
     async def endpoint(request: Request) -> Response:
         body = await limited_body(request, BODY_MAX_BYTES) if method == "POST" else b""
         if body is None:
             return _stated(QueryError(f"a request has at most {BODY_MAX_BYTES:,} bytes."), 413)
-        return await run_in_threadpool(_answered, answer, request, body)
+        found = await run_in_threadpool(_answered, request, lambda: answer(request, body))
+        if isinstance(found, Response):
+            return found
+        make = found.make
+
+        async def made() -> Response:
+            return await run_in_threadpool(_answered, request, make)
+
+        assert answers is not None  # noqa: S101 -- given where there are questions
+        return await answers.get(found.key, made)
 
     return Route(path, endpoint, methods=[method])
 
 
-def _answered(
-    answer: Callable[[Request, bytes], Response], request: Request, body: bytes
-) -> Response:
+def _answered(request: Request, answer: Callable[[], Found]) -> Found | Response:
     """Return an answer, or the failure with its sentence."""
     try:
-        return answer(request, body)
+        return answer()
     except current.NotAllowedError as error:
         return _stated(error, 401)
     except NotFoundError as error:
