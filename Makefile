@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test machine fresh durations slow docs bench bench-quick fuzz oracle clean mutants screenshots sweep findings
+.PHONY: demo test machine fresh durations slow docs bench bench-quick fuzz oracle clean mutants attack screenshots sweep findings
 
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
@@ -60,6 +60,21 @@ SEED ?= 1
 
 fuzz: $(VENV)/.stamp-dev ## mutated files of every source through ingest, build and check
 	$(BIN)/python -m tests.fuzz --files $(FILES) --seed $(SEED)
+
+KILLS ?= 48
+# what a person or a program could try: files, archives and Parquet that lie, servers that drip or flood,
+# rows of other teams by sums and differences, selects that take too much, a disk that is full
+ATTACKED := tests/ingest/run/test_archives.py tests/ingest/run/test_unexpected.py tests/ingest/run/test_plausible_time.py \
+	tests/ingest/formats/test_http_limits.py tests/ingest/bundle \
+	tests/queries/sandbox tests/queries/storage/test_damaged_files.py tests/queries/storage/test_row_access.py \
+	tests/queries/marts/test_rows_of_a_team.py tests/queries/marts/test_times_of_other_teams.py tests/queries/test_database.py \
+	tests/app/access tests/app/server tests/app/dashboard/test_hostile_names.py
+
+attack: $(VENV)/.stamp-dev ## hostile input, servers, selects and kills, with what each took; FILES=, KILLS=
+	$(BIN)/python -m tests.fuzz --files $(FILES) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz.kills --kills $(KILLS) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz.kills_of_copies --kills $(KILLS) --seed $(SEED)
+	$(PYTEST) -n 2 -m "not slow" --durations=20 $(ATTACKED)
 
 # how many random small worlds are compared
 COUNT ?= 200

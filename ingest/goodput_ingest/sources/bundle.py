@@ -15,6 +15,7 @@ from goodput_queries.errors import IngestError
 from goodput_queries.storage.row_groups import ROW_GROUP
 
 MAGIC = b"PAR1"
+README_BEGIN = "A bundle of Goodput:"  # of the text for people in it, which says nothing else
 FORMAT_KEY, FORMAT = "goodput.bundle", "1"
 TABLE_KEY = "goodput.table"
 NO_TABLES = frozenset({"rejects", "catalog"})
@@ -33,11 +34,15 @@ class Bundle:
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
-        """Say whether this is Parquet that names its table."""
-        return head.startswith(MAGIC) and TABLE_KEY in _metadata(path)
+        """Say whether this is Parquet that names its table, or the text that goes with it."""
+        is_table = head.startswith(MAGIC) and TABLE_KEY in _metadata(path)
+        return is_table or head.startswith(README_BEGIN.encode())
 
     def extract(self) -> Iterator[Batch]:
         """Yield the rows of its table, a batch a source; raises IngestError."""
+        with self.path.open("rb") as file:
+            if file.read(len(README_BEGIN)) == README_BEGIN.encode():
+                return
         said = _metadata(self.path)
         if said.get(FORMAT_KEY) != FORMAT:
             raise IngestError(

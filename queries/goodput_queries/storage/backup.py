@@ -5,6 +5,7 @@ lock on the database as soon as it is closed.
 """
 
 import fcntl
+import os
 import re
 import shutil
 import subprocess
@@ -93,10 +94,10 @@ def restore(
     try:
         _copy(backup, draft)
         found = _summary(draft, final)
-        replaced = _renamed(final) if final.exists() else None
+        replaced = _kept(final) if final.exists() else None
         if (wal := wal_of(str(final))).exists():
             raise StoreError(f"{wal}: this log is of a database that is gone; move it away first.")
-        draft.rename(final)
+        draft.replace(final)
     except OSError as error:
         raise StoreError(f"{final}: the backup cannot be put there ({error.strerror}).") from error
     finally:
@@ -139,8 +140,11 @@ def _summary(draft: Path, final: Path) -> pl.DataFrame:
     return pl.DataFrame([row], schema=SCHEMA, orient="row")
 
 
-def _renamed(path: Path) -> Path:
-    """Rename a database with its log, be it damaged; raise StoreError where it is in use."""
+def _kept(path: Path) -> Path:
+    """Give a database and its log a second name, be it damaged; raise StoreError if it is in use.
+
+    It stays under its own name until the backup takes that: at no moment is there no database.
+    """
     with path.open("r+b") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the lock that DuckDB takes
@@ -149,7 +153,15 @@ def _renamed(path: Path) -> Path:
                 f"{path}: another process has this database open; stop it, then run this again."
             ) from error
         replaced = path.with_name(f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-        path.rename(replaced)
+        _link(path, replaced)
     if (wal := wal_of(str(path))).exists():
-        wal.rename(wal_of(str(replaced)))
+        _link(wal, wal_of(str(replaced)))
+        wal.unlink()  # it is of the old database alone
     return replaced
+
+
+def _link(path: Path, name: Path) -> None:
+    try:
+        os.link(path, name)
+    except OSError:  # a file system without hard links
+        _copy(path, name)

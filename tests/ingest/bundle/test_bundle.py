@@ -31,7 +31,7 @@ def elsewhere(new_store):
     def opened(bundle, *, is_built=True):
         with contextlib.closing(new_store()) as store:
             summary = ingest.ingest(store, "auto", [bundle], ReadOptions())
-            assert (summary.failed, summary.refused) == ([], [])
+            assert (summary.failed, summary.refused, summary.unrecognised) == ([], [], [])
             if is_built:
                 store.build()
             yield store
@@ -123,6 +123,21 @@ def test_a_name_is_replaced_in_texts_and_with_its_domain():
     user, node = replaced["user_name"], replaced["node"]
     assert replaced["msg"] == f"{user} on {node}.example.org: rank 3"
     assert names.replaced(pl.DataFrame({"host": ["gpu01.example.org"]}))["host"].item() == node
+
+
+def test_a_bundle_that_is_not_whole_has_no_name(recorded, tmp_path, monkeypatch):
+    def broken(*_):
+        yield from ()
+        assert not (tmp_path / "new.zip").exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("goodput_ingest.bundle.cut.tables", broken)
+    with pytest.raises(KeyboardInterrupt):
+        write(recorded, window(recorded)[0], tmp_path / "new.zip")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "old.zip").write_text("kept")
+    with pytest.raises(FileExistsError):
+        write(recorded, window(recorded)[0], tmp_path / "old.zip")
 
 
 def test_an_unknown_run_is_refused(recorded):

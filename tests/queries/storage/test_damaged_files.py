@@ -1,6 +1,7 @@
 """A damaged file is reported as that, and only its user can read it; a backup puts it back."""
 
 import contextlib
+import errno
 import os
 import random
 import shutil
@@ -273,3 +274,29 @@ def test_a_restored_database_is_the_backup_and_the_other_is_kept(store, tmp_path
     with pytest.raises(StoreError, match="not a DuckDB database"):
         restore(copy, fleet, is_replacing=True)
     assert samples(fleet) == [("nvml", 3)]
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_restore_that_is_killed_leaves_the_database_or_the_backup(
+    store, tmp_path, monkeypatch, has_links
+):
+    copy, fleet = tmp_path / "copy.duckdb", tmp_path / "fleet.duckdb"
+    back_up(store, copy)
+    store.close()
+    there = []
+
+    def killed(_path, _target):
+        there.append(samples(fleet))
+        raise KeyboardInterrupt
+
+    def no_links(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    if not has_links:
+        monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        restore(copy, fleet, is_replacing=True)
+
+    assert there == [samples(copy)]
+    assert len(list(tmp_path.glob("fleet.duckdb.replaced-*"))) == 1

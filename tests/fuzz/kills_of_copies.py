@@ -1,0 +1,158 @@
+"""Kill commands that copy a database or write into a lake; a copy is whole, or not there.
+
+    python -m tests.fuzz.kills_of_copies --kills 24 --seed 1
+
+Killed (SIGKILL) are backup, bundle, restore, and the lake's ingest, publish and compact, on the
+recorded session. A restored database is the one before or the backup; the lake gives in the end
+the ledger of one that nobody disturbed. Takes some seconds a kill.
+"""
+
+import argparse
+import contextlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.app.served import GOODPUT
+from tests.fuzz.kills import PATIENCE_S, SAMPLE, STARTS
+
+from goodput_app.demo import recipe
+from goodput_queries.check import check
+from goodput_queries.database import LocalStore
+
+LEDGER = (
+    "select category, sum(gpu_ms)::bigint from marts.ledger_by_category group by all order by all"
+)
+KINDS = ("backup", "bundle", "restore", "ingest", "publish", "compact")
+
+
+def main(arguments=None):
+    """Kill, look at what is left, finish and compare; return 1 where something is not whole."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0], prog="tests.fuzz.kills_of_copies"
+    )
+    parser.add_argument("--kills", type=int, default=24)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+    chance = random.Random(given.seed)  # noqa: S311 -- moments to kill at, no secrets
+    with tempfile.TemporaryDirectory(prefix="goodput-kills-") as folder:
+        site = _Copies(Path(folder))
+        problems = []
+        for number in range(given.kills):
+            kind = KINDS[number % len(KINDS)]
+            site.kill(kind, chance)
+            problems += [f"after a killed {kind}: {problem}" for problem in site.problems()]
+        for kind in KINDS:
+            site.run(kind)
+        problems += site.problems(is_finished=True)
+    at_work = ", ".join(f"{count} in {kind}" for kind, count in site.kills.items())
+    sys.stdout.write(f"killed at work: {at_work}\n")
+    sys.stdout.write("".join(f"{problem}\n" for problem in problems) or "all whole\n")
+    return int(bool(problems))
+
+
+class _Copies:
+    """A database, what is copied of it, and a lake that the same files are loaded into."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.kills = dict.fromkeys(KINDS, 0)
+        self.took_s = {}
+        database = ["--db", str(folder / "fleet.duckdb")]
+        lake = ["--lake", str(folder / "lake")]
+        loads = [
+            ["ingest", step.source, str(step.path), "--cluster", step.options.cluster or "lab"]
+            for step in recipe(SAMPLE)
+        ]
+        for load in loads:
+            self._whole([*load, *database])
+        self._whole(["build", *database])
+        self._whole(["lake", "create", *lake])
+        self._whole(["backup", str(folder / "safe.duckdb"), *database])
+        shutil.copyfile(folder / "safe.duckdb", folder / "restored.duckdb")
+        self.ledger = self._ledger("fleet.duckdb")
+        self.commands = {
+            "backup": [["backup", str(folder / "copy.duckdb"), *database]],
+            "bundle": [["bundle", str(folder / "copy.zip"), *database]],
+            "restore": [["restore", str(folder / "safe.duckdb"), "--replace", "--db",
+                         str(folder / "restored.duckdb")]],
+            "ingest": [[*load, *lake] for load in loads],
+            "publish": [["build", *lake, "--db", str(folder / "of_lake.duckdb")],
+                        ["lake", "publish", *lake, "--db", str(folder / "of_lake.duckdb")]],
+            "compact": [["lake", "compact", *lake]],
+        }  # fmt: skip
+
+    def kill(self, kind, chance):
+        """Kill one of the commands of a kind at any moment after its start."""
+        for name in ("copy.duckdb", "copy.zip"):
+            (self.folder / name).unlink(missing_ok=True)
+        *before, command = self.commands[kind]
+        if kind == "ingest":
+            before, command = [], chance.choice(self.commands[kind])
+        for one in before:
+            self._whole(one)
+        took_s = self.took_s.get(command[0], 2.0)
+        began = time.monotonic()
+        with self._start(command) as victim:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                victim.wait(chance.uniform(STARTS * took_s, took_s))
+                self.took_s[command[0]] = time.monotonic() - began
+            self.kills[kind] += victim.poll() is None
+            victim.kill()
+
+    def run(self, kind):
+        """Run the commands of a kind undisturbed."""
+        for command in self.commands[kind]:
+            if kind in ("backup", "bundle"):
+                Path(command[1]).unlink(missing_ok=True)
+            self._whole(command)
+
+    def problems(self, *, is_finished=False):
+        """Return what is there and not whole, after all is done also what of the lake is lost."""
+        names = ["copy.duckdb", "restored.duckdb"]
+        if is_finished:
+            names.append("of_lake.duckdb")
+            self._whole(["build", *self.commands["publish"][0][1:]])
+        elif not (self.folder / "restored.duckdb").exists():
+            return ["there is no database where one was restored"]
+        found = [
+            f"{name}: another ledger, or its checks fail"
+            for name in names
+            if (self.folder / name).exists() and self._ledger(name) != self.ledger
+        ]
+        if (bundle := self.folder / "copy.zip").exists():
+            target = self.folder / "of_bundle.duckdb"
+            target.unlink(missing_ok=True)
+            self._whole(["ingest", "auto", str(bundle), "--db", str(target)])
+            self._whole(["build", "--db", str(target)])
+            if self._ledger(target.name) != self.ledger:
+                found.append("copy.zip: another ledger")
+        return found
+
+    def _ledger(self, name):
+        with contextlib.closing(LocalStore(self.folder / name)) as store:
+            if check(store)["violations"].sum():
+                return None
+            return store.read(LEDGER).rows()
+
+    def _whole(self, command):
+        began = time.monotonic()
+        with self._start(command) as process:
+            _, errors = process.communicate(timeout=PATIENCE_S)
+        if process.returncode:
+            raise RuntimeError(f"{' '.join(command)}: {errors}")
+        self.took_s[command[0]] = max(self.took_s.get(command[0], 0.0), time.monotonic() - began)
+
+    def _start(self, command):
+        return subprocess.Popen(
+            [*GOODPUT, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            cwd=self.folder,
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
