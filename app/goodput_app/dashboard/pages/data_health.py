@@ -47,7 +47,7 @@ def _of_one_not_asked(source: dict[str, Any]) -> str:
 @st.fragment(run_every=LIVE_EVERY_S)
 def live_sources() -> None:
     """Draw the polled sources; refreshed at an interval."""
-    with panel("Live sources", "marts.live_sources", help="Sources that Goodput polls."):
+    with panel("data_health.live_sources"):
         asked = marts.live_sources()
         if asked.is_empty():
             st.caption(
@@ -79,23 +79,17 @@ scope = EVERYTHING if view is None else view.scope
 st.title("Data", anchor=False)
 st.caption("Can I trust it?")
 live_sources()
-with panel("Statements", "statements.jsonl", help="Delivered statements, and failures."):
+with panel("data_health.statements"):
     delivered_statements.show()
-with panel(
-    "Notifications",
-    "state.notifications",
-    help="Messages about findings: sent, failed, waiting.",
-):
+with panel("data_health.notifications"):
     notification_panel.show()
-with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
+with panel("data_health.sources"):
     tables.show(marts.sources(), SOURCES, "sources")
     if (url := lake.url()) is not None:
         st.caption(
             f"Loaded from the lake {theme.markdown_text(url)}; builds bring what is new there."
         )
-with panel(
-    "Coverage by hour", "marts.coverage_by_hour", help="Grey: nothing was expected or known."
-):
+with panel("data_health.coverage_by_hour"):
     covered = marts.coverage_by_hour(scope)
     if covered.is_empty():
         st.info("No hour of this window has evidence.", icon=":material/hourglass_empty:")
@@ -103,18 +97,13 @@ with panel(
         charts.draw(waste.coverage(covered), covered, "coverage", "Coverage by source and hour")
     for row in marts.reading_precision(scope).iter_rows(named=True):
         st.caption(f"{theme.markdown_text(row['cluster'])}: {headline.precision(row)}")
-with panel(
-    "Findings",
-    "marts.data_quality",
-    help="What the evidence contradicts or lacks. Time of the ledger is that of the time range; "
-    "other cases are of all data.",
-):
+with panel("data_health.findings"):
     findings = marts.data_quality(scope)
     if findings.is_empty():
         st.caption("No contradiction and no missing evidence was found.")
     else:
         tables.show(findings, FINDINGS, "findings")
-with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never dropped."):
+with panel("data_health.rejected_rows"):
     rejects = marts.rejects()
     if rejects.is_empty():
         st.caption("No row was rejected.")

@@ -5,60 +5,37 @@ import streamlit as st
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.fleet import collective_parts
 from goodput_app.dashboard.components.fleet import network_parts as parts
-from goodput_app.dashboard.components.states import panel, require_all_teams
+from goodput_app.dashboard.components.states import guarded, panel, require_all_teams
 from goodput_app.dashboard.data import network
 
 scope = scope_bar.required_view().scope
 st.title("Network", anchor=False)
 st.caption("Is it the network?")
 require_all_teams(scope)
-with panel("", "marts.slow_nodes"):
+with guarded("marts.slow_nodes"):
     slow = network.slow_nodes(scope)
     lost = network.link_events(scope)
     transports = network.transports(scope)
     parts.answer(slow, lost, transports)
-with panel(
-    "Slow nodes",
-    "marts.slow_nodes",
-    help="Nodes of communicators below 80 % of the expected bandwidth, at 16 MiB and more. "
-    "Confirmed: a link of it was lost or had errors. Likely: it is slow with all peers.",
-):
+with panel("links_and_bandwidth.slow_nodes"):
     parts.slow_nodes(slow, judged=not network.communicators(scope).is_empty())
-with panel(
-    "Lost links", "marts.link_events", help="When a port was down, and the runs at that time."
-):
+with panel("links_and_bandwidth.lost_links"):
     parts.lost_links(lost)
-with panel(
-    "Bus bandwidth",
-    "marts.bus_bandwidth",
-    help="For each collective that of the rank that waited least, from NCCL Inspector.",
-):
+with panel("links_and_bandwidth.bus_bandwidth"):
     parts.bandwidth(network.bandwidth(scope))
     parts.communicators(scope)
     collective_parts.tiers(scope)
     collective_parts.algorithms(scope)
-with panel(
-    "Latency and bandwidth of collectives",
-    "marts.collective_fits",
-    help="Time = latency + size / bandwidth, fitted to the median time of each size, and what that "
-    "means for more GPUs. Operations below the size at which half of the limit is reached wait for "
-    "latency: larger buckets help.",
-):
+with panel("links_and_bandwidth.latency_and_bandwidth_of_collectives"):
     collective_parts.times(scope)
-with panel(
-    "Share of line rate",
-    "marts.line_rates",
-    help="Traffic of ports by hour, of what their speed allows. From 90 % on a link is the limit.",
-):
+with panel("links_and_bandwidth.share_of_line_rate"):
     parts.line_rates(scope)
-with panel("Ports", "marts.link_errors", help="In the hours that the time range touches."):
+with panel("links_and_bandwidth.ports"):
     parts.links(scope)
     parts.retransmits(scope)
-with panel("NVLink and PCIe", "marts.gpu_link_errors", help="Counters of GPUs that rose."):
+with panel("links_and_bandwidth.nvlink_and_pcie"):
     parts.gpu_links(scope)
-with panel(
-    "Transports", "marts.transports", help="As NCCL's log reports them; its lines carry no time."
-):
+with panel("links_and_bandwidth.transports"):
     parts.transports(transports)
-with panel("nccl-tests", "marts.nccl_benchmarks", help="All runs, whatever the time range."):
+with panel("links_and_bandwidth.nccl_tests"):
     parts.benchmarks(scope)

@@ -54,22 +54,18 @@ def show() -> None:
     )
     if (said := st.session_state.pop(SAID, None)) is not None:
         st.success(said, icon=":material/check:")
-    with panel("Rate card", "raw.rates", help="Price of a GPU-hour, for whom, and since when."):
+    with panel("rate_card.rate_card"):
         rates = statements.rates()
         if rates.is_empty():
             first_price()
         else:
             _table(rates, RATES, "rates")
             _change(RATE_EXAMPLE, "rates", "A row with a new `valid_from` ends the one before it.")
-    with panel("Electricity", "raw.tariffs", help="Energy counters x tariff x PUE x server / GPU."):
+    with panel("rate_card.electricity"):
         _card(statements.tariffs(), TARIFFS, "tariffs", TARIFF_EXAMPLE, "No tariff is known.")
-    with panel("Budgets and quotas", "raw.budgets", help="Per month; quotas allocate idle time."):
+    with panel("rate_card.budgets_and_quotas"):
         _card(statements.budget_card(), BUDGETS, "budgets", BUDGET_EXAMPLE, "No budget is set.")
-    with panel(
-        "Imported",
-        "state.ingested",
-        help="Price, tariff and budget files that were imported, latest first.",
-    ):
+    with panel("rate_card.imported"):
         loads = statements.price_loads()
         if loads.is_empty():
             st.caption("No file of prices, tariffs or budgets was imported.")
@@ -158,7 +154,7 @@ def _command(source: str) -> str:
 
 def _policies() -> None:
     own = settings().statement
-    with panel("Policies", "goodput.toml", help="Settings of the site in goodput.toml."):
+    with panel("rate_card.policies"):
         st.code(
             "[statement]\n"
             f'zone = "{own.zone}"\n'
