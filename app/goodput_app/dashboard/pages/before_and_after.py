@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components.runs import baseline_parts, note_parts
 from goodput_app.dashboard.components.runs import compare_parts as parts
 from goodput_app.dashboard.components.states import guarded, panel
@@ -36,6 +36,6 @@ with panel("before_and_after.baselines"):
 with panel("before_and_after.scaling"):
     baseline_parts.scaling(speed.scaling_efficiency(view.scope))
 with panel("before_and_after.gpu_models"):
-    baseline_parts.speed_ups(speed.speed_ups(view.scope))
+    places.table("baseline.speed_ups", speed.speed_ups(view.scope))
 with panel("before_and_after.published_results"):
     baseline_parts.references(speed.reference_results(view.scope))

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from goodput_app.dashboard import flags, theme
-from goodput_app.dashboard.components import scope_bar, wall
+from goodput_app.dashboard.components import places, scope_bar, wall
 from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts, fleet_wall
 from goodput_app.dashboard.components.states import guarded, panel, require_all_teams
 from goodput_app.dashboard.data import findings, fleet, marts
@@ -46,6 +46,6 @@ with panel("fleet_map.over_time"):
 with panel("fleet_map.racks"):
     fleet_parts.racks_table(fleet.racks(view.scope))
 with panel("fleet_map.not_allocated"):
-    fleet_parts.unallocated_table(fleet.unallocated(view.scope))
+    places.table("fleet.unallocated", fleet.unallocated(view.scope))
 with panel("fleet_map.active_but_not_allocated"):
-    fleet_parts.busy_table(fleet.busy_unallocated(view.scope))
+    places.table("fleet.busy", fleet.busy_unallocated(view.scope))

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import scope_bar
-from goodput_app.dashboard.components.fleet import collective_parts
+from goodput_app.dashboard.components import places, scope_bar
+from goodput_app.dashboard.components.fleet import collective_parts, host_parts
 from goodput_app.dashboard.components.fleet import network_parts as parts
 from goodput_app.dashboard.components.states import guarded, panel, require_all_teams
 from goodput_app.dashboard.data import network
@@ -20,7 +20,7 @@ with guarded("marts.slow_nodes"):
 with panel("links_and_bandwidth.slow_nodes"):
     parts.slow_nodes(slow, judged=not network.communicators(scope).is_empty())
 with panel("links_and_bandwidth.lost_links"):
-    parts.lost_links(lost)
+    places.table("network.lost", host_parts.named(lost))
 with panel("links_and_bandwidth.bus_bandwidth"):
     parts.bandwidth(network.bandwidth(scope))
     parts.communicators(scope)
@@ -34,7 +34,7 @@ with panel("links_and_bandwidth.ports"):
     parts.links(scope)
     parts.retransmits(scope)
 with panel("links_and_bandwidth.nvlink_and_pcie"):
-    parts.gpu_links(scope)
+    places.table("network.gpu_links", network.gpu_links(scope))
 with panel("links_and_bandwidth.transports"):
     parts.transports(transports)
 with panel("links_and_bandwidth.nccl_tests"):

@@ -3,11 +3,10 @@
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components.fleet import health_parts as parts
-from goodput_app.dashboard.components.runs import failure_parts
 from goodput_app.dashboard.components.states import guarded, panel
-from goodput_app.dashboard.data import health
+from goodput_app.dashboard.data import failures, health
 
 view = scope_bar.required_view()
 scope = view.scope
@@ -26,31 +25,17 @@ with panel("node_health.time_between_failures_by_job_size"):
     else:
         parts.by_job_size(sizes)
 with panel("node_health.time_between_failures_by_cause"):
-    failure_parts.by_cause(scope)
+    places.table("failure.by_cause", failures.by_cause(scope))
 with panel("node_health.xids_by_code"):
-    if (xids := health.xids(scope)).is_empty():
-        st.caption("No Xid in this time range.")
-    else:
-        named = xids.with_columns(pl.col("severity").str.replace_all("_", " "))
-        tables.show(named, parts.XIDS, "xids", rows=6)
+    named = pl.col("severity").str.replace_all("_", " ")
+    places.table("health.xids", health.xids(scope).with_columns(named))
 with panel("node_health.incidents"):
-    if (incidents := health.incidents(scope)).is_empty():
-        st.caption("No incident of a GPU in this time range.")
-    else:
-        of = ("cluster", "node", "device", "start_at")
-        places.pick(incidents, parts.INCIDENTS, "incident", of, rows=6)
+    places.table("health.incidents", health.incidents(scope))
 with panel("node_health.fabric_incidents"):
-    if (fabric := health.fabric_incidents(scope)).is_empty():
-        st.caption("No links failed together in this time range.")
-    else:
-        tables.show(fabric, parts.FABRIC, "fabric_incidents", rows=4)
+    places.table("health.fabric", health.fabric_incidents(scope))
 with panel("node_health.repairs_of_nodes"):
     parts.repairs(health.repairs(scope))
 with panel("node_health.outages_of_nodes"):
-    if (outages := health.outages(scope)).is_empty():
-        st.caption("No node was down or drained in this time range.")
-    else:
-        of = ("cluster", "node", "state", "start_at")
-        places.pick(outages, parts.OUTAGES, "outage", of, rows=8)
+    places.table("health.outages", health.outages(scope))
 with panel("node_health.drivers"):
     parts.drivers(health.drivers(scope))

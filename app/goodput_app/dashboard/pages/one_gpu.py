@@ -40,14 +40,14 @@ with guarded("marts.gpu_metrics"):
 with panel("one_gpu.on_one_time_axis"):
     gpu_parts.draw(view, card, allocations, events, (series, read), scope)
 with panel("one_gpu.events"):
-    parts.events_table(events, "event")
+    parts.events_table(events)
 with panel("one_gpu.memory_errors"):
     gpu_parts.memory_errors(health.memory_errors(scope))
 with panel("one_gpu.throttling"):
     gpu_parts.heat_margin(own, card, scope)
     gpu_parts.throttling(health.throttled_gpus(scope), marts.throttle_sources(scope))
 with panel("one_gpu.allocated_to"):
-    parts.allocations_table(allocations, "held")
+    parts.allocations_table(allocations)
 with panel("one_gpu.ledger"):
     ledger = marts.ledger_by_category(scope).filter(pl.col("gpu_ms") > 0)
     charts.draw(

@@ -52,8 +52,6 @@ CATEGORY = "category"
 CHOSEN = ("show", "sort", "rack")
 THINGS: dict[Level, str] = {"gpu": "GPU", "node": "node", "rack": "rack"}
 RACKS = headers("fleet.racks")
-UNALLOCATED = headers("fleet.unallocated")
-BUSY = headers("fleet.busy")
 
 
 def rack_name(rack: str | None, cluster: str, *, is_alone: bool) -> str:
@@ -337,22 +335,3 @@ def racks_table(racks: pl.DataFrame) -> None:
     opens = [{"rack": key} for key in racks["rack_key"].to_list()]
     tables.pick(named, RACKS, "of_rack", racks["rack_key"], opens=opens)
     st.caption("Select a row to see this rack alone.")
-
-
-def unallocated_table(frame: pl.DataFrame) -> None:
-    """Draw what is not allocated: first the blocks that a job can have."""
-    if frame.is_empty():
-        st.caption("Every GPU is allocated.")
-        return
-    tables.show(frame, UNALLOCATED, "unallocated")
-    st.caption("A node of several partitions is in each of them.")
-
-
-def busy_table(frame: pl.DataFrame) -> None:
-    """Draw the GPUs that were active without an allocation; a picked one has links."""
-    if frame.is_empty():
-        st.caption("No reading shows a GPU that was active without an allocation.")
-        return
-    places.pick(frame, BUSY, "busy", ("gpu_uuid",), rows=8)
-    if (total := frame["total"][0]) > frame.height:
-        st.caption(f"The {frame.height:,} of {total:,} GPUs that were active longest.")

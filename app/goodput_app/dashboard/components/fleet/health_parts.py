@@ -21,10 +21,6 @@ CLUSTERS = headers("health.clusters")
 NODES = headers("health.nodes")
 COUNTED = ("ecc_uncorrected", "row_remaps", "thermal_s")  # by counters, which may not be read
 SIZES = headers("health.sizes")
-XIDS = headers("health.xids")
-FABRIC = headers("health.fabric")
-INCIDENTS = headers("health.incidents")
-OUTAGES = headers("health.outages")
 REPAIRS = headers("health.repairs")
 DRIVERS = headers("health.drivers")
 

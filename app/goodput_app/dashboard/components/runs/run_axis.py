@@ -59,7 +59,7 @@ def draw(view: View) -> None:
     )
     st.caption(_said(timeline, telemetry, gpus, read))
     if events.height:
-        parts.events_table(events, "event")
+        parts.events_table(events)
     if not details:
         return
     folded = st.expander(
@@ -140,7 +140,7 @@ def _lanes(timeline: pl.DataFrame, waits: pl.DataFrame, events: pl.DataFrame) ->
         ],
         categories=pl.concat([attempts.select(bars), queue.select(bars)], how="vertical_relaxed"),
         events=marks,
-        chosen_at=parts.chosen_at(events, "event"),
+        chosen_at=parts.chosen_at(events),
     )
 
 

@@ -1,12 +1,12 @@
 """Parts of the Serving page: models, latencies, objectives, what is over time."""
 
-from typing import Any, get_args
+from typing import get_args
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
+from goodput_app.dashboard.components import charts, places, scope_bar, tables, tiles
 from goodput_app.dashboard.components.runs.speed_parts import amount
 from goodput_app.dashboard.components.serving.serving_engine_parts import METRICS, reported, rest
 from goodput_app.dashboard.data import metrics, serving
@@ -19,7 +19,6 @@ MODEL, LEVEL, METRIC = "served_model", "served_by", "served_metric"
 MODELS = headers("serving.models")
 COSTS = headers("serving.costs")
 LATENCIES = headers("serving.latencies")
-OBJECTIVES = headers("serving.objectives")
 METHODS = {"requests": "request log (exact)", "histogram": "histogram"}
 LEVELS: dict[serving.Level, str] = {"model": "Model", "role": "Role", "engine": "Engine"}
 # of a model whose engines all have one role that row would repeat the total
@@ -32,8 +31,6 @@ COLLECT = (
     '[[collect]]\nsource = "serving-metrics"\nurls = ["http://NODE:8000/metrics"]\n'
     'node = "NODE"        # and gpus = ["0", "1"], where its series do not name them'
 )
-NO_OBJECTIVE = "No objective is configured for these models. Add to goodput.toml:"
-OBJECTIVE = '[[serving.objectives]]\nmodel = "*"\nttft_s = 0.5\ninter_token_s = 0.05\ntarget = 0.99'
 
 
 def not_configured() -> None:
@@ -100,14 +97,7 @@ def models(frame: pl.DataFrame) -> None:
     named = frame.filter(~IS_ONLY_ROLE).with_columns(role=pl.col("role").fill_null("all roles"))
     ids = named.select(pl.concat_str("cluster", "model", "role", separator="|")).to_series()
     opens = [{MODEL: row["model"]} for row in named.iter_rows(named=True)]
-    rate = st.column_config.NumberColumn
-    wide = {
-        name: rate(MODELS[name], format="%,.1f")
-        for name in MODELS
-        if name.endswith(("tokens_per_s", "per_gpu_s", "_requests"))
-    }
-    wide["gpus"] = rate("GPUs", format="%,.4g")
-    tables.pick(named, reported(named, MODELS), "served-models", ids, opens=opens, wide=wide)
+    tables.pick(named, reported(named, MODELS), "served-models", ids, opens=opens)
     st.caption("Select a row to see its model alone. Idle serving time is of whole GPUs.")
 
 
@@ -117,18 +107,12 @@ def costs(frame: pl.DataFrame) -> None:
     named = frame.filter(is_total | (pl.col("cost").is_not_null() & ~IS_ONLY_ROLE)).with_columns(
         role=pl.col("role").fill_null("all roles"), energy_kwh=pl.col("energy_j") / 3.6e6
     )
-    number = st.column_config.NumberColumn
-    wide: dict[str, Any] = {
+    prices = {
         name: tables.price_column(header)
         for name, header in COSTS.items()
         if name.startswith("cost_per_m")
     }
-    wide |= {
-        name: number(header, format="compact")
-        for name, header in COSTS.items()
-        if name.startswith("joules")
-    }
-    tables.show(named, reported(named, COSTS), "served-costs", wide=wide)
+    tables.show(named, reported(named, COSTS), "served-costs", wide=prices)
     st.caption(
         "All time of the GPUs is in it, model load and idle time included. Input and output share "
         "the cost by the seconds that requests spent in prefill and decode."
@@ -167,11 +151,7 @@ def latencies(view: View, model: str | None) -> None:
 def _quantiles(frame: pl.DataFrame, level: serving.Level, key: str) -> None:
     above = {"model": ("role", "endpoint"), "role": ("endpoint",), "engine": ()}[level]
     names = reported(frame, LATENCIES).without(above)
-    number = st.column_config.NumberColumn
-    wide = {name: number(f"{LATENCIES[name]} (s)", format="%.3f")
-            for name in ("p50_s", "p95_s", "p99_s", "mean_s")}  # fmt: skip
-    wide["tail"] = number("p99 / p50", format="%.1f")
-    tables.show(frame, names, key, wide=wide)
+    tables.show(frame, names, key)
 
 
 def _bounds(name: str) -> pl.Expr:
@@ -207,10 +187,6 @@ def latency_over_time(view: View, models: pl.DataFrame, model: str | None) -> No
 
 def objectives(frame: pl.DataFrame) -> None:
     """Draw objectives, what is attained and what of the error budget is spent."""
-    if frame.is_empty():
-        st.caption(NO_OBJECTIVE)
-        st.code(OBJECTIVE, language="toml")
-        return
     limits = pl.concat_str(
         [
             pl.format("{} {} s", pl.lit(label), pl.col(name))
@@ -227,12 +203,7 @@ def objectives(frame: pl.DataFrame) -> None:
     )  # fmt: skip
     method = pl.col("method").replace_strict(METHODS, default=pl.col("method"))
     shown = frame.with_columns(limits=limits, state=state, method_label=method)
-    number = st.column_config.NumberColumn
-    wide = {
-        name: number(OBJECTIVES[name], format="%,.1f")
-        for name in ("budget_requests", "within_requests_per_gpu_h")
-    }
-    tables.show(shown, reported(shown, OBJECTIVES), "serving-objectives", wide=wide)
+    places.table("serving.objectives", shown)
 
 
 def over_time(view: View, model: str | None) -> None:
