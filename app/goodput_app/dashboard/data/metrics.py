@@ -223,10 +223,8 @@ def with_holes(series: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     return pl.concat([in_order, empty]).sort("at")
 
 
-gpus = marts.reader("gpus", "cluster, node, gpu_index nulls last, gpu_uuid, start_at")
-nodes = marts.reader(
-    "nodes", "wasted_cost desc nulls last, wasted_ms desc, cluster, node", limit=5000
-)
+gpus = marts.mart("gpus")
+nodes = marts.mart("nodes")
 
 
 def run_gpus(scope: Scope, run: str) -> list[str]:
@@ -240,9 +238,7 @@ def run_gpus(scope: Scope, run: str) -> list[str]:
     return found["gpu_uuid"].to_list()
 
 
-allocations = marts.reader(
-    "gpu_allocations", "start_at, gpu_uuid, gpu_instance", of=marts.of_any_owner
-)
+allocations = marts.mart("gpu_allocations")
 
 
 def categories(scope: Scope, read: Resolution) -> pl.DataFrame:
@@ -300,9 +296,7 @@ def categories(scope: Scope, read: Resolution) -> pl.DataFrame:
     )
 
 
-events = marts.reader(
-    "gpu_events", "event_at desc, code, message", columns="distinct *", limit=1000
-)
+events = marts.mart("gpu_events")
 # when no reading covered a GPU for GAP_MIN_S or more
 telemetry_gaps = marts.reader(
     "telemetry_gaps",
