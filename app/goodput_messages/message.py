@@ -102,7 +102,7 @@ def headline(content: Message) -> str:
         line = f"your run {plain(first.run or '')}: {_owner_line(first, content.at_ms)}"
     else:
         line = f"{plain(first.title)}: {plain(first.subject) or 'the fleet'}"
-    worst = next(s for s in SEVERITIES if _has(content, s))
+    worst = next(s for s in SEVERITIES if any(one.severity == s for one in content.notices))
     line = f"{begins}{line}" if begins else f"{line[:1].upper()}{line[1:]}"
     return _cut(f"[{worst}] {line}", HEADLINE_MAX_CHARS)
 
@@ -165,10 +165,6 @@ def _common_places(notices: tuple[Notice, ...]) -> list[str]:
         if len(values) == 1 and (value := values.pop()):
             found.append(f"{name} {plain(value)}")
     return found
-
-
-def _has(content: Message, severity: str) -> bool:
-    return any(one.severity == severity for one in content.notices)
 
 
 def _iso(at_ms: int) -> str:

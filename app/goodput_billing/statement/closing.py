@@ -160,7 +160,9 @@ def close(store: Store, day: Day, policy: Policy, evidence_ms: int) -> None:
     ):
         store.load(Batch(table, _sourced(frame), SOURCE, origin, f"{table} {tag}"))
     credit = adjustments.pending_rows(store, day, policy.currency)
-    billed = pl.concat([_in_cents(exact, policy), credit])
+    billed = pl.concat(
+        [rows.in_cents(exact, smallest=currency.smallest_cents(policy.currency)), credit]
+    )
     exact = pl.concat([exact, credit.drop("total_cost").cast(pl.Schema(rows.SCHEMA))])
     _write(store, day, Booking(0, evidence_ms, "", policy, billed, exact))
     store.build()  # from now on its hours keep these prices
@@ -189,10 +191,6 @@ def correct(store: Store, day: Day, before: list[Booking], evidence_ms: int) -> 
     billed = rows.in_cents(difference, total, smallest=smallest)
     _write(store, day, Booking(before[-1].number + 1, evidence_ms, "", policy, billed, difference))
     return True
-
-
-def _in_cents(exact: pl.DataFrame, policy: Policy) -> pl.DataFrame:
-    return rows.in_cents(exact, smallest=currency.smallest_cents(policy.currency))
 
 
 def _write(store: Store, day: Day, booking: Booking) -> None:

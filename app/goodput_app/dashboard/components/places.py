@@ -54,12 +54,10 @@ def links(row: Mapping[str, Any]) -> None:
             to_gpu(uuid, ", ".join(filter(None, (gpu_name(index, uuid), row.get("node")))))
         if node := row.get("node"):
             to_node(node, row.get("cluster"))
-        if (run := row.get("run_key")) and (name := _run_name(row)):
+        if (run := row.get("run_key")) and (
+            name := row.get("run_name") or row.get("job_name") or row.get("run_id")
+        ):
             to_run(run, name)  # rows of a run's own page do not name it
-
-
-def _run_name(row: Mapping[str, Any]) -> str | None:
-    return row.get("run_name") or row.get("job_name") or row.get("run_id")
 
 
 def to_page(page: str, label: str, icon: str | None = None, **changes: str | None) -> None:

@@ -98,7 +98,10 @@ def is_whole(day: Day) -> bool:
 def nothing(view: View, shown: Shown) -> None:
     """Say why there is no statement to show, and offer the way out."""
     filters = {k: v for k, v in view.filters.items() if k in ("cluster", "team")}
-    if filters and any(not day.accounts.is_empty() for day in _whole(shown)):
+    if filters and any(
+        not day.accounts.is_empty()
+        for day in statements.costs([day.day for day in shown.days], shown.how)
+    ):
         named = ", ".join(f"{k} {theme.markdown_text(v)}" for k, v in filters.items())
         st.info(f"No cost on these days matches the filters ({named}).",
                 icon=":material/filter_alt:")  # fmt: skip
@@ -109,10 +112,6 @@ def nothing(view: View, shown: Shown) -> None:
         st.button(
             "Show all days", key="cost_all_days", on_click=scope_bar.go, args=({"day": None},)
         )
-
-
-def _whole(shown: Shown) -> list[DayCost]:
-    return statements.costs([day.day for day in shown.days], shown.how)
 
 
 def states(view: View, shown: Shown) -> None:

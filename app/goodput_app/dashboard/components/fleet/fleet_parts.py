@@ -101,7 +101,7 @@ def cells(states: pl.DataFrame, show: str | None) -> tuple[pl.DataFrame, bool]:
     """
     is_alone = states["cluster"].n_unique() == 1
     are_nodes = states.height > CELLS_MAX
-    rows = states.with_columns(value=_value(show))
+    rows = states.with_columns(value=pl.col(show) if show in SHOWN else pl.lit(None, pl.Float64))
     if are_nodes:
         rows = _of_nodes(rows, show).head(CELLS_MAX)
     metric = SHOWN.get(show or "")
@@ -123,10 +123,6 @@ def cells(states: pl.DataFrame, show: str | None) -> tuple[pl.DataFrame, bool]:
 
 def _sum_of(values: pl.Expr) -> pl.Expr:
     return pl.when(values.count() > 0).then(values.sum())
-
-
-def _value(show: str | None) -> pl.Expr:
-    return pl.col(show) if show in SHOWN else pl.lit(None, pl.Float64)
 
 
 def _of_nodes(rows: pl.DataFrame, show: str | None) -> pl.DataFrame:

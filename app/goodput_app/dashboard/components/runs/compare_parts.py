@@ -143,24 +143,15 @@ def _tiles(speed_of: Speed) -> None:
         return
     unit = f"{speed_of.unit}/s"
     st.caption(f"Workload: {theme.markdown_text(speed_of.workload)}")
-    with st.container(key="compare-tiles"):
-        columns = st.columns(4)
-    with columns[0]:
-        tiles.tile(
-            "Speed of A",
-            report.number(found.a.speed),
-            f"{unit}, {found.a.count:,} {speed_of.basis}",
-        )
-    with columns[1]:
-        tiles.tile(
-            "Speed of B",
-            report.number(found.b.speed),
-            f"{unit}, {found.b.count:,} {speed_of.basis}",
-        )
-    with columns[2]:
-        tiles.tile("Change of speed", shown(found.change_ratio), _interval(found))
-    with columns[3]:
-        tiles.tile("Change of step time", shown(steps.change_ratio), _interval(steps))
+    speeds: list[tiles.Tile] = [
+        (f"Speed of {name}", report.number(side.speed), f"{unit}, {side.count:,} {speed_of.basis}")
+        for name, side in (("A", found.a), ("B", found.b))
+    ]
+    changes: list[tiles.Tile] = [
+        (f"Change of {of}", shown(one.change_ratio), _interval(one))
+        for of, one in (("speed", found), ("step time", steps))
+    ]
+    tiles.row("compare-tiles", [*speeds, *changes])
 
 
 def _interval(found: Difference) -> str:

@@ -37,7 +37,9 @@ def draw(view: View) -> None:
     of_steps = steps_in_order(steps)
     lines = [
         figures.Line(
-            "mean of its GPUs", _with_holes(telemetry), spread.bands(telemetry, metrics.METRICS)
+            "mean of its GPUs",
+            metrics.with_holes(telemetry, metrics.METRICS),
+            spread.bands(telemetry, metrics.METRICS),
         )
     ]
     if not of_steps.is_empty():
@@ -142,10 +144,6 @@ def _lanes(timeline: pl.DataFrame, waits: pl.DataFrame, events: pl.DataFrame) ->
         events=marks,
         chosen_at=parts.chosen_at(events),
     )
-
-
-def _with_holes(telemetry: pl.DataFrame) -> pl.DataFrame:
-    return metrics.with_holes(telemetry, metrics.METRICS)
 
 
 def ranks(view: View) -> None:

@@ -7,6 +7,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables, tiles
+from goodput_app.dashboard.components.tiles import Tile
 from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
@@ -29,19 +30,12 @@ def of_run(speed: dict[str, Any]) -> None:
     found = [_step_time(speed), _throughput(speed), _mfu(speed), _per_cost(speed), _bound(speed)]
     known = [tile for tile in found if tile[1] != units.NOT_KNOWN]
     if known:
-        with st.container(key="speed-tiles"):
-            columns = st.columns(max(len(known), COLUMNS_LEAST))
-        for column, (label, value, second) in zip(columns, known, strict=False):
-            with column:
-                tiles.tile(label, value, second)
+        tiles.row("speed-tiles", known, COLUMNS_LEAST)
     missing = [
         f"{label} ({why.rstrip('.')})" for label, value, why in found if value == units.NOT_KNOWN
     ]
     if missing:
         st.caption(theme.markdown_text(f"Not known: {'; '.join(missing)}."))
-
-
-Tile = tuple[str, str, str]  # a measure, its value, what it is of or why it is not known
 
 
 def _step_time(speed: dict[str, Any]) -> Tile:

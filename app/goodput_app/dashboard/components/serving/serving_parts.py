@@ -51,45 +51,35 @@ def chosen_model(models: pl.DataFrame) -> str | None:
 def answer(models: pl.DataFrame, attained: pl.DataFrame) -> None:
     """Draw the tiles of all models together, or of the chosen one. models: of all roles."""
     total = models.filter(pl.col("role").is_null())
-    with st.container(key="serving-tiles"):
-        columns = st.columns(5)
-    with columns[0]:
-        per_gpu = _ratio(total, "output_tokens", "observed_gpu_ms", 1000)
-        known = total["gpus"].sum() if total["gpus"].null_count() == 0 else None
-        gpus = "GPUs not known" if known is None else f"{known:,.4g} GPUs"
-        tiles.tile(
-            "Output tokens/s",
-            amount(_sum(total, "output_tokens_per_s")),
-            f"{amount(per_gpu)} per GPU, {gpus}",
-        )
-    with columns[1]:
-        done, failed = _sum(total, "requests_finished"), _sum(total, "requests_failed")
-        text = "failed not reported" if failed is None else f"{failed:,.0f} failed"
-        tiles.tile("Requests", units.NOT_KNOWN if done is None else f"{done:,.0f}", text)
-    with columns[2]:
-        _objective_tile(attained)
-    with columns[3]:
-        energy = _per_million(total, "energy_j", "joules_per_m_tokens")
-        second = "energy not known" if energy is None else f"{energy / 1e6:,.4g} MJ per million"
-        price = _price(_per_million(total, "cost", "cost_per_m_tokens"))
-        tiles.tile("Cost per million tokens", price, second)
-    with columns[4]:
-        idle = _sum(total, "idle_ms")
-        share = _ratio(total, "idle_ms", "gpu_ms")
-        text = f"{units.gpu_time(idle)} = {units.percent(share)}" if idle is not None else ""
-        tiles.tile("Idle serving cost", units.cost(_sum(total, "idle_cost")), text)
+    per_gpu = _ratio(total, "output_tokens", "observed_gpu_ms", 1000)
+    known = total["gpus"].sum() if total["gpus"].null_count() == 0 else None
+    gpus = "GPUs not known" if known is None else f"{known:,.4g} GPUs"
+    done, failed = _sum(total, "requests_finished"), _sum(total, "requests_failed")
+    energy = _per_million(total, "energy_j", "joules_per_m_tokens")
+    price = _per_million(total, "cost", "cost_per_m_tokens")
+    idle, share = _sum(total, "idle_ms"), _ratio(total, "idle_ms", "gpu_ms")
+    tiles.row("serving-tiles", [
+        ("Output tokens/s", amount(_sum(total, "output_tokens_per_s")),
+         f"{amount(per_gpu)} per GPU, {gpus}"),
+        ("Requests", units.NOT_KNOWN if done is None else f"{done:,.0f}",
+         "failed not reported" if failed is None else f"{failed:,.0f} failed"),
+        _objective_tile(attained),
+        ("Cost per million tokens", units.NOT_KNOWN if price is None else units.price(price),
+         "energy not known" if energy is None else f"{energy / 1e6:,.4g} MJ per million"),
+        ("Idle serving cost", units.cost(_sum(total, "idle_cost")),
+         "" if idle is None else f"{units.gpu_time(idle)} = {units.percent(share)}"),
+    ])  # fmt: skip
 
 
-def _objective_tile(attained: pl.DataFrame) -> None:
+def _objective_tile(attained: pl.DataFrame) -> tiles.Tile:
     if attained.is_empty():
-        tiles.tile("Within objective", units.NOT_KNOWN, "no objective is configured")
-        return
+        return "Within objective", units.NOT_KNOWN, "no objective is configured"
     worst = attained.row(0, named=True)
     low, high = (units.percent(worst[f"attained_{end}_ratio"]) for end in ("low", "high"))
     target = worst["target_ratio"]
     wanted = "" if target is None else f", {units.percent(target)} wanted"
     shown = low if low == high else f"{low} to {high}"
-    tiles.tile("Within objective", shown, f"{theme.printable(worst['model'], 40)}{wanted}")
+    return "Within objective", shown, f"{theme.printable(worst['model'], 40)}{wanted}"
 
 
 def models(frame: pl.DataFrame) -> None:
@@ -238,7 +228,3 @@ def _per_million(total: pl.DataFrame, column: str, known_by: str) -> float | Non
     known = total.filter(pl.col(known_by).is_not_null())
     tokens = (_sum(known, "input_tokens") or 0) + (_sum(known, "output_tokens") or 0)
     return (_sum(known, column) or 0) / tokens * 1e6 if tokens else None
-
-
-def _price(amount: float | None) -> str:
-    return units.NOT_KNOWN if amount is None else units.price(amount)
