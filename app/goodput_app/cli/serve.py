@@ -14,6 +14,7 @@ from goodput_app.cli.database import chosen_lake, opened_for_loading
 from goodput_app.cli.deliver import plan_of
 from goodput_app.cli.failures import FailedWithRowsError
 from goodput_app.cli.notify import notification_plan
+from goodput_app.cli.option_table import option
 from goodput_app.cli.options import (
     database_option,
     lake_option,
@@ -42,13 +43,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 def insecure_option(command: Command) -> Command:
     """Add `--insecure`."""
-    return click.option(
-        "--insecure",
-        "is_insecure",
-        is_flag=True,
-        default=lambda: settings().serve.insecure,
-        help="Allow a non-loopback address although nobody signs in.",
-    )(command)
+    return option("serve.insecure", default=lambda: settings().serve.insecure)(command)
 
 
 def refuse_strangers(address: str, *, is_insecure: bool) -> None:
@@ -68,24 +63,10 @@ def refuse_strangers(address: str, *, is_insecure: bool) -> None:
 
 @click.command()
 @database_option
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=lambda: settings().serve.port,
-    help="Port; default: 8501, or the next free one.",
-)
-@click.option(
-    "--address",
-    default=lambda: settings().serve.address,
-    help="Address to listen on; default: 127.0.0.1.",
-)
+@option("serve.port", type=click.IntRange(0, 65535), default=lambda: settings().serve.port)
+@option("serve.address", default=lambda: settings().serve.address)
 @insecure_option
-@click.option(
-    "--collect/--no-collect",
-    "is_collecting",
-    default=True,
-    help="Poll the live sources of goodput.toml (default: yes).",
-)
+@option("serve.collect", default=True)
 def serve(
     *, db: str, port: int | None, address: str, is_insecure: bool, is_collecting: bool
 ) -> None:
@@ -105,7 +86,7 @@ def serve(
 @click.command()
 @database_option
 @lake_option
-@click.option("--once", is_flag=True, help="Poll each source once and print the result (for cron).")
+@option("serve.once")
 @output_options
 def collect(*, db: str, lake: str | None, once: bool) -> pl.DataFrame:
     """Poll the live sources of goodput.toml until Ctrl-C."""
