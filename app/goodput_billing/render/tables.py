@@ -20,11 +20,11 @@ from goodput_billing.render.wording import (
     price,
     table,
 )
-from goodput_billing.statement import closing
 from goodput_billing.statement.amounts import ownership
 from goodput_billing.statement.amounts.rows import AMOUNTS
 from goodput_billing.statement.amounts.summary import BUCKETS, NOBODYS, account_of
 from goodput_billing.statement.statement import Statement
+from goodput_queries.instants import utc_at
 
 
 def tables(statement: Statement, *, lines: int) -> list[Table]:
@@ -165,7 +165,7 @@ def _corrections(statement: Statement) -> Table:
     rows = [
         [
             str(booking.number),
-            f"{closing.instant(booking.evidence_ms):%Y-%m-%d %H:%M} UTC",
+            f"{utc_at(booking.evidence_ms):%Y-%m-%d %H:%M} UTC",
             str(booking.rows.height),
             money(Decimal(booking.billed_cents).scaleb(-2)),
             booking.digest,

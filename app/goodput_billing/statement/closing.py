@@ -8,7 +8,6 @@ where nothing differs the day is proven unchanged.
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -23,6 +22,7 @@ from goodput_billing.statement.days import Day
 from goodput_queries.database import Store
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
+from goodput_queries.instants import utc_at
 
 SOURCE = "statement"
 INSTANT = pl.Datetime("us")
@@ -209,10 +209,10 @@ def _write(store: Store, day: Day, booking: Booking) -> None:
         {
             "day": [day.date],
             "zone": [day.zone],
-            "from_at": [instant(day.from_ms)],
-            "to_at": [instant(day.to_ms)],
+            "from_at": [utc_at(day.from_ms)],
+            "to_at": [utc_at(day.to_ms)],
             "number": [booking.number],
-            "evidence_at": [instant(booking.evidence_ms)],
+            "evidence_at": [utc_at(booking.evidence_ms)],
             "rows_id": [rows_id],
             "digest": [digest],
             "billed_cost": [Decimal(booking.billed_cents).scaleb(-2)],
@@ -273,11 +273,6 @@ def _tariffs(store: Store, day: Day) -> pl.DataFrame:
 
 def _sourced(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.lit(SOURCE).alias("source"))
-
-
-def instant(ms: int) -> datetime:
-    """Return a moment as naive UTC, as the database keeps it."""
-    return datetime.fromtimestamp(ms / 1000, UTC).replace(tzinfo=None)
 
 
 def _policy_text(policy: Policy) -> str:
