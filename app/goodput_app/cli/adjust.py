@@ -11,7 +11,6 @@ import click
 import polars as pl
 
 from goodput_app.cli.database import built
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import database_option, limit_option, output_options, say
 from goodput_app.cli.report import day
 from goodput_app.settings import settings
@@ -35,8 +34,11 @@ def adjust() -> None:
 def _said(command: Callable[..., Any]) -> Callable[..., Any]:
     for add in (
         database_option,
-        option("adjust.by", default=getpass.getuser),
-        option("adjust.reason"),
+        click.option(
+            "--by", "made_by", default=getpass.getuser, metavar="NAME",
+            help="Your name; default: the user.",
+        ),
+        click.option("--reason", required=True, metavar="TEXT", help="Shown on statements."),
     ):  # fmt: skip
         command = add(command)
     return command
@@ -54,10 +56,10 @@ def _about(command: Callable[..., Any]) -> Callable[..., Any]:
 
     decorated: Callable[..., Any] = aimed
     for add in (
-        option("adjust.cluster"),
-        option("adjust.line"),
-        option("adjust.user"),
-        option("adjust.account"),
+        click.option("--cluster", metavar="NAME", help="Required where the account is on several."),
+        click.option("--line", metavar="LINE", help="Only a run id, or a kind such as usage."),
+        click.option("--user", metavar="NAME", help="Only this user."),
+        click.option("--account", required=True, metavar="NAME", help="The account."),
         click.argument("when", type=day, metavar="DATE"),
     ):
         decorated = add(decorated)
@@ -66,8 +68,16 @@ def _about(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _amount(*, is_required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        command = option("adjust.currency")(command)
-        return option("adjust.amount", type=_money, required=is_required)(command)
+        command = click.option(
+            "--currency", "code", metavar="CODE", help="Of the amount; default: the statement's."
+        )(command)
+        return click.option(
+            "--amount",
+            type=_money,
+            required=is_required,
+            metavar="AMOUNT",
+            help="What is given back, as 12.50.",
+        )(command)
 
     return add
 
@@ -99,7 +109,13 @@ def _speak(kind: str, target: Target, reason: str, made_by: str, db: str) -> Non
 
 @adjust.command()
 @click.argument("dispute_id", metavar="ID")
-@option("adjust.accepted", default=None)
+@click.option(
+    "--accepted/--rejected",
+    "is_accepted",
+    required=True,
+    default=None,
+    help="Outcome of the dispute.",
+)
 @_amount(is_required=False)
 @_said
 def resolve(

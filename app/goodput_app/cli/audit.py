@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 import polars as pl
 
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import database_option, limit_option, output_options, say
 from goodput_queries.audit import KEPT_DAYS, entries, verified
 from goodput_queries.database import Store, open_store
@@ -14,8 +13,8 @@ from goodput_queries.errors import StoreError
 
 
 @click.command()
-@option("audit.verify")
-@option("audit.head")
+@click.option("--verify", is_flag=True, help="Check that no entry was changed or removed.")
+@click.option("--head", help="Entry that --verify names, as noted before: NUMBER:DIGEST.")
 @limit_option
 @database_option
 @output_options

@@ -6,14 +6,18 @@ import click
 import polars as pl
 
 from goodput_app.cli.database import existing
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import database_option, output_options, say
 from goodput_queries.storage import backup as copies
 
 
 @click.command()
 @click.argument("target", type=click.Path(path_type=Path), metavar="FILE_OR_FOLDER")
-@option("backup.keep", type=click.IntRange(1))
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    metavar="N",
+    help="In a folder: remove all but the N newest backups of this database afterwards.",
+)
 @database_option
 @output_options
 def backup(*, target: Path, keep: int | None, db: str) -> pl.DataFrame:
@@ -35,7 +39,12 @@ def backup(*, target: Path, keep: int | None, db: str) -> pl.DataFrame:
 
 @click.command()
 @click.argument("backup_file", type=click.Path(path_type=Path), metavar="BACKUP")
-@option("backup.replace")
+@click.option(
+    "--replace",
+    "is_replacing",
+    is_flag=True,
+    help="Rename the existing database before the backup takes its place.",
+)
 @database_option
 @output_options
 def restore(*, backup_file: Path, is_replacing: bool, db: str) -> pl.DataFrame:

@@ -8,7 +8,6 @@ import polars as pl
 from click.core import ParameterSource
 
 from goodput_app.cli.database import chosen_lake, existing, opened, tasks_shown
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import database_option, lake_option, output_options
 from goodput_app.settings import settings
 from goodput_queries.database import LocalStore, Store
@@ -20,10 +19,22 @@ COMMAND_LINE = ParameterSource.COMMANDLINE
 @click.command()
 @database_option
 @lake_option
-@option("build.full")
-@option("build.engine", type=click.Choice(["local", "ray"]))
-@option("build.address")
-@option("build.workers", type=click.IntRange(1))
+@click.option("--full", "is_full", is_flag=True, help="Rebuild everything, not only what changed.")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    help="What computes readings of a lake: this process, or Ray; default: goodput.toml, local.",
+)
+@click.option(
+    "--address",
+    metavar="ADDRESS",
+    help="Ray cluster, such as auto; default: goodput.toml, workers on this host.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="Tasks of a lake at a time; default: goodput.toml, by the number of cores.",
+)
 @output_options
 def build(
     *,

@@ -7,7 +7,6 @@ import click
 import polars as pl
 
 from goodput_app.cli.database import built
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import answer_options
 from goodput_ingest.bundle import write as bundles
 from goodput_ingest.bundle.cut import EVER, Cut, cut_of_run
@@ -20,7 +19,12 @@ from goodput_queries.scope import Scope
 
 @click.command()
 @click.argument("target", type=click.Path(path_type=Path), metavar="FILE.zip")
-@option("bundle.pseudonyms")
+@click.option(
+    "--pseudonyms",
+    "has_pseudonyms",
+    is_flag=True,
+    help="Replace names of people, accounts, jobs, nodes, clusters and GPUs.",
+)
 @answer_options
 def bundle(*, target: Path, has_pseudonyms: bool, db: str, scope: Scope) -> pl.DataFrame:
     """Write the evidence of a time range or a run to one file.

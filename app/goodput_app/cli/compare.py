@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from goodput_app.cli.database import built
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import database_option, say, scope_options
 from goodput_app.cli.views import extent
 from goodput_app.settings import settings
@@ -40,11 +39,29 @@ def _limit(text: str) -> Limit:
 @click.command()
 @click.argument("a")
 @click.argument("b")
-@option("compare.fail_on", type=_limit)
+@click.option(
+    "--fail-on",
+    "limits",
+    type=_limit,
+    metavar="NAME=PERCENT",
+    multiple=True,
+    help="Exit with 1 where B is slower than A by more, with 95 % confidence, and where they "
+    "cannot be compared: slower=3%.",
+)
 @database_option
 @scope_options
-@option("compare.format", type=click.Choice(list(FORMATS)))
-@option("compare.out", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    help="Format of the report; default: by the suffix of --out, else text.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File to write to instead of standard output.",
+)
 def compare(
     *,
     a: str,

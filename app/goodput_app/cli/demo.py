@@ -7,7 +7,6 @@ import click
 
 from goodput_app.cli import serve
 from goodput_app.cli.database import progress
-from goodput_app.cli.option_table import option
 from goodput_app.demo import FLEET_GPUS, demo_database, live_demo, sample_settings
 from goodput_app.settings import FILE_VARIABLE, settings, settings_file
 from goodput_ingest.live.config import Collector
@@ -15,12 +14,34 @@ from goodput_queries.remote import find_server
 
 
 @click.command()
-@option("demo.port", type=click.IntRange(0, 65535))
-@option("demo.address", default=lambda: settings().serve.address)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port; default: 8501, or the next free one."
+)
+@click.option(
+    "--address",
+    default=lambda: settings().serve.address,
+    help="Address to listen on; default: 127.0.0.1.",
+)
 @serve.insecure_option
-@option("demo.dir", type=click.Path(path_type=Path, file_okay=False))
-@option("demo.gpus", type=click.IntRange(min=0), default=FLEET_GPUS)
-@option("demo.live")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the demo database; default: the user's cache folder.",
+)
+@click.option(
+    "--gpus",
+    type=click.IntRange(min=0),
+    default=FLEET_GPUS,
+    show_default=True,
+    help="GPUs of the synthetic fleet; 0: only the recorded session.",
+)
+@click.option(
+    "--live",
+    "is_live",
+    is_flag=True,
+    help="Run the clock of the synthetic fleet: its history ends now, new evidence arrives.",
+)
 def demo(
     *, port: int | None, address: str, is_insecure: bool, folder: Path | None, gpus: int,
     is_live: bool,

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import click
 
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import database_option
 
 log = logging.getLogger(__name__)
@@ -34,7 +33,7 @@ def job_of_environment() -> str | None:
     metavar="URL",
     help=f"Server to ask instead, with the token in ${TOKEN_VARIABLE}; default: $GOODPUT_URL.",
 )
-@option("epilog.cluster")
+@click.option("--cluster", metavar="NAME", help="Cluster, where several have such a job.")
 @click.option(
     "--format",
     "form",

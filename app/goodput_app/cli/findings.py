@@ -9,7 +9,6 @@ import polars as pl
 from goodput_app import ranked
 from goodput_app.access import finding_state
 from goodput_app.cli.database import built
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import answer_options, database_option, rows_options, say
 from goodput_app.cli.views import extent, nothing_ingested
 from goodput_app.text.units import count
@@ -24,8 +23,20 @@ STATES = ("open", "acknowledged", "dismissed", "closed")
 
 
 @click.command()
-@option("findings.state", type=click.Choice(STATES))
-@option("findings.severity", type=click.Choice(SEVERITIES), default="ticket")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(STATES),
+    help="Only findings in this state; can be given more than once.",
+)
+@click.option(
+    "--severity",
+    type=click.Choice(SEVERITIES),
+    default="ticket",
+    show_default=True,
+    help="Only findings of this severity and above.",
+)
 @rows_options
 def findings(
     *, states: tuple[str, ...], severity: str, limit: int | None, db: str, scope: Scope
@@ -54,7 +65,7 @@ def _nothing(store: Store, db: str, severity: str, less_severe: int) -> str:
 
 
 @click.command()
-@option("findings.all")
+@click.option("--all", "is_all", is_flag=True, help="Also those that give no GPU time back.")
 @rows_options
 def fixes(*, is_all: bool, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
     """List what to do first, by what it saves in the time range."""
@@ -85,8 +96,10 @@ def objectives(*, db: str, scope: Scope) -> pl.DataFrame:
 @click.command()
 @click.argument("action", type=click.Choice(get_args(Action)))
 @click.argument("key")
-@option("findings.note")
-@option("findings.by", default=getpass.getuser)
+@click.option("--note", metavar="TEXT", help="Reason or comment; required by `dismiss`.")
+@click.option(
+    "--by", "said_by", default=getpass.getuser, metavar="NAME", help="Your name; default: the user."
+)
 @database_option
 def finding(*, action: Action, key: str, note: str | None, said_by: str, db: str) -> None:
     """Acknowledge, dismiss, reopen or comment on the finding KEY.

@@ -9,7 +9,6 @@ import polars as pl
 
 from goodput_app.cli.database import chosen_lake, opened_for_loading, progress, quoted
 from goodput_app.cli.failures import FailedWithRowsError
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import (
     database_option,
     instant,
@@ -59,10 +58,25 @@ LOGS_OF_A_RUN = """
 @database_option
 @lake_option
 @recording_options
-@option("ingest.observed_at")
-@option("ingest.node")
-@option("ingest.run_id")
-@option("ingest.reopen")
+@click.option(
+    "--observed-at",
+    metavar="TIME",
+    help="Time of a snapshot (sinfo, scontrol) or of a log without years.",
+)
+@click.option(
+    "--node", metavar="NAME", help="Node name for kernel and job logs that do not contain one."
+)
+@click.option(
+    "--run-id",
+    metavar="ID",
+    help="Run of a job log; overrides the file name, not SLURM_JOB_ID in the log.",
+)
+@click.option(
+    "--reopen",
+    "is_reopening",
+    is_flag=True,
+    help="Ingest files again whose readings [retention] dropped; recomputes those hours.",
+)
 @output_options
 def ingest(
     *,

@@ -5,7 +5,6 @@ import polars as pl
 from msgspec import structs
 
 from goodput_app.cli.database import built, open_lake
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import database_option, lake_option, output_options, say
 from goodput_app.cli.prune import confirm_option, said
 from goodput_app.settings import settings
@@ -19,7 +18,11 @@ def lake() -> None:
 
 
 @lake.command()
-@option("lake.buckets", type=click.IntRange(1, 4096))
+@click.option(
+    "--buckets",
+    type=click.IntRange(1, 4096),
+    help="Partitions of a day of readings, by GPU or node; fixed for the lake. Default: 16.",
+)
 @lake_option
 @output_options
 def create(*, buckets: int | None, lake: str | None) -> pl.DataFrame:

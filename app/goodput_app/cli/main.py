@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from goodput_app.cli.failures import StatedFailure
-from goodput_app.cli.option_table import option
 from goodput_app.distribution import NAME
 from goodput_messages.printable import printable
 from goodput_queries.errors import GoodputError
@@ -110,7 +109,13 @@ class Commands(click.Group):
     options_metavar="[--version] [--debug]",
 )
 @click.version_option(package_name=NAME, message="%(prog)s %(version)s")
-@option("main.debug")
+@click.option(
+    "--debug",
+    "is_debugging",
+    is_flag=True,
+    envvar="GOODPUT_DEBUG",
+    help="Print tracebacks of unexpected errors (GOODPUT_DEBUG=1).",
+)
 def main(*, is_debugging: bool) -> None:
     """Where every GPU-hour went, what the waste cost, why, what to do first."""
     logging.basicConfig(handlers=[_log_handler()])  # where nothing else was set up

@@ -8,7 +8,6 @@ import polars as pl
 
 from goodput_app.cli.database import built
 from goodput_app.cli.failures import FailedWithRowsError
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import database_option, output_options, say
 from goodput_app.notify.notifier import Plan, decided
 from goodput_app.settings import Settings, settings, settings_file
@@ -27,9 +26,14 @@ def notification_plan(chosen: Settings) -> Plan:
 
 
 @click.command()
-@option("notify.test")
-@option("notify.dry_run")
-@option("notify.user", default=getpass.getuser)
+@click.option("--test", "is_test", is_flag=True, help="Send a test message to each target.")
+@click.option("--dry-run", "is_dry_run", is_flag=True, help="List what would be sent now.")
+@click.option(
+    "--user",
+    default=getpass.getuser,
+    metavar="NAME",
+    help="With --test: the user that a target `owner` writes to; default: you.",
+)
 @database_option
 @output_options
 def notify(*, is_test: bool, is_dry_run: bool, user: str, db: str) -> pl.DataFrame:

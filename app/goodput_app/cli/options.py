@@ -12,7 +12,6 @@ import polars as pl
 
 from goodput_app.cli import output
 from goodput_app.cli.failures import FailedWithRowsError
-from goodput_app.cli.option_table import option
 from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
 from goodput_messages.printable import printable
@@ -25,18 +24,40 @@ Command = TypeVar("Command", bound="Callable[..., Any]")
 
 def database_option(command: Command) -> Command:
     """Add `--db`."""
-    return option("options.db", default=lambda: settings().db)(command)
+    return click.option(
+        "--db",
+        envvar="GOODPUT_DB",
+        default=lambda: settings().db,
+        metavar="FILE",
+        help="Database file; default: $GOODPUT_DB, goodput.toml, goodput.duckdb.",
+    )(command)
 
 
 def lake_option(command: Command) -> Command:
     """Add `--lake`."""
-    return option("options.lake", default=lambda: settings().lake.url)(command)
+    return click.option(
+        "--lake",
+        envvar="GOODPUT_LAKE",
+        default=lambda: settings().lake.url,
+        metavar="URL",
+        help="Lake to use instead of a database; default: $GOODPUT_LAKE, goodput.toml.",
+    )(command)
 
 
 def recording_options(command: Command) -> Command:
     """Add `--cluster` and `--timezone` for recorded files that do not say theirs."""
-    add_cluster = option("options.cluster", default=lambda: settings().ingest.cluster)
-    add_timezone = option("options.timezone", default=lambda: settings().ingest.timezone)
+    add_cluster = click.option(
+        "--cluster",
+        default=lambda: settings().ingest.cluster,
+        metavar="NAME",
+        help="Cluster name for files that do not contain one.",
+    )
+    add_timezone = click.option(
+        "--timezone",
+        default=lambda: settings().ingest.timezone,
+        metavar="ZONE",
+        help="Time zone for timestamps without an offset, such as Europe/Berlin.",
+    )
     return add_cluster(add_timezone(command))
 
 
@@ -62,8 +83,18 @@ def output_options(command: Command) -> Command:
             print_frame(failure.frame, form, out)
             raise
 
-    add_format = option("options.format", type=click.Choice(output.FORMATS))
-    add_out = option("options.out", type=click.Path(path_type=Path, dir_okay=False))
+    add_format = click.option(
+        "--format",
+        "form",
+        type=click.Choice(output.FORMATS),
+        help="Output format; default: by the suffix of --out, else a table.",
+    )
+    add_out = click.option(
+        "--out",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="File to write to instead of standard output.",
+    )
     # click gives back the command it was given, which its types do not say
     return add_format(add_out(printing))  # type: ignore[return-value]
 
@@ -86,12 +117,17 @@ def scope_options(command: Command) -> Command:
         return command(*args, scope=scope, **kwargs)
 
     for add in (
-        option("options.team"),
-        option("options.run"),
-        option("options.node"),
-        option("options.only_cluster"),
-        option("options.to"),
-        option("options.from"),
+        click.option("--team", metavar="NAME", help="Only one team (account)."),
+        click.option("--run", metavar="RUN", help="Only one run."),
+        click.option("--node", metavar="NAME", help="Only one node."),
+        click.option("--cluster", metavar="NAME", help="Only one cluster."),
+        click.option("--to", metavar="TIME", help="End of the time range, exclusive."),
+        click.option(
+            "--from",
+            "from_",
+            metavar="TIME",
+            help="Start of the time range: 2026-11-20T14:00Z, 2026-11-20 (UTC), now-6h, now/d.",
+        ),
     ):
         scoped = add(scoped)
     return scoped  # type: ignore[return-value] # as above

@@ -9,7 +9,6 @@ import click
 import polars as pl
 
 from goodput_app.cli.failures import FailedWithRowsError
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import limit_option, output_options, say, zone
 from goodput_app.settings import settings
 from goodput_app.text.units import count
@@ -48,7 +47,12 @@ def profile() -> None:
 @profile.command(name="try")
 @click.argument("log", type=FILE)
 @click.argument("format_name", metavar="[PROFILE]", required=False)
-@option("profile.timezone", default=lambda: settings().ingest.timezone)
+@click.option(
+    "--timezone",
+    default=lambda: settings().ingest.timezone,
+    metavar="ZONE",
+    help="Time zone for timestamps without an offset, such as Europe/Berlin.",
+)
 @limit_option
 @output_options
 def try_(

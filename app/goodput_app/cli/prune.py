@@ -4,14 +4,15 @@ import click
 import polars as pl
 from msgspec import structs
 
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import database_option, output_options, say
 from goodput_app.settings import settings
 from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.retention import Retention, drop_old
 
-confirm_option = option("prune.yes")
+confirm_option = click.option(
+    "--yes", "is_confirmed", is_flag=True, help="Confirm dropping more than a tenth of a table."
+)
 
 
 @click.command()

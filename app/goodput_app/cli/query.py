@@ -9,7 +9,6 @@ import polars as pl
 from goodput_app.cli import output
 from goodput_app.cli.database import built, existing, quoted
 from goodput_app.cli.failures import FailedWithRowsError
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import (
     answer_options,
     database_option,
@@ -47,7 +46,13 @@ def check(db: str) -> pl.DataFrame:
 
 
 @click.command()
-@option("query.by", default="category")
+@click.option(
+    "--by",
+    default="category",
+    show_default=True,
+    metavar="KEY,...",
+    help="Keys to group by, such as team,category; see above.",
+)
 @answer_options
 def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
     """Show where the GPU time went; the rows add up to the capacity.
@@ -118,7 +123,9 @@ gaps = answer("gaps", "marts.idle_gaps", "List idle gaps with place, owner, caus
 
 
 @click.command()
-@option("query.all")
+@click.option(
+    "--all", "is_all", is_flag=True, help="Also episodes at the power cap that are no loss."
+)
 @rows_options
 def throttling(*, is_all: bool, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
     """List throttled GPUs and the cost for their runs."""

@@ -11,7 +11,6 @@ import click
 
 from goodput_app.cli import serve
 from goodput_app.cli.database import progress
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import instant, recording_options, say, zone
 from goodput_app.process.replay import use_replay
 from goodput_app.replay import replaying
@@ -28,10 +27,18 @@ from goodput_ingest.source import ReadOptions
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True),
     metavar="PATH...",
 )  # fmt: skip
-@option("replay.speed", type=click.FloatRange(SPEED_MIN, SPEED_MAX), default=10.0)
-@option("replay.from")
+@click.option(
+    "--speed",
+    type=click.FloatRange(SPEED_MIN, SPEED_MAX),
+    default=10.0,
+    show_default=True,
+    help="Recorded seconds per second.",
+)
+@click.option("--from", "start", metavar="TIME", help="Where to begin; default: its first moment.")
 @recording_options
-@option("replay.port", type=click.IntRange(0, 65535))
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port; default: 8501, or the next free one."
+)
 @click.option("--address", default=DEFAULT_ADDRESS, hidden=True)
 @click.option("--attached", "is_attached", is_flag=True, hidden=True)
 def replay(

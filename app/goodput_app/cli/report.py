@@ -7,7 +7,6 @@ import click
 
 from goodput_app.cli.database import built
 from goodput_app.cli.deliver import deliver
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import database_option, say
 from goodput_app.cli.weekly import weekly
 from goodput_app.settings import settings
@@ -50,15 +49,63 @@ def _is_given(option: str) -> bool:
 
 
 @click.group(invoke_without_command=True)
-@option("report.date", type=day, default="yesterday")
+@click.option(
+    "--date",
+    "when",
+    type=day,
+    metavar="DATE",
+    default="yesterday",
+    show_default=True,
+    help="The day to report (the date on which it begins).",
+)
 @database_option
-@option("report.out", type=click.Path(path_type=Path, file_okay=False), default=Path())
-@option("report.formats", type=_formats, default=",".join(FORMATS))
-@option("report.focus_version", type=click.Choice(VERSIONS), default=VERSIONS[0])
-@option("report.deliver")
-@option("report.close")
-@option("report.account")
-@option("report.by_account")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    metavar="DIR",
+    help="Output folder; default: the current one.",
+)
+@click.option(
+    "--formats",
+    type=_formats,
+    metavar="FORMAT,...",
+    default=",".join(FORMATS),
+    show_default=True,
+    help="Formats to write.",
+)
+@click.option(
+    "--focus-version",
+    type=click.Choice(VERSIONS),
+    default=VERSIONS[0],
+    show_default=True,
+    help="Version of the FOCUS file.",
+)
+@click.option(
+    "--deliver",
+    "delivers",
+    is_flag=True,
+    help="Deliver as configured in [report]: the given day, or all that are due.",
+)
+@click.option(
+    "--close",
+    "closes_now",
+    is_flag=True,
+    help="Close a day that is over without waiting for late evidence, which then becomes a "
+    "correction.",
+)
+@click.option(
+    "--account",
+    metavar="NAME",
+    help="Statement of one account, without data of others.",
+)
+@click.option(
+    "--by-account",
+    "--by-team",
+    "by_account",
+    is_flag=True,
+    help="Also write a folder for each account.",
+)
 def report(
     *,
     when: date,

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import click
 
-from goodput_app.cli.option_table import option
 from goodput_ingest.processes import proc
 from goodput_ingest.processes import run as runs
 from goodput_ingest.processes import watch as watches
@@ -27,10 +26,25 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 def record_options(command: Command) -> Command:
     """Add `--name`, `--gpus` and `--dir`."""
-    named = option("run.name")
-    gpus = option("run.gpus")
-    folder = option(
-        "run.dir", type=click.Path(path_type=Path, file_okay=False), default=Path("goodput-runs")
+    named = click.option(
+        "--name",
+        metavar="RUN",
+        help="Name of the run, the same for restarts of one training task; default: $RUN_ID, "
+        "$SLURM_JOB_ID, else the command with the time.",
+    )
+    gpus = click.option(
+        "--gpus",
+        metavar="LIST",
+        help="GPUs of the job by number or UUID, as in CUDA_VISIBLE_DEVICES (default).",
+    )
+    folder = click.option(
+        "--dir",
+        "folder",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar="GOODPUT_RUNS",
+        default=Path("goodput-runs"),
+        metavar="FOLDER",
+        help="Folder of the records; default: $GOODPUT_RUNS, ./goodput-runs.",
     )
     return named(gpus(folder(command)))
 

@@ -14,7 +14,6 @@ from goodput_app.cli.database import chosen_lake, opened_for_loading
 from goodput_app.cli.deliver import plan_of
 from goodput_app.cli.failures import FailedWithRowsError
 from goodput_app.cli.notify import notification_plan
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import (
     database_option,
     lake_option,
@@ -43,7 +42,13 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 def insecure_option(command: Command) -> Command:
     """Add `--insecure`."""
-    return option("serve.insecure", default=lambda: settings().serve.insecure)(command)
+    return click.option(
+        "--insecure",
+        "is_insecure",
+        is_flag=True,
+        default=lambda: settings().serve.insecure,
+        help="Allow a non-loopback address although nobody signs in.",
+    )(command)
 
 
 def refuse_strangers(address: str, *, is_insecure: bool) -> None:
@@ -63,10 +68,24 @@ def refuse_strangers(address: str, *, is_insecure: bool) -> None:
 
 @click.command()
 @database_option
-@option("serve.port", type=click.IntRange(0, 65535), default=lambda: settings().serve.port)
-@option("serve.address", default=lambda: settings().serve.address)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=lambda: settings().serve.port,
+    help="Port; default: 8501, or the next free one.",
+)
+@click.option(
+    "--address",
+    default=lambda: settings().serve.address,
+    help="Address to listen on; default: 127.0.0.1.",
+)
 @insecure_option
-@option("serve.collect", default=True)
+@click.option(
+    "--collect/--no-collect",
+    "is_collecting",
+    default=True,
+    help="Poll the live sources of goodput.toml (default: yes).",
+)
 def serve(
     *, db: str, port: int | None, address: str, is_insecure: bool, is_collecting: bool
 ) -> None:
@@ -86,7 +105,7 @@ def serve(
 @click.command()
 @database_option
 @lake_option
-@option("serve.once")
+@click.option("--once", is_flag=True, help="Poll each source once and print the result (for cron).")
 @output_options
 def collect(*, db: str, lake: str | None, once: bool) -> pl.DataFrame:
     """Poll the live sources of goodput.toml until Ctrl-C."""

@@ -4,7 +4,6 @@ import click
 import polars as pl
 
 from goodput_app.cli.database import built
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import rows_options, say
 from goodput_app.cli.views import extent
 from goodput_queries.names import resolved
@@ -29,7 +28,7 @@ VIEWS = {  # what is asked -> mart, and the order of its rows
 
 @click.command()
 @click.argument("what", type=click.Choice(list(VIEWS)), default="models")
-@option("serving.model")
+@click.option("--model", metavar="NAME", help="Only this model, as requests name it.")
 @rows_options
 def serving(
     *, what: str, model: str | None, limit: int | None, db: str, scope: Scope

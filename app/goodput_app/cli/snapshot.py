@@ -5,17 +5,26 @@ from typing import IO
 
 import click
 
-from goodput_app.cli.option_table import option
 from goodput_ingest.processes import proc
 from goodput_ingest.sources.node_snapshot.snapshot import take
 from goodput_queries.errors import GoodputError
 
 
 @click.command()
-@option("snapshot.out", type=click.File("ab"), default="-")
-@option("snapshot.node", default=platform.node)
-@option("snapshot.name")
-@option("snapshot.pid", type=click.IntRange(1))
+@click.option(
+    "--out",
+    type=click.File("ab"),
+    default="-",
+    metavar="FILE",
+    help="File that the snapshot is appended to; default: standard output.",
+)
+@click.option("--node", default=platform.node, help="The scheduler's name of this node.")
+@click.option(
+    "--name",
+    metavar="RUN",
+    help="Run that the process is of; default: its $RUN_ID or $SLURM_JOB_ID.",
+)
+@click.option("--pid", type=click.IntRange(1), help="Process to describe; default: this one.")
 def snapshot(*, out: IO[bytes], node: str, name: str | None, pid: int | None) -> None:
     """Write the configuration of this node, to compare it with others.
 

@@ -8,15 +8,20 @@ import click
 from goodput_app.access import tokens
 from goodput_app.access.identity import Role
 from goodput_app.access.settings import Token
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import say
 
 
 @click.command()
 @click.argument("name")
-@option("token.role", type=click.Choice([role.value for role in Role]), default=Role.VIEWER.value)
-@option("token.team")
-@option("token.days", type=click.IntRange(1, 3650))
+@click.option(
+    "--role",
+    type=click.Choice([role.value for role in Role]),
+    default=Role.VIEWER.value,
+    show_default=True,
+    help="What it may do.",
+)
+@click.option("--team", "teams", multiple=True, help="A team whose rows it sees; without: all.")
+@click.option("--days", type=click.IntRange(1, 3650), help="Number of days until it expires.")
 def token(*, name: str, role: str, teams: tuple[str, ...], days: int | None) -> None:
     """Make a token for a program that asks /api/v1.
 

@@ -9,7 +9,6 @@ import polars as pl
 
 from goodput_app import ranked
 from goodput_app.cli.database import built
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import database_option
 from goodput_app.settings import settings
 from goodput_app.time_expressions import last_week
@@ -31,9 +30,14 @@ WORDS = Writer(
 
 
 @click.command()
-@option("weekly.date", type=click.DateTime(["%Y-%m-%d"]))
-@option("weekly.cluster")
-@option("weekly.team")
+@click.option(
+    "--date",
+    "when",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="A day of the week to report; default: the last whole week with data.",
+)
+@click.option("--cluster", metavar="NAME", help="Only one cluster.")
+@click.option("--team", metavar="NAME", help="Only one team (account).")
 @database_option
 def weekly(*, when: datetime | None, cluster: str | None, team: str | None, db: str) -> None:
     """Print the report of a week, Monday to Sunday in the zone of [statement], as Markdown."""

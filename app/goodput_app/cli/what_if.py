@@ -8,7 +8,6 @@ import click
 import polars as pl
 
 from goodput_app.cli.database import built
-from goodput_app.cli.option_table import option
 from goodput_app.cli.options import answer_options, say
 from goodput_app.settings import settings
 from goodput_queries.errors import QueryError
@@ -33,8 +32,20 @@ def _value(text: str) -> tuple[str, Decimal]:
 
 @click.command("what-if")
 @click.argument("scenario", type=click.Choice(list(SCENARIOS)))
-@option("what_if.of")
-@option("what_if.set", type=_value)
+@click.option(
+    "--of",
+    "of",
+    metavar="WHAT",
+    help="GPU model, loss or run; default: the one with most GPU time.",
+)
+@click.option(
+    "--set",
+    "given",
+    type=_value,
+    metavar="NAME=NUMBER",
+    multiple=True,
+    help="Value to use instead of the measured one; repeatable.",
+)
 @answer_options
 def what_if(
     *, scenario: str, of: str | None, given: tuple[tuple[str, Decimal], ...], db: str, scope: Scope
