@@ -13,6 +13,7 @@ Level = Literal["team", "rack", "node"]
 BUCKETS_MAX = 96
 GPU_BUCKETS_MAX = 250_000  # of all GPUs together: what 10,000 of them have in a day of hours
 FINEST_MS = 60_000  # below it readings leave buckets empty
+NODES_SHOWN = 2_000
 RUNS_SHOWN = 200
 
 
@@ -37,10 +38,22 @@ def power(scope: Scope, level: Level, bucket: int) -> pl.DataFrame:
 
 
 # most energy first, then what was not allocated; energy is stored by owner, not by node
-accounts = marts.mart("energy_by_account")
-idle = marts.mart("idle_power")
+accounts = marts.reader(
+    "energy_by_account",
+    "availability <> 'held', energy_mj desc nulls last, gpu_ms desc, cluster, availability, team",
+    of=marts.of_any_place,
+)
+idle = marts.reader(
+    "idle_power", "energy_kwh desc nulls last, gpu_ms desc, cluster, gpu_model, category"
+)
 # the nearest to the limit first; nodes: of all
-headroom = marts.mart("power_headroom")
+headroom = marts.reader(
+    "power_headroom",
+    "p99_limit_ratio desc nulls last, slowdown_margin_c nulls last, cluster, node, gpu_model",
+    columns="*, count(*) over () as nodes",
+    limit=NODES_SHOWN,
+    of=marts.of_any_owner,
+)
 
 
 def executing(scope: Scope) -> pl.DataFrame:
@@ -61,7 +74,19 @@ def executing(scope: Scope) -> pl.DataFrame:
     )
 
 
-runs = marts.mart("run_energy")
-by_cap = marts.mart("work_by_power_cap")
-feeds = marts.mart("feed_check")
-heat = marts.mart("heat_margin")
+runs = marts.reader(
+    "run_energy", "energy_kwh desc nulls last, run_key", limit=RUNS_SHOWN, of=marts.of_any_place
+)
+by_cap = marts.reader(
+    "work_by_power_cap", "job_name, cluster, gpu_model, gpus, work_unit, power_cap_w desc"
+)
+feeds = marts.reader(
+    "feed_check",
+    "margin_w / capacity_w nulls last, coalesce(failover_w, peak_w) desc nulls last, cluster, feed",
+    of=marts.of_cluster,
+)
+heat = marts.reader(
+    "heat_margin",
+    "slowdown_margin_c nulls last, gpu_temperature_c desc nulls last, cluster, rack",
+    of=marts.of_any_owner,
+)

@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from goodput_app.dashboard.data.marts import mart
+from goodput_app.dashboard.data.marts import reader, run_reader
 from goodput_queries.scope import Scope
 
-causes = mart("attempt_causes")
+causes = run_reader("attempt_causes", "attempt, rank")
 
 
 def failed_last(attempts: pl.DataFrame, scope: Scope) -> int | None:
@@ -18,6 +18,6 @@ def failed_last(attempts: pl.DataFrame, scope: Scope) -> int | None:
     return int(last["attempt"])
 
 
-chains = mart("failure_chains")
-loss_anomalies = mart("loss_anomalies")
-by_cause = mart("reliability_by_cause")
+chains = run_reader("failure_chains", "attempt, position")
+loss_anomalies = run_reader("loss_anomalies", "attempt, step")
+by_cause = reader("reliability_by_cause", "failures desc, cluster, cause")

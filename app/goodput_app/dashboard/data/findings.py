@@ -171,8 +171,8 @@ def _evaluate(store: Store, scope: Scope) -> Found:
     return Found(shown, fixes.head(FIXES_SHOWN), idle)
 
 
-losing_now = marts.mart("losing_now")
-run_verdicts = marts.mart("run_verdicts")
+losing_now = marts.reader("losing_now", "cost_per_h desc nulls last")
+run_verdicts = marts.reader("run_verdicts", "run_key")
 objectives = marts.reader("goodput_objectives", ranked.OBJECTIVES)
 
 

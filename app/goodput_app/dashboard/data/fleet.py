@@ -67,7 +67,12 @@ racks = marts.reader(
     of=marts.of_any_owner,
 )
 # first what a job can have
-unallocated = marts.mart("unallocated_gpus")
+unallocated = marts.reader(
+    "unallocated_gpus",
+    "cluster, is_schedulable desc, largest_block desc nulls last, units desc, partition, "
+    "gpu_model, mig_profile, why",
+    of=marts.of_any_owner,
+)
 
 
 def busy_unallocated(scope: Scope) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from goodput_app.access import rows
-from goodput_app.dashboard.data.marts import mart, read
+from goodput_app.dashboard.data.marts import COUNTED, read, reader
 from goodput_queries.scope import Scope
 
 DAYS_SHOWN = 31
@@ -57,12 +57,23 @@ def kinds_read(scope: Scope) -> pl.DataFrame:
     return read("select distinct kind from marts.health_by_node_day", scope)
 
 
-nodes = mart("node_health")
-fleet = mart("fleet_reliability")
-by_job_size = mart("reliability_by_job_size")
-xids = mart("xids_by_code")
-incidents = mart("gpu_incidents")
-fabric_incidents = mart("fabric_incidents")
+nodes = reader("node_health", "place, cluster, node", columns=COUNTED, limit=ROWS_SHOWN)
+fleet = reader("fleet_reliability", "cluster")
+by_job_size = reader("reliability_by_job_size", "cluster, gpus_to")
+xids = reader("xids_by_code", "incidents desc, code")
+incidents = reader(
+    "gpu_incidents",
+    "start_at desc, cluster, node, device",
+    columns=f"{COUNTED}, array_to_string(codes, ' ') as all_codes",
+    limit=ROWS_SHOWN,
+)
+fabric_incidents = reader(
+    "fabric_incidents",
+    "start_at desc, cluster, kind",
+    columns="*, array_to_string(node_names, ', ') as members_at, "
+    "array_to_string(run_names, ', ') as touched_runs",
+    limit=ROWS_SHOWN,
+)
 
 
 NO_OUTAGES = pl.DataFrame(
@@ -74,8 +85,13 @@ NO_OUTAGES = pl.DataFrame(
 
 
 # those that are open first, then the latest
-outages = mart("node_outages")
-repairs = mart("repairs")
+outages = reader(
+    "node_outages",
+    "end_at is null desc, start_at desc, cluster, node",
+    columns=f"{COUNTED}, outage_ms / 1000.0 as outage_s",
+    limit=ROWS_SHOWN,
+)
+repairs = reader("repairs", "end_at is not null, start_at desc, cluster, node")
 
 
 def outages_seen(scope: Scope) -> pl.DataFrame:
@@ -109,6 +125,10 @@ def settings(scope: Scope) -> pl.DataFrame:
     return found
 
 
-drivers = mart("driver_versions")
-memory_errors = mart("gpu_memory_errors")
-throttled_gpus = mart("throttled_gpus")
+drivers = reader(
+    "driver_versions", "driver_version is null, cluster, gpu_model, driver_version, vbios_version"
+)
+memory_errors = reader("gpu_memory_errors", "hour_at desc nulls last, kind")
+throttled_gpus = reader(
+    "throttled_gpus", "throttled_ratio desc, throttled_hours desc, gpu_uuid, reason"
+)

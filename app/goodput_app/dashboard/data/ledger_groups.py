@@ -3,7 +3,7 @@
 import polars as pl
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.data.marts import clusters, ledger_by_category, mart, read
+from goodput_app.dashboard.data.marts import clusters, ledger_by_category, read, reader
 from goodput_app.weekly import ledger_groups, like_for_like
 from goodput_queries.scope import Scope
 
@@ -38,5 +38,5 @@ def over_time(frame: pl.DataFrame, of: dict[str, str]) -> pl.DataFrame:
     )
 
 
-waste = mart("waste_by_team")
-executing_idle = mart("executing_idle_by_team")
+waste = reader("waste_by_team", "gpu_ms desc, team, ledger_group, blame")
+executing_idle = reader("executing_idle_by_team", "idle_ms desc, team")

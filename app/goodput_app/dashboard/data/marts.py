@@ -8,12 +8,9 @@ import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-import msgspec
 import polars as pl
 import streamlit as st
 
@@ -28,6 +25,7 @@ TIMEOUT_S = 20.0
 LOSSES_SHOWN = 500
 GAPS_SHOWN = 2_000
 INTERVALS_SHOWN = 1_000
+JOBS_SHOWN = 200
 RUNS_SHOWN = 2_000
 REJECTS_SHOWN = 500
 COUNTED = "*, count(*) over () as total"
@@ -156,46 +154,17 @@ def reader(
     return lambda scope, *parameters: read(sql, of(scope), *parameters)
 
 
-SCOPES: dict[str, Callable[[Scope], Scope]] = {
-    "window": without_buckets,
-    "buckets": lambda scope: scope,
-    "any_owner": of_any_owner,
-    "any_place": of_any_place,
-    "any_time": lambda scope: replace(of_any_owner(scope), from_ms=None, to_ms=None),
-    "cluster": of_cluster,
-}
-
-
-class _Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a mart is read, see `reader`. is_of_run: only rows of the scope's run."""
-
-    order: str = "all"
-    columns: str = "*"
-    where: str = "true"
-    limit: int | None = None
-    scope: str = "window"
-    is_of_run: bool = False
-
-
-@cache
-def _reads() -> dict[str, _Read]:
-    file = Path(__file__).parent / "marts.toml"
-    return msgspec.toml.decode(file.read_bytes(), type=dict[str, _Read])
-
-
-def mart(name: str) -> Reader:
-    """Return the reader of a mart, as `marts.toml` has it."""
-    how = _reads()[name]
-    where = "run_key = $1" if how.is_of_run else how.where
-    found = reader(
-        name,
-        how.order,
-        columns=how.columns,
-        where=where,
-        limit=how.limit,
-        of=SCOPES[how.scope],
-    )
-    return (lambda scope, *_: found(scope, scope.run)) if how.is_of_run else found
+def run_reader(
+    mart: str,
+    order_by: str,
+    *,
+    columns: str = "*",
+    limit: int | None = None,
+    of: Callable[[Scope], Scope] = without_buckets,
+) -> Callable[[Scope], pl.DataFrame]:
+    """Return the reader of the rows of a mart that are of the scope's run: as `reader`."""
+    of_runs = reader(mart, order_by, columns=columns, where="run_key = $1", limit=limit, of=of)
+    return lambda scope: of_runs(scope, scope.run)
 
 
 def runs_withheld(scope: Scope) -> tuple[int, int]:
@@ -210,7 +179,7 @@ def clusters() -> pl.DataFrame:
     return read("select * from marts.clusters order by as_of_at desc, cluster")
 
 
-scope_values = mart("scope_values")
+scope_values = reader("scope_values", "kind, gpu_ms desc, value", of=of_cluster)
 
 
 def with_run_names(
@@ -223,10 +192,10 @@ def with_run_names(
     return frame.with_columns(pl.coalesce(named, run_id).alias(run_id.replace("_id", "_name")))
 
 
-goodput_summary = mart("goodput_summary")
-evidence_ladder = mart("evidence_ladder")
-ledger_by_category = mart("ledger_by_category")
-ledger_over_time = mart("ledger_over_time")
+goodput_summary = reader("goodput_summary")
+evidence_ladder = reader("evidence_ladder", of=of_cluster)
+ledger_by_category = reader("ledger_by_category", "code")
+ledger_over_time = reader("ledger_over_time", "bucket_at, category", of=lambda scope: scope)
 
 
 def losses(scope: Scope) -> pl.DataFrame:
@@ -250,8 +219,8 @@ class IdleGaps:
     sums: pl.DataFrame
 
 
-_idle_gap_sums = mart("idle_gap_sums")
-_top_idle_gaps = mart("top_idle_gaps")
+_idle_gap_sums = reader("idle_gap_sums", "category, least_s")
+_top_idle_gaps = reader("top_idle_gaps", "cost desc nulls last, gpu_ms desc, gap_id, category")
 
 
 def idle_gaps(scope: Scope) -> IdleGaps:
@@ -278,8 +247,17 @@ def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.Dat
     return with_run_names(found, scope)
 
 
-waiting_jobs = mart("waiting_jobs")
-throttle_episodes = mart("throttle_episodes")
+waiting_jobs = reader(
+    "waiting_jobs",
+    "gpus * waited_s desc, job_run_key",
+    columns="*, count(*) over () as all_jobs",
+    limit=JOBS_SHOWN,
+)
+throttle_episodes = reader(
+    "throttle_episodes",
+    "booked_gpu_ms desc nulls last, duration_s desc, start_at",
+    limit=GAPS_SHOWN,
+)
 
 
 def throttle_sources(scope: Scope) -> pl.DataFrame:
@@ -289,10 +267,14 @@ def throttle_sources(scope: Scope) -> pl.DataFrame:
 
 runs = reader("runs", ranked.RUNS, columns=COUNTED, limit=RUNS_SHOWN)
 # by `team`, `size` or `reason`
-queue_waits = mart("queue_waits")
-run_categories = mart("run_categories")
-run_wall_clock = mart("run_wall_clock")  # no row: no step was completed
-attempts = mart("attempts")
+queue_waits = reader(
+    "queue_waits",
+    "place, waiting_gpus desc, wait_p90_s desc nulls last, name",
+    where="group_by = $1",
+)
+run_categories = reader("run_categories", "run_key, gpu_ms desc")
+run_wall_clock = run_reader("run_wall_clock", "run_key")  # no row: no step was completed
+attempts = run_reader("attempts", "attempt")
 
 
 def train_steps(scope: Scope) -> pl.DataFrame:
@@ -315,10 +297,10 @@ def train_steps(scope: Scope) -> pl.DataFrame:
     )
 
 
-stragglers = mart("stragglers")
-blast_radius = mart("blast_radius")
-communication = mart("communication")
-run_gpus = mart("run_gpus")
+stragglers = run_reader("stragglers", "imposed_wait_gpu_s desc, start_at")
+blast_radius = run_reader("blast_radius", "gang_gpu_s desc, gpu_uuid")
+communication = run_reader("communication", "run_key")
+run_gpus = run_reader("run_gpus", "node, gpu_index, gpu_uuid")
 
 
 def sources() -> pl.DataFrame:
@@ -344,8 +326,8 @@ def is_polled() -> bool:
     return bool(polled.item())
 
 
-coverage_by_hour = mart("coverage_by_hour")
-reading_precision = mart("reading_precision")
+coverage_by_hour = reader("coverage_by_hour", "source, hour_at")
+reading_precision = reader("reading_precision", "cluster")
 
 
 def has_telemetry(scope: Scope) -> bool:
@@ -356,7 +338,7 @@ def has_telemetry(scope: Scope) -> bool:
     return not read(seen, scope).is_empty()
 
 
-data_quality = mart("data_quality")
+data_quality = reader("data_quality", "gpu_ms desc nulls last, n desc")
 
 
 def rejects() -> pl.DataFrame:

@@ -223,8 +223,10 @@ def with_holes(series: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     return pl.concat([in_order, empty]).sort("at")
 
 
-gpus = marts.mart("gpus")
-nodes = marts.mart("nodes")
+gpus = marts.reader("gpus", "cluster, node, gpu_index nulls last, gpu_uuid, start_at")
+nodes = marts.reader(
+    "nodes", "wasted_cost desc nulls last, wasted_ms desc, cluster, node", limit=5000
+)
 
 
 def run_gpus(scope: Scope, run: str) -> list[str]:
@@ -238,7 +240,9 @@ def run_gpus(scope: Scope, run: str) -> list[str]:
     return found["gpu_uuid"].to_list()
 
 
-allocations = marts.mart("gpu_allocations")
+allocations = marts.reader(
+    "gpu_allocations", "start_at, gpu_uuid, gpu_instance", of=marts.of_any_owner
+)
 
 
 def categories(scope: Scope, read: Resolution) -> pl.DataFrame:
@@ -296,7 +300,9 @@ def categories(scope: Scope, read: Resolution) -> pl.DataFrame:
     )
 
 
-events = marts.mart("gpu_events")
+events = marts.reader(
+    "gpu_events", "event_at desc, code, message", columns="distinct *", limit=1000
+)
 # when no reading covered a GPU for GAP_MIN_S or more
 telemetry_gaps = marts.reader(
     "telemetry_gaps",

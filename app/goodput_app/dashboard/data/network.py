@@ -1,5 +1,7 @@
 """Hosts and their network: series of one node, and what the fleet's links and bandwidth did."""
 
+from dataclasses import replace
+
 import polars as pl
 
 from goodput_app.dashboard.data import lake, marts, metrics
@@ -10,6 +12,7 @@ HOST = (
     *("swap_used_bytes", "disk_read_bytes_per_s", "disk_write_bytes_per_s"),
 )
 KINDS = ("ethernet", "infiniband")
+LINKS_SHOWN = 500
 PORTS_DRAWN = 20_000
 EVENTS_SHOWN = 200
 MEMBERS = "*, array_to_string(node_names, ', ') as members"
@@ -71,9 +74,28 @@ def link_events(scope: Scope) -> pl.DataFrame:
 
 
 # worst trouble first
-links = marts.mart("link_errors")
-gpu_links = marts.mart("gpu_link_errors")
-retransmits = marts.mart("tcp_retransmits")
+links = marts.reader(
+    "link_errors",
+    "list_position(['down', 'lost', 'errors', 'drops'], trouble) nulls last, "
+    "link_downs desc nulls last, errors + coalesce(symbol_errors, 0) desc nulls last, "
+    "drops desc nulls last, cluster, node, kind, device, port",
+    columns=marts.COUNTED,
+    limit=LINKS_SHOWN,
+    of=marts.of_any_owner,
+)
+gpu_links = marts.reader(
+    "gpu_link_errors",
+    "errors desc, node, gpu_index, gpu_uuid, metric",
+    limit=LINKS_SHOWN,
+    of=marts.of_any_owner,
+)
+retransmits = marts.reader(
+    "tcp_retransmits",
+    "retransmit_ratio desc, cluster, node",
+    where="sent_segments > 0",
+    limit=LINKS_SHOWN,
+    of=marts.of_any_owner,
+)
 
 
 def bandwidth(scope: Scope) -> pl.DataFrame:
@@ -91,8 +113,11 @@ def bandwidth(scope: Scope) -> pl.DataFrame:
     )
 
 
-algorithms = marts.mart("algorithm_bandwidth")
-fits = marts.mart("collective_fits")
+algorithms = marts.reader(
+    "algorithm_bandwidth",
+    "operation, ranks, nodes, size_from_bytes, cluster, measured_by, samples desc",
+)
+fits = marts.reader("collective_fits", "nodes desc, ranks desc, shape")
 
 
 def tiers(scope: Scope) -> pl.DataFrame:
@@ -144,14 +169,34 @@ def port_map(scope: Scope) -> pl.DataFrame:
     )
 
 
-racks = marts.mart("rack_line_rates")
+racks = marts.reader(
+    "rack_line_rates", "line_rate_ratio desc, cluster, rack, kind", of=marts.of_any_owner
+)
 # the slowest against expectation first
-communicators = marts.mart("comm_bandwidth")
+communicators = marts.reader(
+    "comm_bandwidth",
+    "of_expected_ratio, cluster, comm_id, operation, size_from_bytes",
+    columns=MEMBERS,
+    where="of_expected_ratio is not null and is_slow is not null",
+    limit=LINKS_SHOWN,
+)
 # the surest and slowest first
-slow_nodes = marts.mart("slow_nodes")
-transports = marts.mart("transports")
+slow_nodes = marts.reader(
+    "slow_nodes",
+    "list_position(['Confirmed', 'Likely', 'Not confirmed'], verdict), least_ratio, "
+    "slow_communicators desc, cluster, node",
+    limit=200,
+)
+transports = marts.reader(
+    "transports", "is_fallback desc, cluster, run_id nulls last, node, transport", limit=LINKS_SHOWN
+)
 # whatever the window, oldest first: a baseline is older
-benchmarks = marts.mart("nccl_benchmarks")
+benchmarks = marts.reader(
+    "nccl_benchmarks",
+    "run_at, benchmark_id, operation",
+    columns=MEMBERS,
+    of=lambda scope: replace(marts.of_any_owner(scope), from_ms=None, to_ms=None),
+)
 
 
 def _mean(name: str) -> str:

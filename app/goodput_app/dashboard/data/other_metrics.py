@@ -31,7 +31,7 @@ _COUNTER = """select
     where before is not null and ts_ms >= $2"""
 
 
-catalogue = marts.mart("other_metrics")
+catalogue = marts.reader("other_metrics", "metric", of=marts.of_any_owner)
 
 
 def over_time(scope: Scope, metric: str, *, is_counter: bool) -> pl.DataFrame:

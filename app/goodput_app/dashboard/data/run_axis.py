@@ -110,7 +110,7 @@ def activity(scope: Scope, gpus: int) -> tuple[pl.DataFrame, str]:
     return found.select("rank", "node", "gpu_uuid", "at", name).drop_nulls(name), name
 
 
-waits = marts.mart("run_queue")
+waits = marts.run_reader("run_queue", "start_at, job_id", of=marts.of_any_place)
 
 
 def events(scope: Scope) -> pl.DataFrame:

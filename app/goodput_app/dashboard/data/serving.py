@@ -5,7 +5,7 @@ from typing import Literal
 
 import polars as pl
 
-from goodput_app.dashboard.data.marts import mart, read, without_buckets
+from goodput_app.dashboard.data.marts import read, reader, without_buckets
 from goodput_queries.scope import Scope
 
 ROWS_SHOWN = 500
@@ -31,7 +31,11 @@ def evaluate(scope: Scope) -> None:
         read(f"select count(*) from marts.{view}", without_buckets(scope))
 
 
-models = mart("serving_models")
+models = reader(
+    "serving_models",
+    "max(coalesce(output_tokens, 0)) over (partition by cluster, model) desc, cluster, model, "
+    "role nulls first",
+)
 
 
 def latencies(scope: Scope, level: Level, model: str | None) -> pl.DataFrame:
@@ -69,11 +73,34 @@ def over_time(scope: Scope, model: str | None) -> pl.DataFrame:
     )
 
 
-attainment = mart("serving_attainment")
+attainment = reader(
+    "serving_attainment",
+    "is_met nulls last, attained_low_ratio, cluster, model, method desc",
+    where=OF_MODEL,
+)
 # those with most requests first
-engines = mart("serving_engines")
-tenants = mart("serving_tenants")
-spikes = mart("serving_spikes")
+engines = reader(
+    "serving_engines",
+    "coalesce(running_requests, 0) + coalesce(waiting_requests, 0) desc, "
+    "output_tokens desc nulls last, cluster, endpoint, engine",
+    columns=COUNTED,
+    where=OF_MODEL,
+    limit=ROWS_SHOWN,
+)
+tenants = reader(
+    "serving_tenants",
+    "p99_ttft_s desc nulls last, cluster, model, tenant",
+    columns=COUNTED,
+    where=OF_MODEL,
+    limit=ROWS_SHOWN,
+)
+spikes = reader(
+    "serving_spikes",
+    "start_ms desc, cluster, endpoint, engine, model",
+    columns=COUNTED,
+    where=OF_MODEL,
+    limit=ROWS_SHOWN,
+)
 
 
 def bucket_ms(scope: Scope) -> int:

@@ -2,17 +2,21 @@
 
 import polars as pl
 
-from goodput_app.dashboard.data.marts import mart, read, with_run_names
+from goodput_app.dashboard.data.marts import read, reader, run_reader, with_run_names
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_scenarios.comparison import compare
 from goodput_scenarios.comparison.compare import Comparison
 from goodput_scenarios.comparison.sides import Side
 
 CHANGES_SHOWN = 100
+GPUS_SHOWN = 100
+WORKLOADS_SHOWN = 200
 
-_version_changes = mart("version_changes")
-_baselines = mart("baselines")
-throughputs = mart("run_speed")
+_version_changes = reader(
+    "version_changes", "started_at desc, workload, label", limit=CHANGES_SHOWN
+)
+_baselines = reader("baselines", "runs desc, steps desc, workload, gpus", limit=WORKLOADS_SHOWN)
+throughputs = reader("run_speed", "run_key", columns="run_key, tokens_per_s, mfu_ratio")
 
 
 def run_speed(scope: Scope) -> pl.DataFrame:
@@ -50,11 +54,20 @@ def run_before(scope: Scope) -> str | None:
     return None if found.is_empty() else str(found.item())
 
 
-step_changes = mart("step_changes")
+step_changes = run_reader(
+    "step_changes",
+    "lost_gpu_ms desc, since_ms",
+    columns="* replace (round(score, 1) as score)",
+    limit=CHANGES_SHOWN,
+)
 # the first to be full first
-memory_growth = mart("memory_growth")
-run_input = mart("run_input")
-run_epochs = mart("run_epochs")
+memory_growth = run_reader(
+    "memory_growth",
+    "time_to_full_s nulls last, growth_bytes_per_h desc, node, gpu_uuid",
+    limit=GPUS_SHOWN,
+)
+run_input = run_reader("run_input", "run_key")
+run_epochs = run_reader("run_epochs", "epoch")
 
 
 def inferred_steps(scope: Scope) -> pl.DataFrame:
@@ -79,7 +92,7 @@ def inferred_steps(scope: Scope) -> pl.DataFrame:
     )
 
 
-pipeline_replay = mart("pipeline_replays")
+pipeline_replay = run_reader("pipeline_replays", "run_key")
 
 
 def pipeline_workers(scope: Scope) -> pl.DataFrame:
@@ -102,9 +115,9 @@ def pipeline_workers(scope: Scope) -> pl.DataFrame:
     )
 
 
-pipeline_timeline = mart("pipeline_timeline")
-pipeline_bubbles = mart("pipeline_bubbles")
-tokens_by_account = mart("tokens_by_account")
+pipeline_timeline = run_reader("pipeline_timeline", "stage, start_s")
+pipeline_bubbles = run_reader("pipeline_bubbles", "stage")
+tokens_by_account = reader("tokens_by_account", "tokens desc, cluster, team")
 
 
 def compared(a: Side, b: Side) -> Comparison:
@@ -126,11 +139,23 @@ def baselines(scope: Scope) -> pl.DataFrame:
     return found
 
 
-scaling_efficiency = mart("scaling_efficiency")
+scaling_efficiency = reader(
+    "scaling_efficiency", "workload, gpu_models, params, gpus", limit=WORKLOADS_SHOWN
+)
 # the larger of two models that differ: a pair is in the view both ways
-speed_ups = mart("gpu_model_speed_ups")
+speed_ups = reader(
+    "gpu_model_speed_ups",
+    "speed_up desc, old_model, new_model",
+    where="speed_up >= 1",
+    limit=WORKLOADS_SHOWN,
+)
 # published results of benchmarks that the scope's runs ran, too
-reference_results = mart("reference_results")
+reference_results = reader(
+    "reference_results",
+    "benchmark, gpus, published_time_s",
+    where="own_runs > 0",
+    limit=WORKLOADS_SHOWN,
+)
 
 
 def run_notes(of: Comparison) -> pl.DataFrame:
