@@ -112,7 +112,7 @@ if page == HELP:  # about no time and no part of the fleet
 replay_bar.show()
 states.refused_build()
 view = None
-with states.guarded("marts.clusters"):
+with states.panel("", "marts.clusters"):
     view = scope_bar.show(scope_bar.COST_RANGE if page == COST else None, is_week=page == REPORT)
     if view is None and not (page == DATA and marts.has_rows()):
         states.first_run()

@@ -2,11 +2,7 @@
 
 import contextlib
 import logging
-import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from functools import cache
-from pathlib import Path
 
 import streamlit as st
 
@@ -20,7 +16,6 @@ from goodput_queries.errors import NotPermittedError
 from goodput_queries.scope import Scope
 
 log = logging.getLogger(__name__)
-PANELS = Path(__file__).parents[1] / "panels.toml"
 FIRST_STEPS = (  # title, command, what it does, what appears
     (
         "Look at the demo",
@@ -204,25 +199,8 @@ def folded(title: str, param: str) -> Iterator[bool]:
         yield bool(part.open)
 
 
-@cache
-def _panels() -> dict[str, dict[str, dict[str, str]]]:
-    return tomllib.loads(PANELS.read_text(encoding="utf-8"))
-
-
-def panel(name: str) -> AbstractContextManager[None]:
-    """Draw a panel of `panels.toml`, such as `idle_gaps.throttling`."""
-    module, _, of_module = name.partition(".")
-    of = _panels()[module][of_module]
-    return titled(of["title"], of["view"], help=of.get("help"))
-
-
-def guarded(view_name: str) -> AbstractContextManager[None]:
-    """Draw a part of a page without a heading, like a panel."""
-    return titled("", view_name)
-
-
 @contextlib.contextmanager
-def titled(title: str, view_name: str, *, help: str | None = None) -> Iterator[None]:  # noqa: A002 -- Streamlit's word
+def panel(title: str, view_name: str, *, help: str | None = None) -> Iterator[None]:  # noqa: A002 -- Streamlit's word
     """Draw a part of a page; its error is shown in its place, the rest of the page stays."""
     with st.container():
         if title:

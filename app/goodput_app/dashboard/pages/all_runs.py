@@ -5,7 +5,7 @@ import streamlit as st
 
 from goodput_app.dashboard.components import charts, details, scope_bar, states
 from goodput_app.dashboard.components.runs import queue_parts, run_filters
-from goodput_app.dashboard.components.states import guarded, panel
+from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, marts, speed
 from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.table_columns import headers
@@ -19,9 +19,9 @@ st.title("Runs", anchor=False)
 st.caption("Which runs lose most? Who waits? Sorted by waste.")
 states.runs_withheld(view)
 runs = pl.DataFrame()
-with guarded("marts.runs"):
+with panel("", "marts.runs"):
     runs, scope = run_filters.chosen(scope)
-with panel("all_runs.allocated_gpu_time_of_each_run_by_category"):
+with panel("Allocated GPU time of each run by category", "marts.run_categories"):
     if runs.is_empty():
         st.info("No run had GPUs in this time range.", icon=":material/hourglass_empty:")
     else:
@@ -32,7 +32,9 @@ with panel("all_runs.allocated_gpu_time_of_each_run_by_category"):
             figure, categories.drop("colour"), "run-ledgers", "Categories of the most wasteful runs"
         )
 if not runs.is_empty():
-    with panel("all_runs.all_runs"):
+    with panel(
+        "All runs", "marts.runs", help="Select a row for the verdict and the run's own page."
+    ):
         rows = runs.join(speed.throughputs(scope), on="run_key", how="left")
         details.runs(rows, findings.run_verdicts(scope), COLUMNS)
         if (total := runs["total"][0]) > runs.height:
@@ -43,5 +45,5 @@ if not runs.is_empty():
         unpriced = runs.filter(pl.col("wasted_cost").is_null()).height
         if 0 < unpriced < runs.height:
             st.caption(f"{unpriced:,} runs have {units.NO_PRICE}.")
-with panel("all_runs.queue_waits"):
+with panel("Queue waits", "marts.queue_waits", help="Of job runs that request GPUs."):
     queue_parts.waits(scope)

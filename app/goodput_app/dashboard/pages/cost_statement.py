@@ -12,7 +12,7 @@ from goodput_app.dashboard.components.cost import (
     what_if,
 )
 from goodput_app.dashboard.components.runs import speed_parts
-from goodput_app.dashboard.components.states import guarded, panel
+from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts, speed, statements
 from goodput_app.dashboard.figures import cost as figures_cost
 
@@ -29,7 +29,7 @@ if part == "what-if":
     st.stop()
 
 shown = None
-with guarded("marts.statement_lines"):
+with panel("", "marts.statement_lines"):
     if not statements.has_rates():
         rate_card.first_price()
     shown = cost_scope.chosen(view)
@@ -37,11 +37,11 @@ with guarded("marts.statement_lines"):
         cost_scope.nothing(view, shown)
 if shown is None or shown.accounts.is_empty():
     st.stop()
-with guarded("marts.statement_lines"):
+with panel("", "marts.statement_lines"):
     cost_scope.states(view, shown)
     cost_parts.tiles(shown)
 left, right = st.columns(2, gap="medium")
-with left, panel("cost_statement.who_pays_and_for_what"):
+with left, panel("Who pays, and for what", "marts.statement_lines", help="Bars add up to totals."):
     highest = figures_cost.highest(shown.accounts)
     if highest.is_empty():
         st.caption("Nothing is charged on these days: no price.")
@@ -49,26 +49,42 @@ with left, panel("cost_statement.who_pays_and_for_what"):
         figure = figures_cost.by_account(highest)
         alt = "Charges of each account by what they are for"
         charts.draw(figure, cost_parts.in_browser(highest), "cost-by-account", alt)
-with right, panel("cost_statement.cost_by_day"):
+with right, panel("Cost by day", "marts.statement_lines", help="Days of the statement's zone."):
     per_day = figures_cost.each_day((day.day.date, day.accounts) for day in shown.days)
     figure = figures_cost.by_day(per_day)
     alt = "Charges of each day by what they are for"
     charts.draw(figure, cost_parts.in_browser(per_day), "cost-by-day", alt)
 picked = None
-with panel("cost_statement.statement"):
+with panel("Statement", "marts.statement_lines", help="What `goodput report` bills, day by day."):
     picked = cost_statement_table.show(view, shown)
-with panel("cost_statement.notes_disputes_and_credits"):
+with panel(
+    "Notes, disputes and credits",
+    "billing.adjustments",
+    help="Beside the amounts of a day, which never change; a credit is a line of a later day.",
+):
     cost_adjustments.show(shown, picked)
 left, right = st.columns(2, gap="medium")
-with left, panel("cost_statement.budgets"):
+with left, panel("Budgets", "marts.statement_budgets"):
     cost_parts.budgets(shown, view.scope.team)
-with right, panel("cost_statement.effective_cost_per_gpu_hour"):
+with right, panel("Effective cost per GPU-hour", "marts.statement_lines"):
     cost_parts.unit_costs(shown)
-with panel("cost_statement.tokens_for_cost_and_energy"):
+with panel(
+    "Tokens for cost and energy",
+    "marts.tokens_by_account",
+    help="Tokens of steps that were not lost, for all time allocated to the runs.",
+):
     speed_parts.of_accounts(speed.tokens_by_account(view.scope))
-with panel("cost_statement.top_losses_by_cost"):
+with panel(
+    "Top losses by cost",
+    "marts.loss_causes",
+    help="Of the time range above; select one for its evidence.",
+):
     details.losses(marts.losses(view.scope))
-with panel("cost_statement.files"):
+with panel(
+    "Files", "billing.statement_days", help="The same database and day give the same bytes."
+):
     cost_parts.downloads(shown)
-with panel("cost_statement.past_statements"):
+with panel(
+    "Past statements", "statements.jsonl", help="Statements that were written and delivered before."
+):
     cost_parts.past()

@@ -45,7 +45,7 @@ def _of_one_not_asked(source: dict[str, Any]) -> str:
 @st.fragment(run_every=LIVE_EVERY_S)
 def live_sources() -> None:
     """Draw the polled sources; refreshed at an interval."""
-    with panel("data_health.live_sources"):
+    with panel("Live sources", "marts.live_sources", help="Sources that Goodput polls."):
         asked = marts.live_sources()
         if asked.is_empty():
             st.caption(
@@ -77,17 +77,21 @@ scope = EVERYTHING if view is None else view.scope
 st.title("Data", anchor=False)
 st.caption("Can I trust it?")
 live_sources()
-with panel("data_health.statements"):
+with panel("Statements", "statements.jsonl", help="Delivered statements, and failures."):
     delivered_statements.show()
-with panel("data_health.notifications"):
+with panel(
+    "Notifications", "state.notifications", help="Messages about findings: sent, failed, waiting."
+):
     notification_panel.show()
-with panel("data_health.sources"):
+with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
     tables.show(marts.sources(), SOURCES, "sources")
     if (url := lake.url()) is not None:
         st.caption(
             f"Loaded from the lake {theme.markdown_text(url)}; builds bring what is new there."
         )
-with panel("data_health.coverage_by_hour"):
+with panel(
+    "Coverage by hour", "marts.coverage_by_hour", help="Grey: nothing was expected or known."
+):
     covered = marts.coverage_by_hour(scope)
     if covered.is_empty():
         st.info("No hour of this window has evidence.", icon=":material/hourglass_empty:")
@@ -95,9 +99,14 @@ with panel("data_health.coverage_by_hour"):
         charts.draw(waste.coverage(covered), covered, "coverage", "Coverage by source and hour")
     for row in marts.reading_precision(scope).iter_rows(named=True):
         st.caption(f"{theme.markdown_text(row['cluster'])}: {headline.precision(row)}")
-with panel("data_health.findings"):
+with panel(
+    "Findings",
+    "marts.data_quality",
+    help="What the evidence contradicts or lacks. Time of the ledger is that of "
+    "the time range; other cases are of all data.",
+):
     places.table("data_health.findings", marts.data_quality(scope))
-with panel("data_health.rejected_rows"):
+with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never dropped."):
     places.table("data_health.rejects", tables.without_folders(marts.rejects()))
 replay_panel.show()
 audit_log.show()

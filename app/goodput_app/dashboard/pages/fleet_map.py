@@ -5,7 +5,7 @@ import streamlit as st
 from goodput_app.dashboard import flags, theme
 from goodput_app.dashboard.components import places, scope_bar, tiles, wall
 from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts, fleet_wall
-from goodput_app.dashboard.components.states import guarded, panel, require_all_teams
+from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import findings, fleet, marts
 from goodput_app.text import headline
 
@@ -14,14 +14,14 @@ if not wall.is_on():
     st.title("Fleet", anchor=False)
 require_all_teams(view.scope)
 if wall.is_on():
-    with guarded("marts.gpu_states"):
+    with panel("", "marts.gpu_states"):
         fleet_wall.draw(view)
     wall.leave(scope_bar.go)
     st.stop()
 found = findings.latest_known(flags.scope_of(view.scope))
 of_place = marts.of_any_owner(view.scope, view.scope.bucket_ms)
 ledger = marts.ledger_by_category(of_place)
-with guarded("marts.gpu_states"):
+with panel("", "marts.gpu_states"):
     states = fleet.gpu_states(view.scope)
     said = fleet_now.sentence(states, marts.queue_waits(of_place, "team"))
     st.markdown(f"**{theme.markdown_text(said, 300)}**")
@@ -37,16 +37,28 @@ with guarded("marts.gpu_states"):
         st.info("No GPU of this rack in this time range.", icon=":material/hourglass_empty:")
         st.button("All racks", on_click=scope_bar.go, args=({"rack": None},))
         st.stop()
-with panel("fleet_map.gpus_by_rack"):
+with panel("GPUs by rack", "marts.gpu_states", help="At the end of the time range."):
     coloured = fleet_parts.grouped(shown, ledger) if show is None else shown
     fleet_parts.grid(coloured, show, fleet_now.marks(found))
-with panel("fleet_map.what_is_wrong"):
+with panel("What is wrong", "marts.findings", help="Open now, the worst first."):
     fleet_now.wrong(found)
-with panel("fleet_map.over_time"):
+with panel(
+    "Over time",
+    "marts.node_category_bins",
+    help="The same colours over the time range, and which runs had GPUs.",
+):
     fleet_parts.over_time(view, shown, show, sort, ledger)
-with panel("fleet_map.racks"):
+with panel("Racks", "marts.racks", help="Sums of the nodes of a rack in the time range."):
     fleet_parts.racks_table(fleet.racks(view.scope))
-with panel("fleet_map.not_allocated"):
+with panel(
+    "Not allocated",
+    "marts.unallocated_gpus",
+    help="At the end of the time range: the largest block for a job, and why others are not free.",
+):
     places.table("fleet.unallocated", fleet.unallocated(view.scope))
-with panel("fleet_map.active_but_not_allocated"):
+with panel(
+    "Active but not allocated",
+    "marts.busy_unallocated",
+    help="GPUs that were active without an allocation, on nodes of a scheduler.",
+):
     places.table("fleet.busy", fleet.busy_unallocated(view.scope))

@@ -8,7 +8,7 @@ from goodput_app.dashboard.components import charts, details, redraw, scope_bar,
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.fleet import fleet_wall
 from goodput_app.dashboard.components.overview import actions, ledger, moved, status, teams
-from goodput_app.dashboard.components.states import guarded, panel
+from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, health, ledger_groups, marts
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.text import headline
@@ -22,7 +22,7 @@ NOTHING_BEFORE = "There is no data from before this range to compare with."
 view = scope_bar.required_view()
 scope = view.scope
 if wall.is_on() and rows.sees_all(scope):
-    with guarded("marts.gpu_states"):
+    with panel("", "marts.gpu_states"):
         fleet_wall.draw(view)
     wall.leave(scope_bar.go)
     st.stop()
@@ -33,7 +33,7 @@ states.runs_withheld(view)
 now = st.container()  # findings take longest: they are begun last, and follow
 known = ledger_groups.groups()
 compared = None
-with guarded("marts.goodput_summary"):
+with panel("", "marts.goodput_summary"):
     summary = marts.goodput_summary(scope).row(0, named=True)
     ladder = marts.evidence_ladder(scope).row(0, named=True)
     compared = ledger_groups.compared(scope)
@@ -46,7 +46,7 @@ with left:
 with (
     right,
     st.container(border=True, height="stretch", gap="xsmall"),
-    guarded("marts.ledger_by_category"),
+    panel("", "marts.ledger_by_category"),
 ):
     st.html(HEADING.format("What moved", "waste where both windows have data"))
     if compared is None:
@@ -60,7 +60,11 @@ with (
         week = {name: value for name, value in carried.items() if name not in ("from", "to")}
         icon = ":material/summarize:"
         st.page_link(REPORT_PAGE, label="Weekly report", icon=icon, query_params=week)
-with panel("fleet_overview.gpus_by_group_over_time"):
+with panel(
+    "GPUs by group over time",
+    "marts.ledger_over_time",
+    help="The stack adds up to the capacity. Drag to zoom.",
+):
     of_categories = marts.ledger_by_category(scope)  # also where the panel above has failed
     groups = ledger_groups.grouped(of_categories, known)
     parts = ledger_groups.of_categories(of_categories, known)
@@ -72,10 +76,10 @@ with panel("fleet_overview.gpus_by_group_over_time"):
     charts.over_time(figure, over_time, "over-time", "GPUs in each group over time, stacked")
 
 found = None
-with now, guarded("marts.findings"):
+with now, panel("", "marts.findings"):
     of_now = findings.known(latest := scope_bar.latest(view))
     status.draw(of_now, len(rules()), marts.clusters(), health.outages_seen(latest), view)
-with todo, guarded("marts.fixes"):
+with todo, panel("", "marts.fixes"):
     st.html(HEADING.format("What to do first", "highest saving in this range first"))
     found = findings.known(scope)
     if found is not None:
@@ -86,19 +90,19 @@ with todo, guarded("marts.fixes"):
 
 with states.folded("Ledger by category", "category") as is_open:
     if is_open:
-        with panel("fleet_overview.all_categories"):
+        with panel("All categories", "marts.ledger_by_category"):
             ledger.categories(marts.ledger_by_category(scope))
 with states.folded("Teams by waste", "waste_team") as is_open:
     if is_open:
-        with guarded("marts.waste_by_team"):
+        with panel("", "marts.waste_by_team"):
             teams.draw(ledger_groups.waste(scope), ledger_groups.executing_idle(scope))
 with states.folded("Top losses by cost", "loss") as is_open:
     if is_open:
-        with guarded("marts.loss_causes"):
+        with panel("", "marts.loss_causes"):
             details.losses(marts.losses(scope))
 with states.folded("Allocated, active, executing idle", "allocation") as is_open:
     if is_open:
-        with guarded("marts.losing_now"):
+        with panel("", "marts.losing_now"):
             summary = marts.goodput_summary(scope).row(0, named=True)
             tiles.of_allocation(summary, findings.losing_now(scope))
             idle = None if found is None else headline.executing_idle(*found.executing_idle)

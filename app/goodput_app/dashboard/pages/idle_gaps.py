@@ -56,24 +56,34 @@ else:
     causes, lengths = st.columns([3, 2], gap="medium")
     with (
         causes,
-        panel("idle_gaps.causes_of_idle_gaps_highest_cost_first"),
+        panel(
+            "Causes of idle gaps, highest cost first",
+            "marts.idle_gap_parts",
+            help="Gaps are what readings show: time without readings is in the ledger alone.",
+        ),
     ):
         figure = waste.causes(sums)
         drawn = sums.group_by("label").agg(pl.col("gaps", "gpu_ms", "cost").sum())
         charts.draw(
             figure, drawn.sort("gpu_ms", descending=True), "causes", "Idle GPU time by cause"
         )
-    with lengths, panel("idle_gaps.gap_length"):
+    with lengths, panel("Gap length", "marts.idle_gap_parts"):
         figure = waste.gap_lengths(sums)
         drawn = sums.group_by("least_s").agg(pl.col("gaps", "gpu_ms").sum()).sort("least_s")
         charts.draw(figure, drawn, "lengths", "Gaps by length")
     if not category:
         waste_parts.periodic_gaps(scope)
         waste_parts.gang_gaps(scope, float(least) if least in LEAST else 0.0)
-    with panel("idle_gaps.gaps_of_single_gpus"):
+    with panel(
+        "Gaps of single GPUs",
+        "marts.idle_gaps",
+        help="A stretch of no activity on one GPU, of 1 s or more, cut at the window.",
+    ):
         details.gaps(gaps, GAPS, view)
 episodes = pl.DataFrame()
-with panel("idle_gaps.throttling"):
+with panel(
+    "Throttling", "marts.throttle_episodes", help="A power cap at full power is no loss by itself."
+):
     episodes = marts.throttle_episodes(scope)
     if episodes.is_empty():
         st.caption(throttling.empty_meaning(marts.throttle_sources(scope)))
@@ -82,7 +92,12 @@ with panel("idle_gaps.throttling"):
         shown = telemetry_parts.with_reasons(episodes)
         places.pick(shown, THROTTLING, "episode", of, rows=6)
 if not episodes.is_empty():
-    with panel("idle_gaps.throttled_gpus"):
+    with panel(
+        "Throttled GPUs",
+        "marts.throttled_gpus",
+        help="Whether throttling is passing or chronic, by all hours of the time "
+        "range in which the GPU was read. Power caps are left out.",
+    ):
         slowed = health.throttled_gpus(scope)
         slowed = slowed.filter(pl.col("gpu_uuid").is_in(episodes["gpu_uuid"].implode()))
         if slowed.is_empty():

@@ -5,37 +5,62 @@ import streamlit as st
 from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components.fleet import collective_parts, host_parts
 from goodput_app.dashboard.components.fleet import network_parts as parts
-from goodput_app.dashboard.components.states import guarded, panel, require_all_teams
+from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import network
 
 scope = scope_bar.required_view().scope
 st.title("Network", anchor=False)
 st.caption("Is it the network?")
 require_all_teams(scope)
-with guarded("marts.slow_nodes"):
+with panel("", "marts.slow_nodes"):
     slow = network.slow_nodes(scope)
     lost = network.link_events(scope)
     transports = network.transports(scope)
     parts.answer(slow, lost, transports)
-with panel("links_and_bandwidth.slow_nodes"):
+with panel(
+    "Slow nodes",
+    "marts.slow_nodes",
+    help="Nodes of communicators below 80 % of the expected bandwidth, at 16 MiB "
+    "and more. Confirmed: a link of it was lost or had errors. Likely: it is "
+    "slow with all peers.",
+):
     parts.slow_nodes(slow, judged=not network.communicators(scope).is_empty())
-with panel("links_and_bandwidth.lost_links"):
+with panel(
+    "Lost links", "marts.link_events", help="When a port was down, and the runs at that time."
+):
     places.table("network.lost", host_parts.named(lost))
-with panel("links_and_bandwidth.bus_bandwidth"):
+with panel(
+    "Bus bandwidth",
+    "marts.bus_bandwidth",
+    help="For each collective that of the rank that waited least, from NCCL Inspector.",
+):
     parts.bandwidth(network.bandwidth(scope))
     parts.communicators(scope)
     collective_parts.tiers(scope)
     collective_parts.algorithms(scope)
-with panel("links_and_bandwidth.latency_and_bandwidth_of_collectives"):
+with panel(
+    "Latency and bandwidth of collectives",
+    "marts.collective_fits",
+    help="Time = latency + size / bandwidth, fitted to the median time of each "
+    "size, and what that means for more GPUs. Operations below the size at "
+    "which half of the limit is reached wait for latency: larger buckets "
+    "help.",
+):
     collective_parts.times(scope)
-with panel("links_and_bandwidth.share_of_line_rate"):
+with panel(
+    "Share of line rate",
+    "marts.line_rates",
+    help="Traffic of ports by hour, of what their speed allows. From 90 % on a link is the limit.",
+):
     parts.line_rates(scope)
-with panel("links_and_bandwidth.ports"):
+with panel("Ports", "marts.link_errors", help="In the hours that the time range touches."):
     parts.links(scope)
     parts.retransmits(scope)
-with panel("links_and_bandwidth.nvlink_and_pcie"):
+with panel("NVLink and PCIe", "marts.gpu_link_errors", help="Counters of GPUs that rose."):
     places.table("network.gpu_links", network.gpu_links(scope))
-with panel("links_and_bandwidth.transports"):
+with panel(
+    "Transports", "marts.transports", help="As NCCL's log reports them; its lines carry no time."
+):
     parts.transports(transports)
-with panel("links_and_bandwidth.nccl_tests"):
+with panel("nccl-tests", "marts.nccl_benchmarks", help="All runs, whatever the time range."):
     parts.benchmarks(scope)

@@ -7,7 +7,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, scope_bar, tables
-from goodput_app.dashboard.components.states import guarded, require_all_teams, titled
+from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import metrics, other_metrics
 from goodput_app.dashboard.figures import other_metrics as figures
 from goodput_app.dashboard.table_columns import headers
@@ -21,7 +21,7 @@ scope = replace(view.scope, gpu_uuid=gpu) if gpu else view.scope
 st.title("Explorer", anchor=False)
 st.caption("Which other GPU metrics are recorded, and how did they change?")
 require_all_teams(scope)
-with guarded("marts.other_metrics"):
+with panel("", "marts.other_metrics"):
     found = other_metrics.catalogue(scope)
     if found.is_empty():
         st.info(
@@ -39,7 +39,7 @@ if picked is None:
     st.caption("Select a metric to draw it.")
     st.stop()
 name = picked["metric"]
-with titled(theme.markdown_text(name), "staging.stg_gpu_samples_other", help=picked["meaning"]):
+with panel(theme.markdown_text(name), "staging.stg_gpu_samples_other", help=picked["meaning"]):
     is_counter = picked["kind"] == "counter"
     series = other_metrics.over_time(scope, name, is_counter=is_counter)
     if series.is_empty():

@@ -5,7 +5,7 @@ import streamlit as st
 
 from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components.fleet import health_parts as parts
-from goodput_app.dashboard.components.states import guarded, panel
+from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import failures, health
 
 view = scope_bar.required_view()
@@ -13,29 +13,57 @@ scope = view.scope
 
 st.title("Health", anchor=False)
 st.caption("What breaks, on which nodes, and what to do with them?")
-with guarded("marts.fleet_reliability"):
+with panel("", "marts.fleet_reliability"):
     parts.fleet(health.fleet(scope))
-with panel("node_health.nodes_by_cost_of_their_failures"):
+with panel(
+    "Nodes by cost of their failures",
+    "marts.node_health",
+    help="A gang that fails counts on the node whose fault it was, with what all its GPUs lost.",
+):
     parts.nodes(health.nodes(scope))
-with panel("node_health.errors_by_node_and_day"):
+with panel("Errors by node and day", "marts.health_by_node_day"):
     parts.node_days(view)
-with panel("node_health.time_between_failures_by_job_size"):
+with panel(
+    "Time between failures by job size",
+    "marts.reliability_by_job_size",
+    help="Run time of attempts over the number that ended with an infrastructure cause.",
+):
     if (sizes := health.by_job_size(scope)).is_empty():
         st.caption("No attempt with a known number of GPUs in this scope.")
     else:
         parts.by_job_size(sizes)
-with panel("node_health.time_between_failures_by_cause"):
+with panel(
+    "Time between failures by cause",
+    "marts.reliability_by_cause",
+    help="Run time of all attempts over the number that ended badly with this failure reason.",
+):
     places.table("failure.by_cause", failures.by_cause(scope))
-with panel("node_health.xids_by_code"):
+with panel("Xids by code", "marts.xids_by_code", help="Repeats in one incident count once."):
     named = pl.col("severity").str.replace_all("_", " ")
     places.table("health.xids", health.xids(scope).with_columns(named))
-with panel("node_health.incidents"):
+with panel(
+    "Incidents",
+    "marts.gpu_incidents",
+    help="Events of one GPU with less than five minutes between them, by all sources.",
+):
     places.table("health.incidents", health.incidents(scope))
-with panel("node_health.fabric_incidents"):
+with panel(
+    "Fabric incidents",
+    "marts.fabric_incidents",
+    help="Links of several nodes, or NVLinks of several GPUs of a node, that failed at one time.",
+):
     places.table("health.fabric", health.fabric_incidents(scope))
-with panel("node_health.repairs_of_nodes"):
+with panel(
+    "Repairs of nodes",
+    "marts.repairs",
+    help="From the first sign of a fault to the return; outages ten minutes apart are one repair.",
+):
     parts.repairs(health.repairs(scope))
-with panel("node_health.outages_of_nodes"):
+with panel(
+    "Outages of nodes",
+    "marts.node_outages",
+    help="States of a node that overlap are one outage, whichever sources report them.",
+):
     places.table("health.outages", health.outages(scope))
-with panel("node_health.drivers"):
+with panel("Drivers", "marts.driver_versions"):
     parts.drivers(health.drivers(scope))

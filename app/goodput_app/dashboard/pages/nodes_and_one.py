@@ -15,7 +15,7 @@ from goodput_app.dashboard.components.fleet import (
     node_verdict,
     what_happened,
 )
-from goodput_app.dashboard.components.states import guarded, panel
+from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, health, marts, metrics, network
 from goodput_app.dashboard.figures import ledger as figures
 
@@ -24,7 +24,7 @@ node = view.scope.node
 if node is None:
     st.title("Nodes", anchor=False)
     st.caption("Which machines lose most?")
-    with guarded("marts.nodes"):
+    with panel("", "marts.nodes"):
         node_parts.all_nodes(metrics.nodes(view.scope), health.outages_seen(view.scope), view)
     st.stop()
 
@@ -46,7 +46,7 @@ if gpus.is_empty():
     st.stop()
 st.caption(theme.markdown_text(node_parts.facts(gpus)))
 found = findings.latest_known(flags.scope_of(view.scope))
-with guarded("marts.findings"):
+with panel("", "marts.findings"):
     node_verdict.draw(found, node)
 ledger = marts.ledger_by_category(replace(scope, bucket_ms=None)).filter(pl.col("gpu_ms") > 0)
 series, read = node_parts.series(scope, gpus)
@@ -66,26 +66,30 @@ one = node_axis.Node(
 happened = what_happened.merged(
     outages, one.events, one.links, one.allocations, health.node_tests(scope), one.findings
 )
-with guarded("marts.ledger_by_category"):
+with panel("", "marts.ledger_by_category"):
     node_parts.ledger_bar(ledger)
 lanes, beside = st.columns([3.1, 1], gap="small")
 with (
     lanes,
     st.container(border=True),
-    panel("nodes_and_one.on_one_time_axis"),
+    panel(
+        "On one time axis",
+        "marts.gpu_metrics",
+        help="Known states come before missing readings. Drag to zoom.",
+    ),
 ):
     node_axis.draw(view, one, happened)
 with (
     beside,
     st.container(border=True),
-    panel("nodes_and_one.events"),
+    panel("Events", "marts.findings", help="Of all sources in one list, the latest first."),
 ):
     what_happened.brief(happened)
 categories = metrics.categories(scope, read)
-with panel("nodes_and_one.gpus"):
+with panel("GPUs", "marts.gpus", help="Each at the end of the time range, the flagged ones first."):
     node_parts.gpus_of_node(one, categories, view)
 if happened.height:
-    with panel("nodes_and_one.what_happened"):
+    with panel("What happened", "marts.findings", help="All rows, with reason, source and cost."):
         what_happened.draw(happened)
 configuration.draw(health.settings(scope))
 details = st.expander(
@@ -93,11 +97,11 @@ details = st.expander(
     icon=":material/monitoring:",
 )  # fmt: skip
 if details.open:
-    with details, guarded("marts.gpu_metrics"):
+    with details, panel("", "marts.gpu_metrics"):
         host = network.host_series(scope, read)
         node_parts.draw(view, one, categories, host)
         host_parts.missing(host, node, is_of_lake=read.is_of_lake)
-with panel("nodes_and_one.ledger"):
+with panel("Ledger", "marts.ledger_by_category", help="The node's GPU time by category."):
     charts.draw(
         figures.ledger_bar(ledger), ledger.drop("colour"), "node-ledger", "GPU time by category"
     )

@@ -10,7 +10,7 @@ from goodput_app.dashboard.components import charts, flag_parts, places, scope_b
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import gpu_parts
 from goodput_app.dashboard.components.rows import name_links
-from goodput_app.dashboard.components.states import guarded, panel
+from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import health, marts, metrics
 from goodput_app.dashboard.figures import ledger as figures
 
@@ -33,22 +33,40 @@ events = metrics.events(scope)
 gpu_parts.heading(card, stays.height)
 flag_parts.title(gpu_uuid=gpu)
 peers = gpu_parts.peers(card, scope, allocations)
-with guarded("marts.gpu_metrics"):
+with panel("", "marts.gpu_metrics"):
     series, read = gpu_parts.series(scope, gpu, peers)
     own = series.filter(pl.col("gpu_uuid") == gpu)
     gpu_parts.tiles(own, events)
-with panel("one_gpu.on_one_time_axis"):
+with panel(
+    "On one time axis",
+    "marts.gpu_metrics",
+    help="Its job runs, metrics and events. Grey band: the peers' range (least to "
+    "most of up to four peers, 10th to 90th percentile of more).",
+):
     gpu_parts.draw(view, card, allocations, events, (series, read), scope)
-with panel("one_gpu.events"):
+with panel("Events", "marts.gpu_events", help="Xid and other events, as the log has them."):
     parts.events_table(events)
-with panel("one_gpu.memory_errors"):
+with panel(
+    "Memory errors",
+    "marts.gpu_memory_errors",
+    help="Increase of the counters of ECC errors, remapped rows and retired pages "
+    "by hour, never their value. The first and the last hour count as a "
+    "whole.",
+):
     gpu_parts.memory_errors(health.memory_errors(scope))
-with panel("one_gpu.throttling"):
+with panel(
+    "Throttling",
+    "marts.throttled_gpus",
+    help="Whether it is passing or chronic, by the hours of the time range in "
+    "which the GPU was read. Power caps are left out.",
+):
     gpu_parts.heat_margin(own, card, scope)
     gpu_parts.throttling(health.throttled_gpus(scope), marts.throttle_sources(scope))
-with panel("one_gpu.allocated_to"):
+with panel(
+    "Allocated to", "marts.gpu_allocations", help="Job runs that this GPU was allocated to."
+):
     parts.allocations_table(allocations)
-with panel("one_gpu.ledger"):
+with panel("Ledger", "marts.ledger_by_category", help="The GPU's time by category."):
     ledger = marts.ledger_by_category(scope).filter(pl.col("gpu_ms") > 0)
     charts.draw(
         figures.ledger_bar(ledger),

@@ -21,7 +21,7 @@ from goodput_app.dashboard.components.runs import (
     run_parts,
     speed_parts,
 )
-from goodput_app.dashboard.components.states import guarded, panel
+from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import energy, failures, findings, health, marts, speed
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
@@ -37,7 +37,7 @@ with st.container(horizontal=True):
     places.to_page("pages/all_runs.py", "All runs", "arrow_back", run=None)
     label = "Compare with another run"
     places.to_page("pages/before_and_after.py", label, "compare_arrows", run=None, b=scope.run)
-with guarded("marts.runs"):
+with panel("", "marts.runs"):
     runs = marts.runs(scope)
     if runs.is_empty():
         st.info("This run had no GPU in this time range.", icon=":material/hourglass_empty:")
@@ -55,13 +55,15 @@ with guarded("marts.runs"):
 attempts = marts.attempts(scope)
 last_attempt = failures.failed_last(attempts, scope)
 if last_attempt is not None:
-    with panel("one_run.why_it_failed"):
+    with panel("Why it failed", "marts.attempt_causes", help="Of the last attempt."):
         failure_parts.of_attempt(scope, last_attempt)
-with guarded("marts.run_speed"):
+with panel("", "marts.run_speed"):
     of_steps = speed.run_speed(scope)
     if not of_steps.is_empty():
         speed_parts.of_run(of_steps.row(0, named=True))
-with panel("one_run.ledger"):
+with panel(
+    "Ledger", "marts.run_categories", help="All GPU time allocated to the run, by category."
+):
     ledger = marts.run_categories(scope)
     ledger = ledger.filter(ledger["run_key"] == scope.run)
     charts.draw(
@@ -71,9 +73,15 @@ with panel("one_run.ledger"):
         "The run's GPU time by category",
     )
     run_parts.executing_idle(energy.executing(scope))
-with panel("one_run.on_one_time_axis"):
+with panel(
+    "On one time axis",
+    "marts.run_timeline",
+    help="A lane for each attempt; below it steps and the telemetry of the run's GPUs.",
+):
     run_axis.draw(view)
-with panel("one_run.step_times"):
+with panel(
+    "Step times", "marts.train_steps", help="The gang's, from the earliest start to the latest end."
+):
     steps = marts.train_steps(scope)
     if steps.is_empty():
         st.info("No steps were recorded for this run.", icon=":material/hourglass_empty:")
@@ -92,11 +100,13 @@ with panel("one_run.step_times"):
         speed_parts.epochs(speed.run_epochs(scope))
     speed_parts.feed(speed.run_input(scope))
     failure_parts.losses(scope)
-with panel("one_run.ranks_over_time"):
+with panel("Ranks over time", "marts.rank_lateness", help="Own work above the median."):
     run_axis.ranks(view)
-with panel("one_run.collectives"):
+with panel("Collectives", "marts.collective_timeline", help="When each rank was in which one."):
     run_axis.collectives(view)
-with panel("one_run.stragglers"):
+with panel(
+    "Stragglers", "marts.stragglers", help="Episodes in which the others waited for one rank."
+):
     late = marts.stragglers(scope)
     if late.is_empty() and marts.train_steps(scope).is_empty():
         st.caption("Stragglers are not known: no job event reports steps of this run.")
@@ -108,22 +118,34 @@ with panel("one_run.stragglers"):
         )
 replay = speed.pipeline_replay(scope)
 if not replay.is_empty():
-    with panel("one_run.ideal_step"):
+    with panel(
+        "Ideal step",
+        "marts.pipeline_replays",
+        help="Steps of a trace of all workers, replayed as if no worker were slower than another.",
+    ):
         pipeline_parts.draw(
             replay.row(0, named=True),
             speed.pipeline_workers(scope),
             speed.pipeline_timeline(scope),
             speed.pipeline_bubbles(scope),
         )
-with panel("one_run.throttled_and_faulty_gpus"):
+with panel(
+    "Throttled and faulty GPUs",
+    "marts.blast_radius",
+    help="GPU time that each lost itself, and that other GPUs of the run waited for it.",
+):
     places.table("run.slow_gpus", telemetry_parts.with_reasons(marts.blast_radius(scope)))
-with panel("one_run.gpus"):
+with panel("GPUs", "marts.run_gpus"):
     speed_parts.memory(speed.memory_growth(scope))
     run_parts.gpus(marts.run_gpus(scope))
 configuration.draw(health.settings(scope))
-with panel("one_run.attempts_and_restarts"):
+with panel("Attempts and restarts", "marts.attempts"):
     attempt = run_parts.lineage(attempts)
 if last_attempt is None or attempt not in (None, last_attempt):
-    with panel("one_run.why_the_attempt_failed"):
+    with panel(
+        "Why the attempt failed",
+        "marts.attempt_causes",
+        help="Of the attempt selected above, else of the last one that ended badly.",
+    ):
         failure_parts.of_attempt(scope, attempt, key="selected_")
 st.caption(f"Run {theme.markdown_text(scope.run)}, window {time_zone.window(view.start, view.end)}")

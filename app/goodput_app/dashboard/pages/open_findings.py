@@ -15,7 +15,11 @@ st.title("Findings", anchor=False)
 st.caption("What needs a person, and how much GPU time is recoverable?")
 found = None
 of_link = st.container()  # what a link leads to stands on top
-with panel("open_findings.what_to_do_first"):
+with panel(
+    "What to do first",
+    "marts.fixes",
+    help="Findings by what is to be done. Each loss is in one row only, so that the rows add up.",
+):
     found = findings.known(scope)
     parts.follow(scope, found)
     if found is not None:
@@ -28,10 +32,18 @@ with panel("open_findings.what_to_do_first"):
         st.caption(f"In total {back} of this time range are recoverable.")
         parts.fixes(found.fixes, found.findings)
 if found is not None:
-    with panel("open_findings.findings"):
+    with panel(
+        "Findings",
+        "marts.findings",
+        help="A finding not seen for half an hour has closed; seen again, it is a new one.",
+    ):
         if found.findings.is_empty():
             st.caption("No finding in this time range.")
         else:
             parts.inbox(found.findings)
-with panel("open_findings.goodput_objectives"):
+with panel(
+    "Goodput objectives",
+    "marts.goodput_objectives",
+    help="Time without goodput spends the error budget: all time less the target.",
+):
     parts.objectives(findings.objectives(scope))

@@ -11,23 +11,56 @@ from goodput_app.dashboard.data import energy
 view = scope_bar.required_view()
 st.title("Energy", anchor=False)
 st.caption("What power did the work take?")
-with panel("power_and_carbon.power_over_time"):
+with panel("Power over time", "marts.power_over_time", help="Sum of the GPUs that were read."):
     parts.power(view)
-with panel("power_and_carbon.energy_and_carbon_by_account"):
+with panel(
+    "Energy and carbon by account",
+    "marts.energy_by_account",
+    help="By the GPUs' energy counters; cost and carbon with the overhead of server and site.",
+):
     if view.scope.node:
         st.caption("Energy is stored by account: the filter of the node does not apply here.")
     parts.accounts(energy.accounts(view.scope))
-with panel("power_and_carbon.idle_power"):
+with panel(
+    "Idle power",
+    "marts.idle_power",
+    help="Mean of one GPU over ten minutes in which it was in the category all the time.",
+):
     parts.idle(energy.idle(view.scope))
-with panel("power_and_carbon.executing_idle"):
+with panel(
+    "Executing idle",
+    "marts.executing_idle",
+    help="Allocated time in which a program used memory of the GPU and nothing "
+    "ran. Power and energy are of ten minutes that were all idle.",
+):
     use.executing(energy.executing(view.scope))
-with panel("power_and_carbon.energy_of_a_step"):
+with panel(
+    "Energy of a step",
+    "marts.run_energy",
+    help="All energy of the run's GPUs, start-up and idle time included, for each retained step.",
+):
     use.runs(energy.runs(view.scope))
-with panel("power_and_carbon.work_per_joule_by_power_cap"):
+with panel(
+    "Work per joule by power cap",
+    "marts.work_by_power_cap",
+    help="The same job under two caps: tokens, samples or steps for the energy of the GPUs.",
+):
     use.caps(energy.by_cap(view.scope))
-with panel("power_and_carbon.head_room"):
+with panel(
+    "Head-room",
+    "marts.power_headroom",
+    help="The highest readings of ten minutes against the power limit and slowdown temperature.",
+):
     parts.headroom(energy.headroom(view.scope))
-with panel("power_and_carbon.heat_margin"):
+with panel(
+    "Heat margin",
+    "marts.heat_margin",
+    help="Least distance of a GPU of the rack to its slowdown temperature.",
+):
     use.heat(energy.heat(view.scope))
-with panel("power_and_carbon.power_feeds"):
+with panel(
+    "Power feeds",
+    "marts.feed_check",
+    help="What each feed carries, and what it would carry if the other feed of its nodes failed.",
+):
     use.feeds(energy.feeds(view.scope))

@@ -10,7 +10,7 @@ from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.overview import moved
-from goodput_app.dashboard.components.states import guarded, panel
+from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, health, ledger_groups, marts, statements
 from goodput_app.weekly import week
 from goodput_app.weekly.words import LOSSES_SHOWN, Writer, place
@@ -62,7 +62,7 @@ st.html(theme.look("bars"))
 filters = "".join(f", {name} {value}" for name, value in view.filters.items())
 st.caption(theme.markdown_text(f"{time_zone.window(view.start, view.end)}{filters}"))
 of_week = None
-with guarded("marts.goodput_summary"):
+with panel("", "marts.goodput_summary"):
     of_week = week.week(scope, marts.clusters(), marts.read, ledger_groups.grouped)
     said = [*words.goodput(of_week), *words.moved(of_week)]
     found = findings.known(scope)
@@ -72,15 +72,15 @@ with guarded("marts.goodput_summary"):
     finding_parts.follow(scope, found)
 if of_week is not None:
     if of_week.compared is not None:
-        with panel("weekly_report.what_moved"):
+        with panel("What moved", "marts.ledger_by_category"):
             moved.draw(of_week.compared, "this week")
-    with panel("weekly_report.teams_by_waste"):
+    with panel("Teams by waste", "marts.waste_by_team"):
         st.markdown(words.teams(of_week))
-with panel("weekly_report.largest_losses"):
+with panel("Largest losses", "marts.loss_causes"):
     losses = marts.losses(scope)
     st.markdown(words.losses(losses))
     _links(losses)
-with panel("weekly_report.objectives_and_budgets"):
+with panel("Objectives and budgets", "marts.goodput_objectives"):
     lines = [*words.objectives(findings.objectives(scope))]
     how = statements.chosen(None)
     month = statements.month(statements.days(scope, how)[-1], how)

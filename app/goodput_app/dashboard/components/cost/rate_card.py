@@ -53,18 +53,22 @@ def show() -> None:
     )
     if (said := st.session_state.pop(SAID, None)) is not None:
         st.success(said, icon=":material/check:")
-    with panel("rate_card.rate_card"):
+    with panel("Rate card", "raw.rates", help="Price of a GPU-hour, for whom, and since when."):
         rates = statements.rates()
         if rates.is_empty():
             first_price()
         else:
             _table(rates, RATES, "rates")
             _change(RATE_EXAMPLE, "rates", "A row with a new `valid_from` ends the one before it.")
-    with panel("rate_card.electricity"):
+    with panel("Electricity", "raw.tariffs", help="Energy counters x tariff x PUE x server / GPU."):
         _card(statements.tariffs(), TARIFFS, "tariffs", TARIFF_EXAMPLE, "No tariff is known.")
-    with panel("rate_card.budgets_and_quotas"):
+    with panel("Budgets and quotas", "raw.budgets", help="Per month; quotas allocate idle time."):
         _card(statements.budget_card(), BUDGETS, "budgets", BUDGET_EXAMPLE, "No budget is set.")
-    with panel("rate_card.imported"):
+    with panel(
+        "Imported",
+        "state.ingested",
+        help="Price, tariff and budget files that were imported, latest first.",
+    ):
         places.table("rate_card.loads", tables.without_folders(statements.price_loads()))
     _policies()
 
@@ -149,7 +153,7 @@ def _command(source: str) -> str:
 
 def _policies() -> None:
     own = settings().statement
-    with panel("rate_card.policies"):
+    with panel("Policies", "goodput.toml", help="Settings of the site in goodput.toml."):
         st.code(
             "[statement]\n"
             f'zone = "{own.zone}"\n'

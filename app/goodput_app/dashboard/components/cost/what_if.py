@@ -7,7 +7,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar
-from goodput_app.dashboard.components.states import panel, titled
+from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.scope import View
 from goodput_app.text import units
@@ -39,13 +39,13 @@ def show(view: View) -> None:
     known = _subject(view, asked)
     values = scenario.filled(asked, known, _given(asked))
     left, right = st.columns([1, 1.1], gap="large")
-    with left, panel("what_if.assumptions"):
+    with left, panel("Assumptions", "what_if.measured"):
         st.caption("Change any value; an empty field restores the measured one.")
         for begin in range(0, len(asked.fields), 2):
             for column, field in zip(st.columns(2), asked.fields[begin : begin + 2], strict=False):
                 with column:
                     _input(field, values.get(field.name), known.get(field.name))
-    with right, titled("Result", f"what_if.{name}"):
+    with right, panel("Result", f"what_if.{name}"):
         if lacking := scenario.missing(asked, values):
             labels = ", ".join(field.label for field in lacking)
             st.info(f"Input needed: {labels}.", icon=":material/help:")

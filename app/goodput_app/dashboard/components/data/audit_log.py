@@ -19,7 +19,7 @@ def show() -> None:
     """Draw the latest entries where people sign in and this one may read them."""
     if not (is_sign_in_required() and current_identity().may(Action.READ_AUDIT_LOG)):
         return
-    with panel("audit_log.audit_log"):
+    with panel("Audit log", "state.audit_log", help="Who signed in, changed or downloaded what."):
         require(Action.READ_AUDIT_LOG)
         rows.require_all_teams("entries of the audit log")
         found = audit.entries(current_store(), ENTRIES_SHOWN)

@@ -27,7 +27,7 @@ def show() -> None:
     may = identity.may(Action.REPLAY_RECORDING) and identity.teams is None
     if not may or current_replay() is not None or wall.is_on():
         return
-    with panel("replay_panel.replay"):
+    with panel("Replay", "state.ingested", help="A recording as if it happened now."):
         host, scheme = _reached_at()
         if scheme == "https" or settings().access.sign_in == "proxy":
             st.caption(

@@ -52,7 +52,12 @@ def in_ledger(scope: Scope, category: str) -> int:
 def intervals(scope: Scope, category: str) -> None:
     """Draw where the time of a category is: its sum in the scope, and the intervals behind it."""
     blame = st.query_params.get("blame") or None
-    with panel("waste_parts.where_the_time_is"):
+    with panel(
+        "Where the time is",
+        "marts.category_intervals",
+        help="Intervals of single GPUs in this category; they add up to the ledger. "
+        "Of a stretch of steps one row has the GPU time of the category in it.",
+    ):
         found = marts.category_intervals(scope, category, blame)
         if found.is_empty():
             st.caption("No time in this category with these filters.")
@@ -71,7 +76,11 @@ def intervals(scope: Scope, category: str) -> None:
 
 def waiting_jobs(scope: Scope) -> None:
     """Draw the jobs that waited while GPUs that they could have used were free."""
-    with panel("waste_parts.jobs_that_waited"):
+    with panel(
+        "Jobs that waited",
+        "marts.waiting_jobs",
+        help="Jobs that could have used the free GPUs. Free GPU time counts for each of them.",
+    ):
         found = marts.waiting_jobs(scope)
         if found.is_empty():
             st.caption("No waiting job of this scope could have used free GPUs.")
@@ -115,7 +124,11 @@ def gap_count(shown: int, number: int, gpu_ms: int, ledger_ms: int | None) -> No
 
 def periodic_gaps(scope: Scope) -> None:
     """Draw the gaps that repeat regularly, and the evidence of the picked one."""
-    with panel("waste_parts.periodic_gaps"):
+    with panel(
+        "Periodic gaps",
+        "marts.periodic_gaps",
+        help="Gaps and declared pauses of one job at a regular interval; telemetry is enough.",
+    ):
         found = anomalies.periodic_gaps(scope)
         if found.is_empty():
             st.caption("No job loses 5 % or more to gaps at a regular interval in this scope.")
@@ -125,7 +138,11 @@ def periodic_gaps(scope: Scope) -> None:
 
 def gang_gaps(scope: Scope, least_s: float) -> None:
     """Draw the gaps of whole gangs, one row each, and the evidence of the picked one."""
-    with panel("waste_parts.gaps_of_jobs"):
+    with panel(
+        "Gaps of jobs",
+        "marts.gang_gaps",
+        help="Most of the GPUs of one job were idle together: one row for all of them.",
+    ):
         found = anomalies.gang_gaps(scope, least_s)
         if found.is_empty():
             st.caption("No job had most of its GPUs idle together in this scope.")
