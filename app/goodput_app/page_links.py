@@ -1,8 +1,8 @@
 """Links to pages of the dashboard, with the time range and the filters of a scope."""
 
-from datetime import UTC, datetime
 from urllib.parse import urlencode
 
+from goodput_queries import instants
 from goodput_queries.scope import Scope
 
 FILTERS = ("cluster", "team", "node", "run")
@@ -26,4 +26,4 @@ def filters_of(scope: Scope) -> dict[str, str]:
 
 def iso(at_ms: int | None) -> str | None:
     """Return a moment in epoch milliseconds as ISO 8601."""
-    return None if at_ms is None else f"{datetime.fromtimestamp(at_ms / 1000, UTC):%FT%T}Z"
+    return None if at_ms is None else instants.iso(at_ms)

@@ -9,6 +9,7 @@ import msgspec
 
 from goodput_messages.printable import printable
 from goodput_queries.catalog.rules import SEVERITIES
+from goodput_queries.instants import iso
 
 Event = Literal["open", "repeat", "resolved"]
 BEGINNINGS = {"open": "", "repeat": "Still open: ", "resolved": "Resolved: "}
@@ -85,7 +86,7 @@ def finding_url(public_url: str | None, key: str, from_ms: int, to_ms: int) -> s
     """Return the page of a finding for the window that it was found in."""
     if public_url is None:
         return None
-    query = urlencode({"finding": key, "from": _iso(from_ms), "to": _iso(to_ms)})
+    query = urlencode({"finding": key, "from": iso(from_ms), "to": iso(to_ms)})
     return f"{public_url.rstrip('/')}/findings?{query}"
 
 
@@ -102,7 +103,7 @@ def headline(content: Message) -> str:
         line = f"your run {plain(first.run or '')}: {_owner_line(first, content.at_ms)}"
     else:
         line = f"{plain(first.title)}: {plain(first.subject) or 'the fleet'}"
-    worst = next(s for s in SEVERITIES if _has(content, s))
+    worst = next(s for s in SEVERITIES if any(one.severity == s for one in content.notices))
     line = f"{begins}{line}" if begins else f"{line[:1].upper()}{line[1:]}"
     return _cut(f"[{worst}] {line}", HEADLINE_MAX_CHARS)
 
@@ -165,14 +166,6 @@ def _common_places(notices: tuple[Notice, ...]) -> list[str]:
         if len(values) == 1 and (value := values.pop()):
             found.append(f"{name} {plain(value)}")
     return found
-
-
-def _has(content: Message, severity: str) -> bool:
-    return any(one.severity == severity for one in content.notices)
-
-
-def _iso(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _cut(text: str, most: int) -> str:

@@ -16,6 +16,7 @@ import polars as pl
 from goodput_messages.message import Event, Message, Notice
 from goodput_queries.catalog import models
 from goodput_queries.evidence import load
+from goodput_queries.instants import epoch_ms, utc_at
 from goodput_queries.storage.database_file import DatabaseFile, Reader
 
 DAY = timedelta(days=1)
@@ -130,16 +131,6 @@ def _message_row(one: Message) -> dict[str, Any]:
         "created_at": utc_at(one.at_ms),
         "attempts": 0,
     }
-
-
-def epoch_ms(at: datetime) -> int:
-    """Return a time (naive: UTC) in epoch milliseconds."""
-    return round(at.replace(tzinfo=at.tzinfo or UTC).timestamp() * 1000)
-
-
-def utc_at(at_ms: int) -> datetime:
-    """Return a time in epoch milliseconds as naive UTC, as the database has it."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).replace(tzinfo=None)
 
 
 def naive_utc(at: datetime) -> datetime:

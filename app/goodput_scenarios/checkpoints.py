@@ -10,11 +10,9 @@ C >= 2 M. Both are the time between the end of a save and the begin of the next.
 from decimal import Decimal
 from itertools import product
 
-from goodput_scenarios.electricity import YEAR_H
-from goodput_scenarios.scenario import Values, Worked, number, scenario
+from goodput_scenarios.scenario import HOURS_PER_YEAR, Known, Worked, scenario, worked
 from goodput_scenarios.span import Span
 
-PERCENT = Span.of(100)
 AS_GOOD = "the present interval is as good"
 
 
@@ -40,101 +38,72 @@ def overhead(interval_s: Decimal, save_s: Decimal, mtbf_s: Decimal) -> Decimal:
     return save_s / cycle + cycle / (2 * mtbf_s)
 
 
-def _ends(values: Values) -> list[tuple[Decimal, Decimal]]:
-    save, mtbf = values["save_s"], values["mtbf_s"]
-    return list(product((save.lo, save.hi), (mtbf.lo, mtbf.hi)))
+def _ends(v: Known) -> list[tuple[Decimal, Decimal]]:
+    return list(product((v.save_s.lo, v.save_s.hi), (v.mtbf_s.lo, v.mtbf_s.hi)))
 
 
-def _daly_span(values: Values) -> Span:
-    return Span.over(*(daly_s(save, mtbf) for save, mtbf in _ends(values)))
-
-
-def _gain(values: Values) -> Span:
+def _gain(v: Known) -> Span:
     """Return the share of time won; saves and failures are the same before and after.
 
     Below 0 where the present interval loses less than Daly's: his is the best of a model of higher
     order than `overhead`, and near the optimum both lose alike.
     """
-    interval = values["interval_s"]
     gains = [
         overhead(now, save, mtbf) - overhead(daly_s(save, mtbf), save, mtbf)
-        for now in (interval.lo, interval.hi)
-        for save, mtbf in _ends(values)
+        for now in (v.interval_s.lo, v.interval_s.hi)
+        for save, mtbf in _ends(v)
     ]
     return Span.over(*gains)
 
 
-def _is_as_good(values: Values) -> bool:
+def _is_as_good(v: Known) -> bool:
     """Say whether the present interval, where it is known, loses no more than the best one."""
-    return "interval_s" in values and _gain(values).hi <= 0
+    return "interval_s" in v and v.gain.hi <= 0
 
 
-def _daly(values: Values) -> Worked:
-    found = _daly_span(values)
-    save, mtbf = number(values["save_s"]), number(values["mtbf_s"], 0)
-    as_good = f"; {AS_GOOD}" if _is_as_good(values) else ""
-    return found, f"C = {save} s, M = {mtbf} s: {number(found, 0)} s{as_good}"
+def _daly(v: Known) -> Worked:
+    as_good = f"; {AS_GOOD}" if _is_as_good(v) else ""
+    return v.daly_s, f"C = {v.save_s} s, M = {v.mtbf_s:0} s: {v.daly_s:0} s{as_good}"
 
 
-def _young(values: Values) -> Worked:
-    found = Span.over(*(young_s(save, mtbf) for save, mtbf in _ends(values)))
-    save, mtbf = number(values["save_s"]), number(values["mtbf_s"], 0)
-    return found, f"sqrt(2 x {save} x {mtbf}) = {number(found, 0)} s"
+def _lost_now(v: Known) -> Span:
+    ends = [(now, *end) for now in (v.interval_s.lo, v.interval_s.hi) for end in _ends(v)]
+    return Span.over(*(overhead(*end) for end in ends)) * 100
 
 
-def _lost_now(values: Values) -> Worked:
-    interval = values["interval_s"]
-    lost = [
-        overhead(now, save, mtbf)
-        for now in (interval.lo, interval.hi)
-        for save, mtbf in _ends(values)
-    ]
-    return _lost(values, Span.over(*lost), interval)
+def _lost_best(v: Known) -> Worked:
+    if _is_as_good(v):
+        lost, text = LOST_NOW(v)
+        return lost, f"{text}; {AS_GOOD}"
+    best = [overhead(daly_s(save, mtbf), save, mtbf) for save, mtbf in _ends(v)]
+    return worked(lambda _: Span.over(*best) * 100, LOST.replace("interval_s", "daly_s"))(v)
 
 
-def _lost_best(values: Values) -> Worked:
-    if _is_as_good(values):
-        lost, worked = _lost_now(values)
-        return lost, f"{worked}; {AS_GOOD}"
-    best = [overhead(daly_s(save, mtbf), save, mtbf) for save, mtbf in _ends(values)]
-    return _lost(values, Span.over(*best), _daly_span(values))
-
-
-def _lost(values: Values, lost: Span, interval: Span) -> Worked:
-    percent = lost * PERCENT
-    save, mtbf = number(values["save_s"]), number(values["mtbf_s"], 0)
-    cycle = f"({number(interval, 0)} + {save})"
-    return percent, (f"({save} / {cycle} + {cycle} / (2 x {mtbf})) x 100 = {number(percent)} %")
-
-
-def _won_gpu_h(values: Values) -> Span:
-    return values["gpus"] * YEAR_H * _gain(values).at_least(Decimal(0))
-
-
-def _won(values: Values) -> Worked:
-    gain, hours = _gain(values).at_least(Decimal(0)), _won_gpu_h(values)
-    return hours, (
-        f"{number(gain * PERCENT)} % x {number(values['gpus'], 0)} x 8,760 h = "
-        f"{number(hours, 0)} GPU-h"
-    )
-
-
-def _worth(values: Values) -> Worked:
-    hours = _won_gpu_h(values)
-    worth = hours * values["price_per_gpu_h"]
-    price = number(values["price_per_gpu_h"])
-    return worth, f"{number(hours, 0)} GPU-h x {price} USD = {number(worth, 0)} USD"
-
-
-_LOST = "(C / (interval + C) + (interval + C) / 2M) x 100: saves, and half a cycle for each failure"
+LOST = (
+    "({save_s} / ({interval_s:0} + {save_s}) + ({interval_s:0} + {save_s}) / (2 x {mtbf_s:0})) x "
+    "100 = {it} %"
+)
+LOST_NOW = worked(_lost_now, LOST)
 CHECKPOINTS = scenario(
     "checkpoints",
     "Checkpoint interval",
     "How often should this run save, given how long a save takes and how often it fails?",
     _daly,
-    _young,
-    _lost_now,
+    (
+        lambda v: Span.over(*(young_s(save, mtbf) for save, mtbf in _ends(v))),
+        "sqrt(2 x {save_s} x {mtbf_s:0}) = {it:0} s",
+    ),
+    LOST_NOW,
     _lost_best,
-    _won,
-    _worth,
+    (lambda v: v.won_gpu_h, "{won_percent} % x {gpus:0} x 8,760 h = {it:0} GPU-h"),
+    (
+        lambda v: v.won_gpu_h * v.price_per_gpu_h,
+        "{won_gpu_h:0} GPU-h x {price_per_gpu_h} USD = {it:0} USD",
+    ),
+    parts={
+        "daly_s": lambda v: Span.over(*(daly_s(save, mtbf) for save, mtbf in _ends(v))),
+        "gain": _gain,
+        "won_percent": lambda v: v.gain.at_least(Decimal(0)) * 100,
+        "won_gpu_h": lambda v: v.gpus * HOURS_PER_YEAR * v.gain.at_least(Decimal(0)),
+    },
 )

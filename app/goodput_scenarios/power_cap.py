@@ -2,12 +2,8 @@
 
 from decimal import Decimal
 
-from goodput_scenarios.electricity import W_PER_KW, YEAR_H, priced
-from goodput_scenarios.scenario import Values, Worked, number, scenario
+from goodput_scenarios.scenario import ELECTRICITY, HOURS_PER_YEAR, scenario
 from goodput_scenarios.span import Span
-
-ONE = Span.of(1)
-NOTHING = Decimal(0)
 
 
 def drawn_above_w(mean_w: Span, limit_w: Span, cap_ratio: Span) -> Span:
@@ -16,64 +12,35 @@ def drawn_above_w(mean_w: Span, limit_w: Span, cap_ratio: Span) -> Span:
     At least mean - cap (it draws alike all the time), at most mean x (1 - cap / limit) (it is
     either at its limit or at rest).
     """
-    least = (mean_w - limit_w * cap_ratio).at_least(NOTHING)
-    return Span.over(least.lo, (mean_w * (ONE - cap_ratio)).hi)
-
-
-def _cut_w(values: Values) -> Span:
-    return drawn_above_w(values["held_power_w"], values["power_limit_w"], values["cap_ratio"])
-
-
-def _saved_kwh(values: Values) -> Span:
-    return _cut_w(values) / W_PER_KW * values["gpus"] * YEAR_H * values["held_ratio"]
-
-
-def _lost_gpu_h(values: Values) -> Span:
-    return values["gpus"] * YEAR_H * values["use_ratio"] * values["slowdown_ratio"]
-
-
-def _per_watt(values: Values) -> Worked:
-    slow, cap = values["slowdown_ratio"], values["cap_ratio"]
-    found = (ONE - slow) / cap
-    return found, f"(1 - {number(slow, 3)}) / {number(cap, 3)} = {number(found, 4)} x"
-
-
-def _energy(values: Values) -> Worked:
-    saved = _saved_kwh(values)
-    return saved, (
-        f"{number(_cut_w(values), 1)} W x {number(values['gpus'], 0)} x 8,760 h x "
-        f"{number(values['held_ratio'], 3)} / 1,000 = {number(saved, 0)} kWh"
-    )
-
-
-def _electricity(values: Values) -> Worked:
-    return priced(_saved_kwh(values), values["price_per_kwh"])
-
-
-def _work(values: Values) -> Worked:
-    lost = _lost_gpu_h(values)
-    return lost, (
-        f"{number(values['gpus'], 0)} x 8,760 h x {number(values['use_ratio'], 3)} x "
-        f"{number(values['slowdown_ratio'], 3)} = {number(lost, 0)}"
-    )
-
-
-def _left(values: Values) -> Worked:
-    saved, lost = _saved_kwh(values) * values["price_per_kwh"], _lost_gpu_h(values)
-    worth = values["cost_per_productive_gpu_h"]
-    left = saved - lost * worth
-    return left, (
-        f"{number(saved, 0)} - {number(lost, 0)} x {number(worth)} = {number(left, 0)} USD"
-    )
+    least = (mean_w - limit_w * cap_ratio).at_least(Decimal(0))
+    return Span.over(least.lo, (mean_w * (1 - cap_ratio)).hi)
 
 
 POWER_CAP = scenario(
     "power-cap",
     "Power cap",
     "What does a lower power limit save, and what does it cost in work?",
-    _per_watt,
-    _energy,
-    _electricity,
-    _work,
-    _left,
+    (
+        lambda v: (1 - v.slowdown_ratio) / v.cap_ratio,
+        "(1 - {slowdown_ratio:3}) / {cap_ratio:3} = {it:4} x",
+    ),
+    (
+        lambda v: v.saved_kwh,
+        "{cut_w:1} W x {gpus:0} x 8,760 h x {held_ratio:3} / 1,000 = {it:0} kWh",
+    ),
+    ELECTRICITY,
+    (
+        lambda v: v.lost_gpu_h,
+        "{gpus:0} x 8,760 h x {use_ratio:3} x {slowdown_ratio:3} = {it:0}",
+    ),
+    (
+        lambda v: v.saved_cost - v.lost_gpu_h * v.cost_per_productive_gpu_h,
+        "{saved_cost:0} - {lost_gpu_h:0} x {cost_per_productive_gpu_h} = {it:0} USD",
+    ),
+    parts={
+        "cut_w": lambda v: drawn_above_w(v.held_power_w, v.power_limit_w, v.cap_ratio),
+        "saved_kwh": lambda v: v.cut_w / 1000 * v.gpus * HOURS_PER_YEAR * v.held_ratio,
+        "saved_cost": lambda v: v.saved_kwh * v.price_per_kwh,
+        "lost_gpu_h": lambda v: v.gpus * HOURS_PER_YEAR * v.use_ratio * v.slowdown_ratio,
+    },
 )

@@ -1,7 +1,6 @@
 """What a scenario is made of: fields that are measured, assumed or asked for, and formulas."""
 
 import csv
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,11 +12,31 @@ from goodput_scenarios.span import Span
 
 HOURS_PER_YEAR = Decimal(8760)
 MONEY = "USD"  # as the scenarios are written; shown in the site's currency
-DIGITS = 5  # of the numbers of a formula, so that a reader gets its result from them
 _MONEY = re.compile(rf"\b{MONEY}\b")
 Kind = Literal["measured", "assumed", "given"]
 Values = Mapping[str, Span]
 Worked = tuple[Span | None, str]
+
+
+class Known(dict[str, Span]):
+    """Values by name, and parts that several formulas of a scenario share, worked once."""
+
+    def __init__(self, values: Values, parts: Mapping[str, "Expression"]) -> None:
+        super().__init__(values)
+        self.parts = parts
+
+    def __missing__(self, name: str) -> Span:
+        """Work out a part."""
+        self[name] = self.parts[name](self)
+        return self[name]
+
+    def __getattr__(self, name: str) -> Span:
+        """Return a value or a part."""
+        return self[name]
+
+
+Expression = Callable[[Known], Span]
+Work = Callable[[Values], Worked]
 
 
 @dataclass(frozen=True)
@@ -59,7 +78,7 @@ class Formula:
     unit: str
     words: str
     needs: Sequence[str]
-    work: Callable[[Values], Worked]
+    work: Work
     is_headline: bool = False
 
 
@@ -87,8 +106,44 @@ class Scenario:
     formulas: Sequence[Formula]
 
 
-def scenario(name: str, title: str, question: str, *works: Callable[[Values], Worked]) -> Scenario:
-    """Return a scenario of `fields.csv` and `formulas.csv`; works: of its formulas, in order."""
+def worked(expression: Expression, text: str) -> Callable[[Known], Worked]:
+    """Return how a number is worked.
+
+    text: the formula with its numbers, in which `{gpus:0}` is a value or part without decimals, two
+    where none are said, and `{it}` the result
+    """
+
+    def work(known: Known) -> Worked:
+        found = expression(known)
+        return found, text.format_map(Known(known | {"it": found}, known.parts))
+
+    return work
+
+
+# of what several scenarios save
+ELECTRICITY: tuple[Expression, str] = (
+    lambda v: v.saved_kwh * v.price_per_kwh,
+    "{saved_kwh:0} kWh x {price_per_kwh:4} USD = {it:0} USD",
+)
+
+
+def scenario(
+    name: str,
+    title: str,
+    question: str,
+    *works: tuple[Expression, str] | Callable[[Known], Worked],
+    parts: Mapping[str, Expression],
+) -> Scenario:
+    """Return a scenario of `fields.csv` and `formulas.csv`.
+
+    works: of its formulas, in order: as `worked` takes them, or a function where the values may
+    give none. parts: what several of them need
+    """
+
+    def of_values(work: tuple[Expression, str] | Callable[[Known], Worked]) -> Work:
+        of_known = worked(*work) if isinstance(work, tuple) else work
+        return lambda values: of_known(Known(values, parts))
+
     numbers = ("assumed", "least", "most")
     fields = [
         Field(
@@ -107,7 +162,7 @@ def scenario(name: str, title: str, question: str, *works: Callable[[Values], Wo
             row["unit"],
             row["words"],
             row["needs"].split(),
-            work,
+            of_values(work),
             is_headline=row["is_headline"] == "yes",
         )
         for row, work in zip(_rows("formulas.csv", name), works, strict=True)
@@ -126,7 +181,7 @@ def in_currency(scenario: Scenario, code: str) -> Scenario:
     def in_site_currency(text: str) -> str:
         return _MONEY.sub(code, text)
 
-    def worked_in_it(work: Callable[[Values], Worked]) -> Callable[[Values], Worked]:
+    def worked_in_it(work: Work) -> Work:
         def work_in_it(values: Values) -> Worked:
             span, worked = work(values)
             return span, in_site_currency(worked)
@@ -198,27 +253,6 @@ def solved(scenario: Scenario, values: Mapping[str, Given]) -> list[Answer]:
             )
         )
     return answers
-
-
-def number(span: Span, decimals: int = 2) -> str:
-    """Return a span as people check it: `20.0`, `12.5 to 14.0`; small ones with more decimals."""
-    low, high = (_shown(float(end), decimals) for end in (span.lo, span.hi))
-    return low if low == high else f"{low} to {high}"
-
-
-def _shown(value: float, decimals: int) -> str:
-    """Return a number with so many decimals, or more where it has less than DIGITS digits.
-
-    Zeros at its end are cut down to `decimals`, below 1 to two digits: 0.0 has no sense.
-    """
-    if value == 0:
-        return f"{value:,.{decimals}f}"
-    first = math.floor(math.log10(abs(value)))
-    least = max(decimals, 1 - first) if first < 0 else decimals
-    shown = f"{value:,.{max(least, DIGITS - 1 - first)}f}"
-    whole, _, fraction = shown.partition(".")
-    kept = fraction[:least] + fraction[least:].rstrip("0")
-    return f"{whole}.{kept}" if kept else whole
 
 
 def _within(field: Field, amount: Decimal) -> Decimal:

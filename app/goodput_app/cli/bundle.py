@@ -1,6 +1,6 @@
 """`goodput bundle`: evidence of a time range or a run as one file for somebody else."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -12,6 +12,7 @@ from goodput_ingest.bundle import write as bundles
 from goodput_ingest.bundle.cut import EVER, Cut, cut_of_run
 from goodput_ingest.bundle.pseudonyms import Pseudonyms
 from goodput_queries.errors import GoodputError
+from goodput_queries.instants import utc_at
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 
@@ -45,4 +46,4 @@ def bundle(*, target: Path, has_pseudonyms: bool, db: str, scope: Scope) -> pl.D
 
 
 def _at(ms: int | None, otherwise: datetime) -> datetime:
-    return otherwise if ms is None else datetime.fromtimestamp(ms / 1000, UTC).replace(tzinfo=None)
+    return otherwise if ms is None else utc_at(ms)

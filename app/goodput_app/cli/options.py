@@ -16,6 +16,7 @@ from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
 from goodput_messages.printable import printable
 from goodput_queries.errors import QueryError
+from goodput_queries.instants import utc_at
 from goodput_queries.scope import Scope
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
@@ -183,7 +184,7 @@ def instant(text: str | None) -> datetime | None:
         milliseconds = moment_ms(text, datetime.now(UTC))
     except QueryError as error:
         raise click.UsageError(str(error)) from error
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None)
+    return utc_at(milliseconds)
 
 
 def say(text: str) -> None:

@@ -26,7 +26,6 @@ ICON = (  # in the page itself: a named icon would be fetched from the internet
     '<path d="M16 5a11 11 0 1 1-11 11" stroke="#159a5c"/></g></svg>'
 )
 SIDEBAR_PX = 210
-LOOK = (Path(__file__).parent / "look.css").read_text(encoding="utf-8")
 
 st.set_page_config(
     page_icon=ICON,
@@ -35,8 +34,8 @@ st.set_page_config(
 )
 
 WIDE = ':is([data-testid="stPlotlyChart"], [data-testid="stDataFrame"], .gp-before)'
-LOOK = LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}").replace("WIDE", WIDE)
-st.html(f"<style>{LOOK}</style>")
+LOOK = theme.look("every_page")
+st.html(LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}").replace("WIDE", WIDE))
 
 # No file is named like its URL: before the first `st.navigation` of a process (and in any AppTest)
 # Streamlit looks for pages by their folder, and would run that file without this one.
@@ -92,7 +91,7 @@ page = st.navigation(pages, position="hidden")
 name_links.go()
 st.set_page_config(page_title=browser_title(page.title, st.query_params))
 if wall.is_on():
-    st.html(wall.LOOK)
+    st.html(theme.look("wall_view"))
 else:
     with st.sidebar:
         st.title("Goodput", anchor=False)

@@ -10,6 +10,7 @@ import csv
 import html
 import re
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Literal
 
@@ -30,7 +31,8 @@ class Style:
     hatch: str = ""
 
 
-_FILE = (files("goodput_app.dashboard") / "styles.csv").read_text("utf-8")
+_FOLDER = files("goodput_app.dashboard")
+_FILE = (_FOLDER / "styles.csv").read_text("utf-8")
 STYLES = {row.pop("style"): Style(**row) for row in csv.DictReader(_FILE.splitlines())}
 UNKNOWN_STYLE = STYLES["unknown"]
 CAPACITY_COLOUR = "#8a94a3"
@@ -83,6 +85,13 @@ CONFIDENCE_COLOURS: dict[str, Badge] = {
     "Likely": "orange",
     "Not confirmed": "gray",
 }
+
+
+@cache
+def look(*names: str) -> str:
+    """Return style sheets of the folder `looks` as HTML."""
+    texts = ((_FOLDER / "looks" / f"{name}.css").read_text("utf-8") for name in names)
+    return f"<style>{''.join(texts)}</style>"
 
 
 def style(colour: str | None) -> Style:

@@ -83,7 +83,9 @@ class Notifier:
                     return  # the database is closed under it
                 if str(error) != said:
                     said = str(error)
-                    log.error("notifications: %s", said, exc_info=not _is_stated(error))
+                    log.error(
+                        "notifications: %s", said, exc_info=not isinstance(error, GoodputError)
+                    )
             is_over.wait(max(self._plan.every_s, REST_RATIO * took_s))
 
     def _send_pending(self, target: AnyTarget, waiting: list[Pending]) -> bool:
@@ -182,7 +184,3 @@ def _failing(store: Store) -> dict[str, Status]:
 
 def _status(target: AnyTarget, now: datetime) -> Status:
     return Status(OWN_SOURCE, target.label, now, interval_s=STATUS_INTERVAL_S)
-
-
-def _is_stated(error: Exception) -> bool:
-    return isinstance(error, GoodputError)

@@ -10,10 +10,11 @@ import polars as pl
 from goodput_app.notify.plan import Changes, Occurrence, Seen
 from goodput_messages import outbox
 from goodput_messages.message import Notice, finding_url
-from goodput_messages.outbox import AT, epoch_ms, naive_utc, utc_at
+from goodput_messages.outbox import AT, naive_utc
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore, Store
 from goodput_queries.evidence import load
+from goodput_queries.instants import epoch_ms, utc_at
 from goodput_queries.scope import Scope
 
 WINDOW_MS = 24 * 3_600_000  # findings of the last day

@@ -185,7 +185,10 @@ def _compared(
             replace(scope, cluster=cluster, from_ms=b, to_ms=s)
             for cluster, (b, s) in common.items()
         ]
-    pairs = tuple((part, _earlier(part, shift)) for part in parts)
+    pairs = tuple(
+        (part, replace(part, from_ms=(part.from_ms or 0) - shift, to_ms=(part.to_ms or 0) - shift))
+        for part in parts
+    )
     shortest = min(s - b for b, s in common.values())
     return Windows(name, pairs, tuple(left_out), shortest)
 
@@ -199,10 +202,6 @@ def _reason(first: int, last: int, window: tuple[int, int], shift: int, name: st
     if is_now:
         return f"no data in {name}"
     return "no data in this range" if is_then else None
-
-
-def _earlier(scope: Scope, shift: int) -> Scope:
-    return replace(scope, from_ms=(scope.from_ms or 0) - shift, to_ms=(scope.to_ms or 0) - shift)
 
 
 def summed(ledgers: list[pl.DataFrame]) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from goodput_billing.statement import adjustments, closing
+from goodput_billing.statement import adjustments
 from goodput_billing.statement.amounts import currency
 from goodput_billing.statement.amounts.summary import NOBODYS
 from goodput_billing.statement.billing_lock import billing_lock
@@ -17,6 +17,7 @@ from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import rows_as_they_are
 from goodput_queries.database import Store
 from goodput_queries.errors import QueryError
+from goodput_queries.instants import utc_at
 
 REASON_MAX_CHARS = 500
 NAME_MAX_CHARS = 80
@@ -229,8 +230,8 @@ def _made(found: _Found, kind: str, *, reason: str, made_by: str) -> dict[str, A
     return {
         **_said(kind, reason, made_by),
         "day": found.day.date,
-        "from_at": closing.instant(found.day.from_ms),
-        "to_at": closing.instant(found.day.to_ms),
+        "from_at": utc_at(found.day.from_ms),
+        "to_at": utc_at(found.day.to_ms),
         "cluster": found.cluster,
         "account": found.target.account,
         "user_name": found.target.user_name,

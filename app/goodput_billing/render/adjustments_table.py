@@ -1,6 +1,6 @@
 """The table of notes, disputes and credits of a statement: beside its amounts."""
 
-from goodput_billing.render.wording import NONE, Table, amounts
+from goodput_billing.render.wording import NONE, Table, amounts, table
 from goodput_billing.statement.statement import Statement
 
 WORDS = {"note": "Note", "dispute": "Dispute", "resolved": "Resolution", "credit": "Credit"}
@@ -20,14 +20,4 @@ def adjustments(statement: Statement) -> Table:
             row["account"], row["user_name"] or NONE, row["line"] or NONE, amount,
             row["reason"], row["made_by"], row["adjustment_id"],
         ])  # fmt: skip
-    return Table(
-        "Notes, disputes and credits",
-        [
-            ("Day", False), ("Kind", False), ("Status", False), ("Account", False),
-            ("User", False), ("Line", False), ("Amount", True), ("Reason", False), ("By", False),
-            ("Id", False),
-        ],
-        rows,
-        note="About this day and the day before, as known now. A day's amounts contain nothing "
-        "that is about it: a credit is a line of the next statement that closes.",
-    )  # fmt: skip
+    return table("adjustments", statement, rows)

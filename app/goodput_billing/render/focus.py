@@ -15,20 +15,20 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import polars as pl
 
 from goodput_billing.render.safe_text import harmless_text
-from goodput_billing.statement import closing
 from goodput_billing.statement.amounts.charges import IDLE_LINES, MJ_PER_KWH, MS_PER_HOUR, known_mj
 from goodput_billing.statement.amounts.ownership import HELD_LINES, words_of
 from goodput_billing.statement.amounts.rounding import apportion
 from goodput_billing.statement.amounts.summary import NOBODYS
 from goodput_billing.statement.days import day_of, days_in_month
 from goodput_billing.statement.statement import Statement
+from goodput_queries.instants import iso
 
 VERSIONS = ("1.2", "1.3")
 UNIT = "GPU-Hours"
@@ -167,10 +167,10 @@ class _Maker:
             "BillingAccountId": _slug(settings.organisation) or settings.organisation,
             "BillingAccountName": settings.organisation,
             "BillingCurrency": self.statement.policy.currency,
-            "BillingPeriodStart": _instant(closing.instant(month_ms)),
-            "BillingPeriodEnd": _instant(closing.instant(month_end_ms)),
-            "ChargePeriodStart": _instant(closing.instant(day.from_ms)),
-            "ChargePeriodEnd": _instant(closing.instant(day.to_ms)),
+            "BillingPeriodStart": iso(month_ms),
+            "BillingPeriodEnd": iso(month_end_ms),
+            "ChargePeriodStart": iso(day.from_ms),
+            "ChargePeriodEnd": iso(day.to_ms),
             "ChargeClass": "Correction" if row["correction"] else None,
             "ChargeFrequency": "Usage-Based",
             "InvoiceId": invoice,
@@ -292,10 +292,6 @@ def _seconds(ms: int) -> Decimal:
 
 def _kwh(mj: int | None) -> Decimal | None:
     return None if mj is None else (Decimal(mj) / MJ_PER_KWH).quantize(QUANTITY)
-
-
-def _instant(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _cell(value: object) -> object:

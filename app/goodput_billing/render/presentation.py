@@ -10,10 +10,10 @@ import polars as pl
 
 from goodput_billing.render.tables import tables
 from goodput_billing.render.wording import Table, account_name, hours, money, percent
-from goodput_billing.statement import closing
 from goodput_billing.statement.amounts.currency import decimals, sign
 from goodput_billing.statement.amounts.ownership import HELD_LINES, UNPLACED
 from goodput_billing.statement.statement import Statement
+from goodput_queries.instants import utc_at
 
 BARS_SHOWN = 20
 CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # categories of what is not to be seen
@@ -68,7 +68,7 @@ class Presentation:
 def present(statement: Statement, *, lines: int) -> Presentation:
     """Return a statement as it is shown, with at most so many of its lines (CSV has them all)."""
     day = statement.day
-    begin, end = closing.instant(day.from_ms), closing.instant(day.to_ms)
+    begin, end = utc_at(day.from_ms), utc_at(day.to_ms)
     whose = "" if statement.account is None else f" of account {statement.account}"
     found = Presentation(
         title=f"GPU chargeback statement{whose}, {day.date:%A} {day.date.day} {day.date:%B %Y}",
@@ -106,16 +106,16 @@ def _visible(shown: Any) -> Any:
 
 def status_of(statement: Statement) -> str:
     """Return whether the figures are final, and what that rests on."""
-    reach = f"{closing.instant(statement.evidence_ms):%Y-%m-%d %H:%M} UTC"
+    reach = f"{utc_at(statement.evidence_ms):%Y-%m-%d %H:%M} UTC"
     if not statement.is_closed:
-        closes = f"{closing.instant(statement.closes_ms):%Y-%m-%d %H:%M} UTC"
+        closes = f"{utc_at(statement.closes_ms):%Y-%m-%d %H:%M} UTC"
         return (
             f"Open: figures may still change. The day closes when evidence of all its clusters "
             f"reaches {closes}; it reaches {reach}."
         )
     first, *corrections = statement.bookings
     words = (
-        f"Closed with evidence up to {closing.instant(first.evidence_ms):%Y-%m-%d %H:%M} UTC. "
+        f"Closed with evidence up to {utc_at(first.evidence_ms):%Y-%m-%d %H:%M} UTC. "
         f"Digest of what was billed: {first.digest}."
     )
     if corrections:

@@ -18,13 +18,13 @@ from goodput_billing.render.wording import (
     hours,
     hours_that_add_up,
     price,
+    table,
 )
-from goodput_billing.statement import closing
 from goodput_billing.statement.amounts import ownership
-from goodput_billing.statement.amounts.currency import sign
 from goodput_billing.statement.amounts.rows import AMOUNTS
 from goodput_billing.statement.amounts.summary import BUCKETS, NOBODYS, account_of
 from goodput_billing.statement.statement import Statement
+from goodput_queries.instants import utc_at
 
 
 def tables(statement: Statement, *, lines: int) -> list[Table]:
@@ -47,13 +47,8 @@ def tables(statement: Statement, *, lines: int) -> list[Table]:
     ]
 
 
-def _unit(statement: Statement) -> str:
-    return sign(statement.policy.currency).strip()
-
-
 def _accounts(statement: Statement) -> Table:
     money = amounts(statement.policy.currency)
-    unit = _unit(statement)
     names = [*(f"{name}_cost" for name in BUCKETS), "allocated_cost", "idle_share_cost"]
     names += ["electricity_cost", "credit_cost", "total_cost"]
     frame = statement.accounts.filter(
@@ -77,22 +72,9 @@ def _accounts(statement: Statement) -> Table:
     sums = [sum(frame[name].drop_nulls(), Decimal("0.00")) for name in names]
     if frame["electricity_cost"].null_count() == frame.height:
         sums[names.index("electricity_cost")] = None
-    return Table(
-        "Accounts" if statement.account is None else "What it comes to",
-        [
-            ("Account", False), ("GPU-h", True), ("Useful", True), ("Other use", True),
-            ("Team-caused waste", True), ("Infrastructure-caused waste", True),
-            ("Unclassified", True), ("Allocated", True),
-            ("Idle share", True), ("Electricity", True), ("Credits", True), ("Total", True),
-            (f"{unit}/allocated GPU-h", True), (f"{unit}/useful GPU-h", True),
-        ],
-        rows,
-        note="Useful to unclassified add up to allocated; allocated, idle share, electricity and "
-        "credits to the total. Unit costs are the total over allocated and over useful hours.",
-        total=[
-            "Total", whole, *(money(cost, UNKNOWN) for cost in sums), "", "",
-        ] if frame.height > 1 else None,
-    )  # fmt: skip
+    total = ["Total", whole, *(money(cost, UNKNOWN) for cost in sums), "", ""]
+    title = "Accounts" if statement.account is None else "What it comes to"
+    return table("accounts", statement, rows, total if frame.height > 1 else None, title=title)
 
 
 def _why_not(row: dict[str, Any]) -> str:
@@ -114,33 +96,19 @@ def _comparison(statement: Statement) -> Table:
         ]
         for row in frame.iter_rows(named=True)
     ]
-    columns = [("Account", False), ("This day", True), ("The day before", True), ("Change", True)]
     sums = [
         None if frame[name].null_count() else sum(frame[name], Decimal("0.00"))
         for name in ("yesterday_cost", "week_ago_cost")
     ]
-    total = statement.total_cost
-    return Table(
-        "Against other days",
-        [*columns, ("A week before", True), ("Change", True)],
-        rows,
-        note=" ".join(
-            f"{name} is known for {float(part) * 100:.0f} % of its hours."
-            for name, part in statement.known_parts.items()
-            if part < 1
-        ),
-        total=None
-        if frame.height <= 1
-        else [
-            "Total",
-            money(total),
-            *(
-                text
-                for before in sums
-                for text in (money(before, "no data"), change(total, before))
-            ),
-        ],
+    now = statement.total_cost
+    of_others = ((money(before, "no data"), change(now, before)) for before in sums)
+    total = ["Total", money(now), *(text for texts in of_others for text in texts)]
+    note = " ".join(
+        f"{name} is known for {float(part) * 100:.0f} % of its hours."
+        for name, part in statement.known_parts.items()
+        if part < 1
     )
+    return table("comparison", statement, rows, total if frame.height > 1 else None, note=note)
 
 
 def _month(statement: Statement) -> Table:
@@ -160,18 +128,7 @@ def _month(statement: Statement) -> Table:
         ]
         for row in _stated_once(statement.budgets).iter_rows(named=True)
     ]  # fmt: skip
-    return Table(
-        f"{statement.day.date:%B} so far",
-        [
-            ("Account", False), ("Cluster", False), ("Month to date", True), ("Forecast", True),
-            ("Between", True), ("Covered hours", True), ("Budget", True), ("Spent", True),
-            ("Forecast is", False),
-        ],
-        rows,
-        note="Forecast: month to date / covered hours x hours of the month, cluster by cluster; "
-        "between what the rest of the month costs at the cheapest and at the most expensive day so "
-        "far. With less than a covered day there is none.",
-    )  # fmt: skip
+    return table("month", statement, rows)
 
 
 def _between(row: dict[str, Any], money: Money) -> str:
@@ -200,16 +157,7 @@ def _losses(statement: Statement) -> Table:
         ]
         for row in statement.losses.iter_rows(named=True)
     ]  # fmt: skip
-    return Table(
-        "Top losses by cost",
-        [
-            ("Account", False), ("Run", False), ("Loss", False), ("Cause", False),
-            ("Whose", False), ("Confidence", False), ("GPU-h", True), (_unit(statement), True),
-            ("What to do", False),
-        ],
-        rows,
-        note="As known now, at the day's prices.",
-    )  # fmt: skip
+    return table("losses", statement, rows)
 
 
 def _corrections(statement: Statement) -> Table:
@@ -217,22 +165,14 @@ def _corrections(statement: Statement) -> Table:
     rows = [
         [
             str(booking.number),
-            f"{closing.instant(booking.evidence_ms):%Y-%m-%d %H:%M} UTC",
+            f"{utc_at(booking.evidence_ms):%Y-%m-%d %H:%M} UTC",
             str(booking.rows.height),
             money(Decimal(booking.billed_cents).scaleb(-2)),
             booking.digest,
         ]
         for booking in statement.bookings[1:]
     ]
-    return Table(
-        "Corrections",
-        [
-            ("No.", False), ("Evidence up to", False), ("Rows", True), (_unit(statement), True),
-            ("Digest", False),
-        ],
-        rows,
-        note="Evidence that came after the day had closed; the rows are in the files.",
-    )  # fmt: skip
+    return table("corrections", statement, rows)
 
 
 def _lines(statement: Statement, limit: int) -> Table:
@@ -252,20 +192,8 @@ def _lines(statement: Statement, limit: int) -> Table:
             *(_sum(rest, name, money) for name in AMOUNTS),
             _sum(rest, "total_cost", money),
         ])  # fmt: skip
-    return Table(
-        "Lines",
-        [
-            ("Account", False), ("User", False), ("Run", False), ("Partition", False),
-            ("Model", False), ("MIG", False), (f"{_unit(statement)}/GPU-h", True), ("GPU-h", True),
-            ("Direct", True), ("Idle share", True), ("Electricity", True), ("Total", True),
-        ],
-        rows,
-        total=[
-            "Total", *[""] * 6, whole,
-            *(_sum(ranked, name, money) for name in AMOUNTS),
-            _sum(ranked, "total_cost", money),
-        ],
-    )  # fmt: skip
+    sums = [_sum(ranked, name, money) for name in (*AMOUNTS, "total_cost")]
+    return table("lines", statement, rows, ["Total", *[""] * 6, whole, *sums])
 
 
 def _line(row: dict[str, Any], gpu_h: str, money: Money) -> list[str]:
@@ -315,20 +243,7 @@ def _balance(statement: Statement) -> Table:
             _ms_apart(held, of_scheduler),
             hours_that_add_up([row["unplaced_ms"]])[0],
         ])  # fmt: skip
-    return Table(
-        "It balances",
-        [
-            ("Cluster", False), ("Allocated", True), ("Inferred", True), ("Free", True),
-            ("Not available", True),
-            ("Statement", True), ("Capacity", True), ("Less the ledger", True),
-            ("Allocated by the scheduler", True), ("Less the scheduler", True), ("Unplaced", True),
-        ],
-        rows,
-        note="GPU-hours; differences in milliseconds. Allocated + inferred + free + not available "
-        "= statement = capacity. Inferred is active time without a scheduler record. Unplaced is "
-        "allocated time on no known GPU: charged, and outside capacity. What sets the statement "
-        "apart from the scheduler is named in the next table.",
-    )  # fmt: skip
+    return table("balance", statement, rows)
 
 
 def _ms_apart(ours: int, theirs: int | None) -> str:
@@ -341,19 +256,7 @@ def _differences(statement: Statement) -> Table:
          f"{row['gpu_ms']:,} ms"]
         for row in statement.differences.iter_rows(named=True)
     ]  # fmt: skip
-    return Table(
-        "What the scheduler counts otherwise",
-        [
-            ("Cluster", False),
-            ("Reason", False),
-            ("Job runs", True),
-            ("GPU-h", True),
-            ("Exactly", True),
-        ],
-        rows,
-        note="Scheduler less statement. sreport besides counts resized jobs twice while their "
-        "records overlap (Slurm 22.05) and knows whole hours only after they are rolled up.",
-    )
+    return table("differences", statement, rows)
 
 
 def _unmatched(statement: Statement) -> Table:
@@ -361,8 +264,4 @@ def _unmatched(statement: Statement) -> Table:
         [row["cluster"], row["kind"], f"{row['n']:,}", hours(row["gpu_ms"]), row["what_to_do"]]
         for row in statement.unmatched.iter_rows(named=True)
     ]
-    return Table(
-        "Unpriced and unmatched",
-        [("Cluster", False), ("What", False), ("Count", True), ("GPU-h", True), ("To do", False)],
-        rows,
-    )
+    return table("unmatched", statement, rows)

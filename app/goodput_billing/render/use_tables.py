@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from goodput_billing.render.wording import NONE, UNKNOWN, Table, account_name, hours, percent
+from goodput_billing.render.wording import NONE, UNKNOWN, Table, account_name, hours, percent, table
 from goodput_billing.statement.account_measures import (
     IDLE_COLUMNS,
     SERVED_COLUMNS,
@@ -28,17 +28,8 @@ def energy(statement: Statement) -> Table:
         for name, group in sorted(sums.items())
         if is_known and any(row["gpu_ms"] for row in group)
     ]
-    return Table(
-        "Energy and carbon",
-        [
-            ("Account", False), ("kWh", True), ("Measured", True), ("kg CO2e", True),
-            ("kWh with an intensity", True),
-        ],
-        rows,
-        note="As known now; no amount depends on it. Measured: share of the GPU time whose energy "
-        "is known. Carbon is of the part of the energy in hours with an intensity.",
-        total=["Total", *_energy_of(statement.rows.to_dicts())] if len(rows) > 1 else None,
-    )  # fmt: skip
+    total = ["Total", *_energy_of(statement.rows.to_dicts())]
+    return table("energy", statement, rows, total if len(rows) > 1 else None)
 
 
 def _energy_of(group: list[dict[str, Any]]) -> list[str]:
@@ -60,62 +51,39 @@ def _energy_of(group: list[dict[str, Any]]) -> list[str]:
 
 def executing_idle(statement: Statement) -> Table:
     """Return executing idle by account; empty where memory was not read."""
-    return Table(
-        "Executing idle",
-        [("Account", False), ("Executing idle GPU-h", True), ("Of time with readings", True)],
+    return table(
+        "executing_idle",
+        statement,
         [
             [name, hours(idle_ms), percent(idle_ms, read_ms)]
             for name, (idle_ms, read_ms) in of_accounts(statement, IDLE_COLUMNS)
         ],
-        note="As known now; no amount depends on it. Allocated time in which a program was loaded "
-        "(memory in use) and no reading showed activity, start-up left out.",
     )
 
 
 def tokens(statement: Statement) -> Table:
     """Return tokens by account for their cost and energy; empty where no run reports tokens."""
-    return Table(
-        "Tokens",
-        [
-            ("Account", False), ("Tokens", True),
-            (f"Tokens per {statement.policy.currency}", True), ("Tokens per kJ", True),
-        ],
-        [
-            [name, f"{count:,}", _ratio(per_cost), _ratio(per_j and per_j * J_PER_KJ)]
-            for name, (count, per_cost, per_j) in of_accounts(statement, TOKEN_COLUMNS)
-            if count is not None
-        ],
-        note="As known now; no amount depends on it. Tokens of training steps that were not lost, "
-        "of runs that report them, for the cost at the rates of all time allocated to these runs, "
-        "and for the energy that their GPUs counted.",
-    )  # fmt: skip
+    rows = [
+        [name, f"{count:,}", _ratio(per_cost), _ratio(per_j and per_j * J_PER_KJ)]
+        for name, (count, per_cost, per_j) in of_accounts(statement, TOKEN_COLUMNS)
+        if count is not None
+    ]
+    return table("tokens", statement, rows)
 
 
 def served(statement: Statement) -> Table:
     """Return tokens of serving engines by account; empty where none reports tokens."""
-    currency = statement.policy.currency
-    return Table(
-        "Served tokens",
+    rows = [
         [
-            ("Account", False), ("Input tokens", True), ("Output tokens", True),
-            (f"{currency} per million", True), ("Of input", True), ("Of output", True),
-            ("MJ per million", True), ("Of input", True), ("Of output", True),
-        ],
-        [
-            [
-                name,
-                *(UNKNOWN if count is None else f"{count:,}" for count in values[:2]),
-                *(_price(cost) for cost in values[2:5]),
-                *(_ratio(joules and joules / J_PER_MJ) for joules in values[5:]),
-            ]
-            for name, values in of_accounts(statement, SERVED_COLUMNS)
-            if any(count is not None for count in values[:2])
-        ],
-        note="As known now; no amount depends on it. Tokens that serving engines counted, for the "
-        "cost at the rates and for the energy of all time of their GPUs, model load and idle time "
-        "included. Input and output share both by the seconds that requests spent in prefill and "
-        "decode. Engines whose GPUs several accounts had on the day are left out.",
-    )  # fmt: skip
+            name,
+            *(UNKNOWN if count is None else f"{count:,}" for count in values[:2]),
+            *(_price(cost) for cost in values[2:5]),
+            *(_ratio(joules and joules / J_PER_MJ) for joules in values[5:]),
+        ]
+        for name, values in of_accounts(statement, SERVED_COLUMNS)
+        if any(count is not None for count in values[:2])
+    ]
+    return table("served", statement, rows)
 
 
 def of_accounts(statement: Statement, columns: Sequence[str]) -> list[tuple[str, tuple[Any, ...]]]:

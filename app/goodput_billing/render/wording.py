@@ -1,13 +1,15 @@
 """How a statement writes what it says: amounts, hours, changes, and tables of such texts."""
 
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from typing import Any
 
 from goodput_billing.statement.amounts.charges import MS_PER_HOUR
-from goodput_billing.statement.amounts.currency import DEFAULT, decimals
+from goodput_billing.statement.amounts.currency import DEFAULT, decimals, sign
 from goodput_billing.statement.amounts.rounding import apportion, nearest
 from goodput_billing.statement.statement import Statement
 
@@ -28,6 +30,28 @@ class Table:
     rows: Sequence[Sequence[str]]
     note: str = ""
     total: Sequence[str] | None = None
+
+
+@cache
+def _tables() -> dict[str, dict[str, Any]]:
+    return tomllib.loads((files(__package__) / "tables.toml").read_text("utf-8"))
+
+
+def table(
+    name: str,
+    statement: Statement,
+    rows: Sequence[Sequence[str]],
+    total: Sequence[str] | None = None,
+    *,
+    title: str | None = None,
+    note: str | None = None,
+) -> Table:
+    """Return a table of `tables.toml`; title, note: others than there."""
+    of, code = _tables()[name], statement.policy.currency
+    words = {"unit": sign(code).strip(), "code": code, "month": f"{statement.day.date:%B}"}
+    columns = [(text.rstrip("#").format(**words), text.endswith("#")) for text in of["columns"]]
+    named = title or of["title"].format(**words)
+    return Table(named, columns, rows, of.get("note", "") if note is None else note, total)
 
 
 Money = Callable[..., str]

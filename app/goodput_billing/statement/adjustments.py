@@ -18,6 +18,7 @@ from goodput_billing.statement.amounts.summary import Days, accounts
 from goodput_billing.statement.days import Day
 from goodput_queries.database import Store
 from goodput_queries.evidence.batch import Batch
+from goodput_queries.instants import utc_at
 
 KINDS = ("note", "dispute", "resolved", "credit")
 BY_RULE = "policy"
@@ -140,10 +141,7 @@ def give_by_rule(store: Store, day: Day, policy: Policy, billed: pl.DataFrame) -
     smallest = Decimal(currency.smallest_cents(policy.currency)).scaleb(-2)
     own = accounts(without_credits(billed), Days(None, None, []))
     made_at = datetime.now(UTC).replace(tzinfo=None)
-    bounds = {
-        name: datetime.fromtimestamp(ms / 1000, UTC).replace(tzinfo=None)
-        for name, ms in (("from_at", day.from_ms), ("to_at", day.to_ms))
-    }
+    bounds = {name: utc_at(ms) for name, ms in (("from_at", day.from_ms), ("to_at", day.to_ms))}
     made = [
         {
             **credit,

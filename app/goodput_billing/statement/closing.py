@@ -8,7 +8,6 @@ where nothing differs the day is proven unchanged.
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -23,6 +22,7 @@ from goodput_billing.statement.days import Day
 from goodput_queries.database import Store
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
+from goodput_queries.instants import utc_at
 
 SOURCE = "statement"
 INSTANT = pl.Datetime("us")
@@ -160,7 +160,9 @@ def close(store: Store, day: Day, policy: Policy, evidence_ms: int) -> None:
     ):
         store.load(Batch(table, _sourced(frame), SOURCE, origin, f"{table} {tag}"))
     credit = adjustments.pending_rows(store, day, policy.currency)
-    billed = pl.concat([_in_cents(exact, policy), credit])
+    billed = pl.concat(
+        [rows.in_cents(exact, smallest=currency.smallest_cents(policy.currency)), credit]
+    )
     exact = pl.concat([exact, credit.drop("total_cost").cast(pl.Schema(rows.SCHEMA))])
     _write(store, day, Booking(0, evidence_ms, "", policy, billed, exact))
     store.build()  # from now on its hours keep these prices
@@ -191,10 +193,6 @@ def correct(store: Store, day: Day, before: list[Booking], evidence_ms: int) -> 
     return True
 
 
-def _in_cents(exact: pl.DataFrame, policy: Policy) -> pl.DataFrame:
-    return rows.in_cents(exact, smallest=currency.smallest_cents(policy.currency))
-
-
 def _write(store: Store, day: Day, booking: Booking) -> None:
     digest = rows.digest(booking.rows)
     rows_id = f"{day.from_ms}-{day.to_ms}-{booking.number}-{digest}"
@@ -211,10 +209,10 @@ def _write(store: Store, day: Day, booking: Booking) -> None:
         {
             "day": [day.date],
             "zone": [day.zone],
-            "from_at": [instant(day.from_ms)],
-            "to_at": [instant(day.to_ms)],
+            "from_at": [utc_at(day.from_ms)],
+            "to_at": [utc_at(day.to_ms)],
             "number": [booking.number],
-            "evidence_at": [instant(booking.evidence_ms)],
+            "evidence_at": [utc_at(booking.evidence_ms)],
             "rows_id": [rows_id],
             "digest": [digest],
             "billed_cost": [Decimal(booking.billed_cents).scaleb(-2)],
@@ -275,11 +273,6 @@ def _tariffs(store: Store, day: Day) -> pl.DataFrame:
 
 def _sourced(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.lit(SOURCE).alias("source"))
-
-
-def instant(ms: int) -> datetime:
-    """Return a moment as naive UTC, as the database keeps it."""
-    return datetime.fromtimestamp(ms / 1000, UTC).replace(tzinfo=None)
 
 
 def _policy_text(policy: Policy) -> str:

@@ -25,6 +25,7 @@ from goodput_billing.statement.overlaps import refuse_overlap
 from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.database import Store
 from goodput_queries.errors import NoEvidenceError
+from goodput_queries.instants import utc_at
 
 LOSSES_SHOWN = 10
 DIFFERENCES = "select * from marts.statement_differences order by cluster, reason"
@@ -259,5 +260,5 @@ def _balance(store: Store, day: Day, rows: pl.DataFrame) -> pl.DataFrame:
 def _extent(known: closing.Evidence) -> str:
     if not known.as_of_ms:
         return ""
-    last = closing.instant(max(known.as_of_ms.values()))
+    last = utc_at(max(known.as_of_ms.values()))
     return f"; evidence ends at {last:%Y-%m-%d %H:%MZ}"

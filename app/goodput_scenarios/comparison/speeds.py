@@ -84,7 +84,7 @@ def _speed(
     name: str, a: Measured, runs_a: pl.DataFrame, b: Measured, runs_b: pl.DataFrame
 ) -> Speed:
     sides = ((a, runs_a), (b, runs_b))
-    good = [_comparable(runs) for _, runs in sides]
+    good = [runs.filter(pl.col("not_comparable").is_null()) for _, runs in sides]
     reasons = [
         f"{side.side.name}: {runs['not_comparable'][0]}"
         for (side, runs), usable in zip(sides, good, strict=True)
@@ -94,7 +94,7 @@ def _speed(
         runs if usable.is_empty() else usable for (_, runs), usable in zip(sides, good, strict=True)
     ]
     steps = [
-        [_steps_of(side, key) for key in runs["run_key"]]
+        [side.steps.filter(pl.col("run_key") == key) for key in runs["run_key"]]
         for (side, _), runs in zip(sides, counted, strict=True)
     ]
     unit = _common_unit([of_run for of_side in steps for of_run in of_side])
@@ -121,14 +121,6 @@ def _speed(
         tuple(left_out),
         *(tuple(runs["run_key"]) for runs in counted),
     )
-
-
-def _comparable(runs: pl.DataFrame) -> pl.DataFrame:
-    return runs.filter(pl.col("not_comparable").is_null())
-
-
-def _steps_of(side: Measured, run_key: str) -> pl.DataFrame:
-    return side.steps.filter(pl.col("run_key") == run_key)
 
 
 def _common_unit(runs: list[pl.DataFrame]) -> str:

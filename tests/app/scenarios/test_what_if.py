@@ -9,7 +9,7 @@ from hypothesis import given, strategies
 
 from goodput_scenarios.checkpoints import daly_s, overhead, young_s
 from goodput_scenarios.power_cap import drawn_above_w
-from goodput_scenarios.scenario import Given, filled, missing, number, solved
+from goodput_scenarios.scenario import Given, filled, missing, solved
 from goodput_scenarios.scenarios import SCENARIOS
 from goodput_scenarios.span import Span
 
@@ -217,7 +217,7 @@ def test_less_than_a_day_gives_no_yearly_figure():
     ],
 )
 def test_sums_show_two_digits_of_what_is_small(value, decimals, shown):
-    assert number(Span.of(value), decimals) == shown
+    assert f"{Span.of(value):{decimals}}" == shown
 
 
 def test_the_readmes_upgrade_gives_all_that_no_ledger_measures():

@@ -22,7 +22,7 @@ from goodput_app.server.api.document import openapi
 from goodput_app.server.api.routes import api_routes
 from goodput_app.server.sign_in import SignIn
 from goodput_app.sql_access import run_query
-from goodput_app.sql_access.formats import content
+from goodput_app.sql_access.formats import MEDIA_TYPES, content
 from goodput_app.sql_access.slots import BusyError, Slots
 from goodput_queries import audit, saved_queries
 from goodput_queries.errors import QueryError
@@ -90,6 +90,8 @@ def test_the_document_is_valid_and_has_every_route(client):
         if method != "HEAD"
     }
     assert documented == routed
+    query = openapi()["components"]["schemas"]["Query"]["properties"]
+    assert query["format"]["enum"] == list(MEDIA_TYPES)
 
 
 def test_a_token_sees_the_rows_of_its_teams_and_that_others_are_withheld(client):

@@ -16,6 +16,7 @@ from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.scope import View
 from goodput_app.dashboard.table_columns import Columns, headers
 from goodput_app.text import headline, units
+from goodput_queries.instants import epoch_ms
 from goodput_queries.scope import Scope
 
 RUN_PAGE = "pages/one_run.py"
@@ -141,7 +142,7 @@ def _around(gap: dict[str, Any], view: View) -> None:
     margin = max(timedelta(seconds=gap["gap_s"]), timedelta(seconds=5))
     start = max(view.start, gap["gap_start_at"] - margin)
     end = min(view.end, gap["gap_end_at"] + margin)
-    from_ms, to_ms = scope_bar.epoch_ms(start), scope_bar.epoch_ms(end)
+    from_ms, to_ms = epoch_ms(start), epoch_ms(end)
     bucket = scope_bar.bucket_ms(to_ms - from_ms)
     scope = Scope(from_ms=from_ms, to_ms=to_ms, gpu_uuid=gap["gpu_uuid"], bucket_ms=bucket)
     rows = marts.ledger_over_time(scope)

@@ -72,7 +72,8 @@ def marked(
     first, *rest = names.items()
     width = SHORT_WIDTH_PX if is_short else WIDTH_PX
     shown = st.column_config.LinkColumn("Flag", display_text=r"#(.+)$", width=width)
-    flagged = Columns(dict([first, (COLUMN, "Flag"), *rest]), names.widths, names.hidden)
+    shown_names = dict([first, (COLUMN, "Flag"), *rest])
+    flagged = Columns(shown_names, names.widths, names.hidden, names.formats)
     return frame, flagged, {**(wide or {}), COLUMN: shown}
 
 

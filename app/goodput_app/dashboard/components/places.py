@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from goodput_app.access.rows import sees_all
-from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard import table_columns, theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.data import metrics
@@ -54,12 +54,10 @@ def links(row: Mapping[str, Any]) -> None:
             to_gpu(uuid, ", ".join(filter(None, (gpu_name(index, uuid), row.get("node")))))
         if node := row.get("node"):
             to_node(node, row.get("cluster"))
-        if (run := row.get("run_key")) and (name := _run_name(row)):
+        if (run := row.get("run_key")) and (
+            name := row.get("run_name") or row.get("job_name") or row.get("run_id")
+        ):
             to_run(run, name)  # rows of a run's own page do not name it
-
-
-def _run_name(row: Mapping[str, Any]) -> str | None:
-    return row.get("run_name") or row.get("job_name") or row.get("run_id")
 
 
 def to_page(page: str, label: str, icon: str | None = None, **changes: str | None) -> None:
@@ -140,6 +138,36 @@ def ids(frame: pl.DataFrame, of: Sequence[str]) -> pl.Series:
     """Return what identifies each row in a link: its values in some columns."""
     texts = [pl.col(name).cast(pl.String) for name in of]
     return frame.select(id=pl.concat_str(texts, separator="|", ignore_nulls=True)).to_series()
+
+
+def table(
+    name: str,
+    frame: pl.DataFrame,
+    *,
+    key: str | None = None,
+    wide: Mapping[str, Any] | None = None,
+) -> bool:
+    """Draw a table of `tables.toml`, or say what it says without rows; return whether it has some.
+
+    key: another than that of the file
+    """
+    of = table_columns.table(name)
+    if of.says_nothing(frame):
+        if of.empty:
+            st.caption(of.empty)
+        for line in of.lines:
+            st.code(line, language=of.language)
+        return False
+    shown = of.columns_of(frame, table_columns.headers(name))
+    if of.id:
+        pick(frame, shown, key or of.key, of.id, rows=of.rows, wide=wide)
+    else:
+        tables.show(frame, shown, key or of.key, rows=of.rows, wide=wide)
+    if of.note:
+        st.caption(of.note)
+    if of.more and (total := frame["total"][0]) > frame.height:
+        st.caption(of.more.format(shown=frame.height, total=total))
+    return True
 
 
 def pick(

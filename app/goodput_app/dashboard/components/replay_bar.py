@@ -60,16 +60,13 @@ def _controls() -> None:
         clock.begins_at,
         clock.ends_at,
         key=POSITION,
-        step=_step_of(clock.ends_at - clock.begins_at),
+        step=timedelta(seconds=1)
+        if clock.ends_at - clock.begins_at < timedelta(hours=6)
+        else timedelta(minutes=1),
         format="MM-DD HH:mm:ss",
         label_visibility="collapsed",
         on_change=lambda: replay.seek(_store(), st.session_state[POSITION].replace(tzinfo=None)),
     )
-
-
-def _step_of(length: timedelta) -> timedelta:
-    """Return the smallest step of the slider: a second, a minute in a recording of days."""
-    return timedelta(seconds=1) if length < timedelta(hours=6) else timedelta(minutes=1)
 
 
 def _store() -> LocalStore:

@@ -25,6 +25,7 @@ from goodput_app.settings import settings
 from goodput_app.text import units
 from goodput_app.time_expressions import last_week, moment_ms
 from goodput_queries.errors import QueryError
+from goodput_queries.instants import epoch_ms, utc_at
 from goodput_queries.scope import Scope
 
 CARRIED = (*FILTERS, "from", "to", "refresh", time_zone.PARAM, wall.PARAM)
@@ -377,14 +378,9 @@ def in_steps(start: datetime, end: datetime) -> datetime:
     """Return a start that stands for some seconds, so that pages and viewers share answers."""
     step_ms = bucket_ms(epoch_ms(end) - epoch_ms(start), STEPS_OF_A_WINDOW)
     start_ms = epoch_ms(start) // step_ms * step_ms
-    return datetime.fromtimestamp(start_ms / 1000, UTC).replace(tzinfo=None)
+    return utc_at(start_ms)
 
 
 def _moment(text: str, now: datetime, *, is_end: bool) -> datetime:
     ms = moment_ms(text, now, is_end=is_end, zone=time_zone.zone())
-    return datetime.fromtimestamp(ms / 1000, UTC).replace(tzinfo=None)
-
-
-def epoch_ms(at: datetime) -> int:
-    """Return an instant (naive UTC) in epoch milliseconds."""
-    return round(at.replace(tzinfo=UTC).timestamp() * 1000)
+    return utc_at(ms)

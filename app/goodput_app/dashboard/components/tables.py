@@ -53,11 +53,21 @@ def shaped(
     """
     columns: list[pl.Series] = []
     config: dict[str, Any] = {}
+    own = {**(_formatted(names) if isinstance(names, Columns) else {}), **(wide or {})}
     for name, header in names.items():
         series, shown_as = _column(frame.get_column(name), header)
         columns.append(series)
-        config[series.name] = _explained((wide or {}).get(name, shown_as), header)
+        config[series.name] = _explained(own.get(name, shown_as), header)
     return pl.DataFrame(columns), config
+
+
+def _formatted(names: Columns) -> dict[str, Any]:
+    """Return the configuration of the columns that have a format of their own."""
+    return {
+        name: st.column_config.NumberColumn(label, format=shown)
+        for name, (shown, label) in names.formats.items()
+        if name in names
+    }
 
 
 def _explained(shown_as: Any, header: str) -> Any:

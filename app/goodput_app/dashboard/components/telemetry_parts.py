@@ -7,12 +7,11 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import table_columns, theme
 from goodput_app.dashboard.components import charts, places
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
-from goodput_app.dashboard.table_columns import headers
 
 LINES_MAX = 12
 DEVICE = ("power_w", "sm_clock_hz", "memory_clock_hz", "gpu_temperature_c", "memory_temperature_c")
@@ -25,10 +24,6 @@ REASONS = {
     "power_brake": "Power brake",
 }
 PRECISION = {"approximate": " (time approximate)", "at_or_before": " (at this time or before)"}
-THROTTLED = headers("telemetry.throttled")
-EVENTS = headers("telemetry.events")
-EVENT_ID = ("gpu_uuid", "event_at", "code")
-ALLOCATIONS = headers("telemetry.allocations")
 
 
 def holders(allocations: pl.DataFrame, lane_of: Mapping[tuple[str, str], str]) -> pl.DataFrame:
@@ -82,9 +77,10 @@ def marks(events: pl.DataFrame, lane: pl.Expr) -> pl.DataFrame:
     return events.select(lane.alias("lane"), hover, at="event_at")
 
 
-def chosen_at(events: pl.DataFrame, param: str) -> datetime | None:
-    """Return when the event was that is picked in `events_table`, whose key is `param`."""
-    found = events.filter(places.ids(events, EVENT_ID) == st.query_params.get(param, ""))
+def chosen_at(events: pl.DataFrame) -> datetime | None:
+    """Return when the event was that is picked in `events_table`."""
+    of = table_columns.table("telemetry.events")
+    found = events.filter(places.ids(events, of.id) == st.query_params.get(of.key, ""))
     return None if found.is_empty() else found["event_at"].item(0)
 
 
@@ -121,14 +117,13 @@ def measured(series: pl.DataFrame, *, has_extremes: bool = True) -> pl.DataFrame
     return series.select(c for c in kept if not c.endswith(left_out))
 
 
-def events_table(events: pl.DataFrame, key: str) -> None:
+def events_table(events: pl.DataFrame) -> None:
     """Draw the events of GPUs; a picked one has links."""
-    if events.is_empty():
-        st.caption("No Xid or other event of a GPU was recorded in this time range.")
-        return
-    names = pl.Series("event", [event_name(row) for row in events.iter_rows(named=True)])
-    shown = events.with_columns(names, pl.col("severity").str.replace_all("_", " "))
-    places.pick(shown, EVENTS, key, EVENT_ID, rows=6)
+    names = [event_name(row) for row in events.iter_rows(named=True)]
+    shown = events.with_columns(
+        pl.Series("event", names, dtype=pl.String), pl.col("severity").str.replace_all("_", " ")
+    )
+    places.table("telemetry.events", shown)
 
 
 def with_reasons(frame: pl.DataFrame) -> pl.DataFrame:
@@ -141,14 +136,11 @@ def with_reasons(frame: pl.DataFrame) -> pl.DataFrame:
 def throttled_table(found: pl.DataFrame, key: str) -> None:
     """Draw whether throttling is passing or chronic. `found`: marts.throttled_gpus."""
     shown = with_reasons(found).with_columns(pl.col("recurrence").fill_null("not known"))
-    places.pick(shown, THROTTLED, key, ("gpu_uuid", "reason"), rows=6)
+    places.table("telemetry.throttled", shown, key=key)
 
 
-def allocations_table(allocations: pl.DataFrame, key: str) -> None:
+def allocations_table(allocations: pl.DataFrame) -> None:
     """Draw which runs held the GPUs, the latest first; a picked one has a link."""
-    if allocations.is_empty():
-        st.caption("No job run was allocated to it in this time range.")
-        return
     by = ("run_key", "run_id", "job_run_key", "job_name", "team", "user_name", "attempt")
     of_runs = (
         allocations.group_by(by)
@@ -163,7 +155,7 @@ def allocations_table(allocations: pl.DataFrame, key: str) -> None:
         )
         .sort("start_at", "job_run_key", descending=True)
     )
-    places.pick(of_runs, ALLOCATIONS, key, ("job_run_key",), rows=8)
+    places.table("telemetry.allocations", of_runs)
 
 
 def draw(

@@ -8,13 +8,6 @@ Go = Callable[[dict[str, str | None]], None]  # changes the link
 
 PARAM, ON = "view", "wall"
 FONT_PX = 16  # of charts
-LOOK = """<style>
-[data-testid="stSidebar"], [data-testid="stHeader"], [data-testid="stSidebarCollapsedControl"],
-[data-testid="stExpandSidebarButton"], [data-testid="stExpander"], [data-testid="stDownloadButton"]
-  { display: none; }
-html { font-size: 20px; }
-[data-testid="stMainBlockContainer"] { padding: 1rem 1.5rem; }
-</style>"""
 
 
 def is_on() -> bool:

@@ -145,9 +145,10 @@ def metric(
         return _errors(scope, level, rows, read)
     if level == "gpu":
         series = metrics.gpu_series(scope, rows, read)
+        used = pl.col("memory_used_bytes")
         of = {
             "gpu_temperature_c": pl.col("gpu_temperature_c_max").max(),
-            "memory_used_bytes": _sum_or_null(pl.col("memory_used_bytes")),
+            "memory_used_bytes": pl.when(used.count() > 0).then(used.sum()),
             "throttled_ratio": pl.max_horizontal(SLOWDOWNS).max(),
         }.get(name, pl.col(name).mean())  # fmt: skip
         return series.group_by(pl.col("gpu_uuid").alias("key"), "at", maintain_order=True).agg(
@@ -172,10 +173,6 @@ def metric(
         marts.of_any_owner(scope),
         tuple(rows),
     )
-
-
-def _sum_or_null(values: pl.Expr) -> pl.Expr:
-    return pl.when(values.count() > 0).then(values.sum())
 
 
 def _errors(

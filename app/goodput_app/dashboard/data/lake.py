@@ -1,6 +1,6 @@
 """Readings that the database has not, since they are in its lake."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Final
 
@@ -11,6 +11,7 @@ from goodput_app.dashboard.data import marts
 from goodput_app.process.store import current_store
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore
+from goodput_queries.instants import utc_at
 from goodput_queries.lake.arrange import READINGS
 from goodput_queries.scope import Scope
 
@@ -32,7 +33,7 @@ def first_reading_of(view: str) -> datetime | None:
     first_ms = _first_reading_here(marts.state())
     if first_ms is None or not _asks_readings(view):
         return None
-    return datetime.fromtimestamp(first_ms / 1000, UTC).replace(tzinfo=None)
+    return utc_at(first_ms)
 
 
 @cache

@@ -1,7 +1,7 @@
 """Bars of a few amounts as HTML: a first screen of them needs no chart library.
 
 Pure functions from rows to text; names from the data are escaped. Widths are shares of a bar, so
-that they follow the width of the page. `LOOK` is their style sheet.
+that they follow the width of the page. `looks/bars.css` is their style sheet.
 """
 
 import html
@@ -13,23 +13,6 @@ from goodput_app.text import units
 
 TEXT_CHARS = 300
 LABEL_FROM = 0.12  # of the bar: a part has room for its name
-LOOK = """<style>
-.gp-heading { font-size: 1.02rem; font-weight: 600; }
-.gp-heading small { font-weight: 400; font-size: 0.87rem; opacity: 0.85; margin-left: 8px; }
-.gp-bar { display: flex; height: 38px; border-radius: 4px; overflow: hidden; gap: 1px; }
-.gp-bar > div { display: flex; align-items: center; min-width: 2px; overflow: hidden; }
-.gp-bar span { background: #ffffff; color: #1b2333; font-weight: 600; font-size: 0.87rem;
-  border-radius: 3px; padding: 1px 7px; margin-left: 7px; white-space: nowrap; }
-.gp-key { display: inline-block; width: 11px; height: 11px; border-radius: 2px; }
-.gp-steps { display: grid; grid-template-columns: minmax(110px, max-content) 1fr;
-  column-gap: 10px; row-gap: 5px; font-size: 0.87rem; align-items: center; }
-.gp-steps > div:nth-child(odd) { text-align: right; }
-.gp-axis { position: relative; height: 18px; margin-right: 84px; }
-.gp-axis > div { position: absolute; top: 0; height: 18px; border-radius: 2px; min-width: 2px; }
-.gp-cut > div { mask: linear-gradient(105deg, #000 14px, transparent 14px 17px, #000 17px); }
-.gp-axis > span { position: absolute; top: 0; line-height: 18px; padding-left: 6px;
-  white-space: nowrap; font-weight: 600; }
-</style>"""
 
 
 @dataclass(frozen=True)

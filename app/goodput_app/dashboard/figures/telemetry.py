@@ -4,9 +4,12 @@ Pure functions from frames to a Plotly figure. Frames have base units, the axes 
 from the data are escaped.
 """
 
-from collections.abc import Collection, Sequence
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
@@ -96,65 +99,23 @@ class Shares:
     bin_ms: int
 
 
-def panels(limits: dict[str, Any]) -> list[Panel]:
+@cache
+def _panels() -> dict[str, list[dict[str, Any]]]:
+    file = Path(__file__).parent / "telemetry.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def panels(limits: Mapping[str, Any]) -> list[Panel]:
     """Return the small multiples; limits: `power_limit_w` and `slowdown_temperature_c`, or None."""
     return [
-        Panel("SM active", {"sm_active_ratio": ""}, "%", 100, is_share=True),
-        Panel("Engine active", {"engine_active_ratio": ""}, "%", 100, is_share=True),
-        Panel("GPU utilisation", {"gpu_busy_ratio": ""}, "%", 100, is_share=True),
-        Panel("Tensor active", {"tensor_active_ratio": ""}, "%", 100, is_share=True),
-        Panel("DRAM active", {"dram_active_ratio": ""}, "%", 100, is_share=True),
-        Panel("Power", {"power_w": ""}, "W", 1, False, limits.get("power_limit_w"), "power limit"),
-        Panel("SM clock", {"sm_clock_hz": ""}, "MHz", 1e-6),
-        Panel(
-            "Temperature",
-            {"gpu_temperature_c": "GPU", "memory_temperature_c": "memory"},
-            "°C",
-            limit=limits.get("slowdown_temperature_c"),
-            limit_name="slowdown",
-        ),
-        Panel("Memory used", {"memory_used_bytes": ""}, "GiB", 2**-30),
-        Panel(
-            "NVLink",
-            {"nvlink_tx_bytes_per_s": "sent", "nvlink_rx_bytes_per_s": "received"},
-            "GB/s",
-            1e-9,
-        ),
-        Panel(
-            "PCIe", {"pcie_tx_bytes_per_s": "sent", "pcie_rx_bytes_per_s": "received"}, "GB/s", 1e-9
-        ),
+        Panel(**{**panel, "limit": limits.get(panel.get("limit", ""))})
+        for panel in _panels()["gpu"]
     ]
 
 
 def host_panels() -> list[Panel]:
     """Return the small multiples of a host."""
-    return [
-        Panel(
-            "CPU busy",
-            {"cpu_busy_ratio": "busy", "cpu_iowait_ratio": "waiting for disks"},
-            "%",
-            100,
-            is_share=True,
-        ),
-        Panel("CPU steal", {"cpu_steal_ratio": ""}, "%", 100, is_share=True),
-        Panel("Host memory used", {"host_memory_used_bytes": ""}, "GiB", 2**-30),
-        Panel("Swap used", {"swap_used_bytes": ""}, "GiB", 2**-30),
-        Panel(
-            "Disks",
-            {"disk_read_bytes_per_s": "read", "disk_write_bytes_per_s": "written"},
-            "GB/s",
-            1e-9,
-        ),
-        *(
-            Panel(
-                title,
-                {f"{kind}_rx_bytes_per_s": "received", f"{kind}_tx_bytes_per_s": "sent"},
-                "GB/s",
-                1e-9,
-            )
-            for kind, title in LINKS.items()
-        ),
-    ]
+    return [Panel(**panel) for panel in _panels()["host"]]
 
 
 def is_measured(panel: Panel, lines: Sequence[Line]) -> bool:

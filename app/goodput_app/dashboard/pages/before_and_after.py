@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components.runs import baseline_parts, note_parts
 from goodput_app.dashboard.components.runs import compare_parts as parts
 from goodput_app.dashboard.components.states import panel
@@ -26,9 +26,7 @@ if found is not None:
         parts.measures(found)
         parts.files(found)
     with panel(
-        "What differs",
-        "marts.run_attributes",
-        help="Code, versions and settings of both sides.",
+        "What differs", "marts.run_attributes", help="Code, versions and settings of both sides."
     ):
         parts.attributes(found)
     with panel(
@@ -68,7 +66,7 @@ with panel(
     "marts.gpu_model_speed_ups",
     help="The same workload and size on two models: your own runs, not a data sheet.",
 ):
-    baseline_parts.speed_ups(speed.speed_ups(view.scope))
+    places.table("baseline.speed_ups", speed.speed_ups(view.scope))
 with panel(
     "Published results",
     "marts.reference_results",

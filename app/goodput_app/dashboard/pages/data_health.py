@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, scope_bar, tables
+from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.components.data import (
     audit_log,
     delivered_statements,
@@ -24,8 +24,6 @@ LIVE = headers("data_health.live")
 LIVE_EVERY_S = 5
 STALE = ("failing", "stale")
 SAID_MAX = 5  # the worst; the table has them all
-FINDINGS = headers("data_health.findings")
-REJECTS = headers("data_health.rejects")
 
 
 def _why(source: dict[str, Any]) -> str:
@@ -82,9 +80,7 @@ live_sources()
 with panel("Statements", "statements.jsonl", help="Delivered statements, and failures."):
     delivered_statements.show()
 with panel(
-    "Notifications",
-    "state.notifications",
-    help="Messages about findings: sent, failed, waiting.",
+    "Notifications", "state.notifications", help="Messages about findings: sent, failed, waiting."
 ):
     notification_panel.show()
 with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
@@ -106,23 +102,11 @@ with panel(
 with panel(
     "Findings",
     "marts.data_quality",
-    help="What the evidence contradicts or lacks. Time of the ledger is that of the time range; "
-    "other cases are of all data.",
+    help="What the evidence contradicts or lacks. Time of the ledger is that of "
+    "the time range; other cases are of all data.",
 ):
-    findings = marts.data_quality(scope)
-    if findings.is_empty():
-        st.caption("No contradiction and no missing evidence was found.")
-    else:
-        tables.show(findings, FINDINGS, "findings")
+    places.table("data_health.findings", marts.data_quality(scope))
 with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never dropped."):
-    rejects = marts.rejects()
-    if rejects.is_empty():
-        st.caption("No row was rejected.")
-    else:
-        tables.show(tables.without_folders(rejects), REJECTS, "rejects")
-        if rejects["total"][0] > rejects.height:
-            st.caption(
-                f"{rejects.height:,} of {rejects['total'][0]:,}; all: `goodput show raw.rejects`."
-            )
+    places.table("data_health.rejects", tables.without_folders(marts.rejects()))
 replay_panel.show()
 audit_log.show()

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from goodput_app.dashboard import flags, theme
-from goodput_app.dashboard.components import scope_bar, wall
+from goodput_app.dashboard.components import places, scope_bar, tiles, wall
 from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts, fleet_wall
 from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import findings, fleet, marts
@@ -30,7 +30,8 @@ with panel("", "marts.gpu_states"):
     summary = marts.goodput_summary(of_place).row(0, named=True)
     ladder = marts.evidence_ladder(of_place).row(0, named=True)
     first = headline.headline(summary, ladder, of_place)
-    fleet_now.numbers(fleet_now.three(summary, first, findings.losing_now(of_place), states))
+    three = fleet_now.three(summary, first, findings.losing_now(of_place), states)
+    tiles.row("fleet-tiles", [(name, value, of) for value, name, of in three])
     show, sort, shown = fleet_parts.choose(states)
     if shown.is_empty():
         st.info("No GPU of this rack in this time range.", icon=":material/hourglass_empty:")
@@ -54,10 +55,10 @@ with panel(
     "marts.unallocated_gpus",
     help="At the end of the time range: the largest block for a job, and why others are not free.",
 ):
-    fleet_parts.unallocated_table(fleet.unallocated(view.scope))
+    places.table("fleet.unallocated", fleet.unallocated(view.scope))
 with panel(
     "Active but not allocated",
     "marts.busy_unallocated",
     help="GPUs that were active without an allocation, on nodes of a scheduler.",
 ):
-    fleet_parts.busy_table(fleet.busy_unallocated(view.scope))
+    places.table("fleet.busy", fleet.busy_unallocated(view.scope))

@@ -10,7 +10,6 @@ from goodput_app.dashboard.components.fleet import fleet_wall
 from goodput_app.dashboard.components.overview import actions, ledger, moved, status, teams
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, health, ledger_groups, marts
-from goodput_app.dashboard.figures import bars
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.text import headline
 from goodput_queries.catalog.rules import rules
@@ -28,7 +27,7 @@ if wall.is_on() and rows.sees_all(scope):
     wall.leave(scope_bar.go)
     st.stop()
 
-st.html("".join(part.LOOK for part in (bars, status, ledger, actions)))
+st.html(theme.look("bars", "status", "ledger", "actions"))
 st.title("Overview", anchor=False)
 states.runs_withheld(view)
 now = st.container()  # findings take longest: they are begun last, and follow

@@ -95,8 +95,8 @@ if not episodes.is_empty():
     with panel(
         "Throttled GPUs",
         "marts.throttled_gpus",
-        help="Whether throttling is passing or chronic, by all hours of the time range in which "
-        "the GPU was read. Power caps are left out.",
+        help="Whether throttling is passing or chronic, by all hours of the time "
+        "range in which the GPU was read. Power caps are left out.",
     ):
         slowed = health.throttled_gpus(scope)
         slowed = slowed.filter(pl.col("gpu_uuid").is_in(episodes["gpu_uuid"].implode()))

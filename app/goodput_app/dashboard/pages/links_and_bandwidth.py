@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import scope_bar
-from goodput_app.dashboard.components.fleet import collective_parts
+from goodput_app.dashboard.components import places, scope_bar
+from goodput_app.dashboard.components.fleet import collective_parts, host_parts
 from goodput_app.dashboard.components.fleet import network_parts as parts
 from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import network
@@ -20,14 +20,15 @@ with panel("", "marts.slow_nodes"):
 with panel(
     "Slow nodes",
     "marts.slow_nodes",
-    help="Nodes of communicators below 80 % of the expected bandwidth, at 16 MiB and more. "
-    "Confirmed: a link of it was lost or had errors. Likely: it is slow with all peers.",
+    help="Nodes of communicators below 80 % of the expected bandwidth, at 16 MiB "
+    "and more. Confirmed: a link of it was lost or had errors. Likely: it is "
+    "slow with all peers.",
 ):
     parts.slow_nodes(slow, judged=not network.communicators(scope).is_empty())
 with panel(
     "Lost links", "marts.link_events", help="When a port was down, and the runs at that time."
 ):
-    parts.lost_links(lost)
+    places.table("network.lost", host_parts.named(lost))
 with panel(
     "Bus bandwidth",
     "marts.bus_bandwidth",
@@ -40,9 +41,10 @@ with panel(
 with panel(
     "Latency and bandwidth of collectives",
     "marts.collective_fits",
-    help="Time = latency + size / bandwidth, fitted to the median time of each size, and what that "
-    "means for more GPUs. Operations below the size at which half of the limit is reached wait for "
-    "latency: larger buckets help.",
+    help="Time = latency + size / bandwidth, fitted to the median time of each "
+    "size, and what that means for more GPUs. Operations below the size at "
+    "which half of the limit is reached wait for latency: larger buckets "
+    "help.",
 ):
     collective_parts.times(scope)
 with panel(
@@ -55,7 +57,7 @@ with panel("Ports", "marts.link_errors", help="In the hours that the time range 
     parts.links(scope)
     parts.retransmits(scope)
 with panel("NVLink and PCIe", "marts.gpu_link_errors", help="Counters of GPUs that rose."):
-    parts.gpu_links(scope)
+    places.table("network.gpu_links", network.gpu_links(scope))
 with panel(
     "Transports", "marts.transports", help="As NCCL's log reports them; its lines carry no time."
 ):

@@ -28,8 +28,8 @@ if engines is None:
 with panel(
     "Models",
     "marts.serving_models",
-    help="All GPUs together, one GPU and one request are three speeds: a batch raises the first "
-    "two and lowers the third.",
+    help="All GPUs together, one GPU and one request are three speeds: a batch "
+    "raises the first two and lowers the third.",
 ):
     parts.models(shown)
 with panel(

@@ -3,11 +3,10 @@
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components.fleet import health_parts as parts
-from goodput_app.dashboard.components.runs import failure_parts
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import health
+from goodput_app.dashboard.data import failures, health
 
 view = scope_bar.required_view()
 scope = view.scope
@@ -38,32 +37,22 @@ with panel(
     "marts.reliability_by_cause",
     help="Run time of all attempts over the number that ended badly with this failure reason.",
 ):
-    failure_parts.by_cause(scope)
+    places.table("failure.by_cause", failures.by_cause(scope))
 with panel("Xids by code", "marts.xids_by_code", help="Repeats in one incident count once."):
-    if (xids := health.xids(scope)).is_empty():
-        st.caption("No Xid in this time range.")
-    else:
-        named = xids.with_columns(pl.col("severity").str.replace_all("_", " "))
-        tables.show(named, parts.XIDS, "xids", rows=6)
+    named = pl.col("severity").str.replace_all("_", " ")
+    places.table("health.xids", health.xids(scope).with_columns(named))
 with panel(
     "Incidents",
     "marts.gpu_incidents",
     help="Events of one GPU with less than five minutes between them, by all sources.",
 ):
-    if (incidents := health.incidents(scope)).is_empty():
-        st.caption("No incident of a GPU in this time range.")
-    else:
-        of = ("cluster", "node", "device", "start_at")
-        places.pick(incidents, parts.INCIDENTS, "incident", of, rows=6)
+    places.table("health.incidents", health.incidents(scope))
 with panel(
     "Fabric incidents",
     "marts.fabric_incidents",
     help="Links of several nodes, or NVLinks of several GPUs of a node, that failed at one time.",
 ):
-    if (fabric := health.fabric_incidents(scope)).is_empty():
-        st.caption("No links failed together in this time range.")
-    else:
-        tables.show(fabric, parts.FABRIC, "fabric_incidents", rows=4)
+    places.table("health.fabric", health.fabric_incidents(scope))
 with panel(
     "Repairs of nodes",
     "marts.repairs",
@@ -75,10 +64,6 @@ with panel(
     "marts.node_outages",
     help="States of a node that overlap are one outage, whichever sources report them.",
 ):
-    if (outages := health.outages(scope)).is_empty():
-        st.caption("No node was down or drained in this time range.")
-    else:
-        of = ("cluster", "node", "state", "start_at")
-        places.pick(outages, parts.OUTAGES, "outage", of, rows=8)
+    places.table("health.outages", health.outages(scope))
 with panel("Drivers", "marts.driver_versions"):
     parts.drivers(health.drivers(scope))

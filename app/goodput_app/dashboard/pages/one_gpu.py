@@ -40,31 +40,32 @@ with panel("", "marts.gpu_metrics"):
 with panel(
     "On one time axis",
     "marts.gpu_metrics",
-    help="Its job runs, metrics and events. Grey band: the peers' range (least to most of up "
-    "to four peers, 10th to 90th percentile of more).",
+    help="Its job runs, metrics and events. Grey band: the peers' range (least to "
+    "most of up to four peers, 10th to 90th percentile of more).",
 ):
     gpu_parts.draw(view, card, allocations, events, (series, read), scope)
 with panel("Events", "marts.gpu_events", help="Xid and other events, as the log has them."):
-    parts.events_table(events, "event")
+    parts.events_table(events)
 with panel(
     "Memory errors",
     "marts.gpu_memory_errors",
-    help="Increase of the counters of ECC errors, remapped rows and retired pages by hour, never "
-    "their value. The first and the last hour count as a whole.",
+    help="Increase of the counters of ECC errors, remapped rows and retired pages "
+    "by hour, never their value. The first and the last hour count as a "
+    "whole.",
 ):
     gpu_parts.memory_errors(health.memory_errors(scope))
 with panel(
     "Throttling",
     "marts.throttled_gpus",
-    help="Whether it is passing or chronic, by the hours of the time range in which the GPU was "
-    "read. Power caps are left out.",
+    help="Whether it is passing or chronic, by the hours of the time range in "
+    "which the GPU was read. Power caps are left out.",
 ):
     gpu_parts.heat_margin(own, card, scope)
     gpu_parts.throttling(health.throttled_gpus(scope), marts.throttle_sources(scope))
 with panel(
     "Allocated to", "marts.gpu_allocations", help="Job runs that this GPU was allocated to."
 ):
-    parts.allocations_table(allocations, "held")
+    parts.allocations_table(allocations)
 with panel("Ledger", "marts.ledger_by_category", help="The GPU's time by category."):
     ledger = marts.ledger_by_category(scope).filter(pl.col("gpu_ms") > 0)
     charts.draw(

@@ -3,7 +3,15 @@
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import charts, flag_parts, places, scope_bar, states, tiles
+from goodput_app.dashboard.components import (
+    charts,
+    flag_parts,
+    places,
+    scope_bar,
+    states,
+    telemetry_parts,
+    tiles,
+)
 from goodput_app.dashboard.components.fleet import configuration
 from goodput_app.dashboard.components.runs import (
     failure_parts,
@@ -88,7 +96,7 @@ with panel(
                 f"The slowest and the fastest of each stretch of {steps['steps'][0]:,} steps."
             )
         run_parts.communication(marts.communication(scope))
-        speed_parts.changes(speed.step_changes(scope))
+        places.table("speed.changes", speed.step_changes(scope))
         speed_parts.epochs(speed.run_epochs(scope))
     speed_parts.feed(speed.run_input(scope))
     failure_parts.losses(scope)
@@ -126,7 +134,7 @@ with panel(
     "marts.blast_radius",
     help="GPU time that each lost itself, and that other GPUs of the run waited for it.",
 ):
-    run_parts.blast_radius(marts.blast_radius(scope))
+    places.table("run.slow_gpus", telemetry_parts.with_reasons(marts.blast_radius(scope)))
 with panel("GPUs", "marts.run_gpus"):
     speed_parts.memory(speed.memory_growth(scope))
     run_parts.gpus(marts.run_gpus(scope))

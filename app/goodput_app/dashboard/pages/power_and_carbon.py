@@ -30,8 +30,8 @@ with panel(
 with panel(
     "Executing idle",
     "marts.executing_idle",
-    help="Allocated time in which a program used memory of the GPU and nothing ran. Power "
-    "and energy are of ten minutes that were all idle.",
+    help="Allocated time in which a program used memory of the GPU and nothing "
+    "ran. Power and energy are of ten minutes that were all idle.",
 ):
     use.executing(energy.executing(view.scope))
 with panel(

@@ -12,7 +12,6 @@ from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.overview import moved
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, health, ledger_groups, marts, statements
-from goodput_app.dashboard.figures import bars
 from goodput_app.weekly import week
 from goodput_app.weekly.words import LOSSES_SHOWN, Writer, place
 
@@ -59,7 +58,7 @@ for column, name, shift, is_off in (
     (buttons[1], "Next week", WEEK, not has_later),
 ):
     column.button(name, on_click=_go, args=(monday + shift,), disabled=is_off, width="stretch")
-st.html(bars.LOOK)
+st.html(theme.look("bars"))
 filters = "".join(f", {name} {value}" for name, value in view.filters.items())
 st.caption(theme.markdown_text(f"{time_zone.window(view.start, view.end)}{filters}"))
 of_week = None

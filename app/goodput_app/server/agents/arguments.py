@@ -6,12 +6,13 @@ import msgspec
 from msgspec import Meta
 
 from goodput_app.server.agents.answers import ROWS_MAX
-from goodput_app.server.api.document import SCOPE
+from goodput_app.server.api.document import parameters
 from goodput_queries import ledger as ledgers
 
 ROWS: Final = 30
 NAME_MAX_CHARS: Final = 500
 FILTERS_MAX: Final = 8
+SCOPE: Final = parameters()
 
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX_CHARS)]
 

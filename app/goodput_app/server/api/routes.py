@@ -67,7 +67,7 @@ def api_routes(store: Store) -> list[Route]:
 
     def queries(request: Request, _body: bytes) -> Response:
         refuse_all(request.query_params)
-        found = [_saved(one) for one in saved_queries.visible(store, _name())]
+        found = [asdict(one) for one in saved_queries.visible(store, _name())]
         return JSONResponse({"queries": found}, headers=NOT_KEPT)
 
     def rows_of_query(request: Request, _body: bytes) -> Question:
@@ -117,10 +117,6 @@ def _name() -> str | None:
 
 def _view(view: dict[str, Any]) -> dict[str, Any]:
     return {name: view[name] for name in ("name", "meaning", "grain", "has_team_rows", "columns")}
-
-
-def _saved(one: saved_queries.SavedQuery) -> dict[str, Any]:
-    return asdict(one)
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from goodput_app.text import units
 from goodput_billing.statement import window
 from goodput_billing.statement.amounts.charges import IDLE_POLICIES
 from goodput_billing.statement.days import Day
+from goodput_queries.instants import epoch_ms
 from goodput_queries.scope import Scope
 
 SECTIONS = {"": "Statement", "prices": "Prices", "what-if": "What if"}
@@ -92,13 +93,16 @@ def is_whole(day: Day) -> bool:
     first, last = clusters["first_at"].min(), clusters["as_of_at"].max()
     if not isinstance(first, datetime) or not isinstance(last, datetime):
         return False
-    return scope_bar.epoch_ms(first) <= day.from_ms and day.to_ms <= scope_bar.epoch_ms(last)
+    return epoch_ms(first) <= day.from_ms and day.to_ms <= epoch_ms(last)
 
 
 def nothing(view: View, shown: Shown) -> None:
     """Say why there is no statement to show, and offer the way out."""
     filters = {k: v for k, v in view.filters.items() if k in ("cluster", "team")}
-    if filters and any(not day.accounts.is_empty() for day in _whole(shown)):
+    if filters and any(
+        not day.accounts.is_empty()
+        for day in statements.costs([day.day for day in shown.days], shown.how)
+    ):
         named = ", ".join(f"{k} {theme.markdown_text(v)}" for k, v in filters.items())
         st.info(f"No cost on these days matches the filters ({named}).",
                 icon=":material/filter_alt:")  # fmt: skip
@@ -109,10 +113,6 @@ def nothing(view: View, shown: Shown) -> None:
         st.button(
             "Show all days", key="cost_all_days", on_click=scope_bar.go, args=({"day": None},)
         )
-
-
-def _whole(shown: Shown) -> list[DayCost]:
-    return statements.costs([day.day for day in shown.days], shown.how)
 
 
 def states(view: View, shown: Shown) -> None:
@@ -131,7 +131,7 @@ def states(view: View, shown: Shown) -> None:
     if len(closed) < len(shown.days):
         words += "; figures of open days may still change"
     last = shown.days[-1].day
-    if last.to_ms > scope_bar.epoch_ms(view.as_of):
+    if last.to_ms > epoch_ms(view.as_of):
         words += f"; of {last.date} there is evidence up to {time_zone.moment(view.as_of)}"
     if shown.how.idle is not None:
         words += ". View only: what is billed stays as the settings say"

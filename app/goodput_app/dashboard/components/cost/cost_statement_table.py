@@ -1,7 +1,7 @@
 """The statement as a table: by account, user, run, partition or model, with links."""
 
 import io
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from goodput_app.text import units
 from goodput_billing.adjustments.record import Target
 from goodput_billing.render.safe_text import harmless
 from goodput_billing.statement.days import day_of
+from goodput_queries.instants import iso
 
 RUN_PAGE, RUNS_PAGE = "pages/one_run.py", "pages/all_runs.py"
 OVERVIEW_PAGE = "pages/fleet_overview.py"
@@ -171,8 +172,8 @@ def _picked(row: dict[str, Any], by: str, shown: Shown) -> None:
     params = {
         **scope_bar.carried(cluster=row["cluster"], run=None, node=None),
         # the statement's own days, so that the next page shows the time that is charged here
-        "from": _iso(shown.days[0].day.from_ms),
-        "to": _iso(shown.days[-1].day.to_ms),
+        "from": iso(shown.days[0].day.from_ms),
+        "to": iso(shown.days[-1].day.to_ms),
     }
     if by == "run" and row["is_account"] and row["account"]:
         run = {**params, "run": row["account"]}
@@ -190,7 +191,3 @@ def _picked(row: dict[str, Any], by: str, shown: Shown) -> None:
     st.page_link(
         OVERVIEW_PAGE, label="Open its ledger", icon=":material/dashboard:", query_params=params
     )
-
-
-def _iso(epoch_ms: int) -> str:
-    return datetime.fromtimestamp(epoch_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -9,7 +9,7 @@ import streamlit as st
 from goodput_app.access.current import current_identity
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import price_edit, theme
-from goodput_app.dashboard.components import tables
+from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.components.cost.cost_parts import BUDGET_EXAMPLE, in_browser
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import statements
@@ -24,7 +24,6 @@ ORIGIN = headers("rate_card.origin")
 RATES = Columns(headers("rate_card.rates") | ORIGIN)
 TARIFFS = Columns(headers("rate_card.tariffs") | ORIGIN)
 BUDGETS = Columns(headers("rate_card.budgets") | ORIGIN)
-LOADS = headers("rate_card.loads")
 RATE_EXAMPLE = """cluster,gpu_model,partition,qos,price_per_gpu_h,factor,valid_from,note
 ,H100,,,2.10,,2026-12-01T00:00:00Z,from December on
 ,,,scavenger,,0.4,,preemptible jobs pay 40 %"""
@@ -70,11 +69,7 @@ def show() -> None:
         "state.ingested",
         help="Price, tariff and budget files that were imported, latest first.",
     ):
-        loads = statements.price_loads()
-        if loads.is_empty():
-            st.caption("No file of prices, tariffs or budgets was imported.")
-        else:
-            tables.show(tables.without_folders(loads), LOADS, "price_loads", rows=6)
+        places.table("rate_card.loads", tables.without_folders(statements.price_loads()))
     _policies()
 
 

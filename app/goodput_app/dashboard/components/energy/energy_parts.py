@@ -93,9 +93,11 @@ def accounts(frame: pl.DataFrame) -> None:
     names = _shown(named, ACCOUNTS)
     ids = named.select(pl.concat_str("cluster", "availability", pl.col("team").fill_null(""),
                                      separator="|")).to_series()  # fmt: skip
-    picked = tables.pick(named, names, "account", ids, wide=_per_useful_hour())
+    picked = tables.pick(named, names, "account", ids)
     if picked is not None and picked["team"] is not None:
-        _to_cost(picked["team"], picked["cluster"])
+        team, place = picked["team"], {"cluster": picked["cluster"], "node": None, "run": None}
+        cost_of = f"Cost of {theme.markdown_text(team, 60)}"
+        places.to_page(COST_PAGE, cost_of, "payments", team=team, **place)
     else:
         st.caption("Select an account for a link to its cost.")
     if frame["energy_kwh"].null_count() == frame.height:
@@ -111,18 +113,6 @@ def _shown(frame: pl.DataFrame, names: Columns) -> Columns:
     shown = names.of_clusters(frame).filled(frame, ALWAYS_SHOWN)
     is_part = "carbon_kg" in shown and (frame["unknown_hours"] > 0).any()
     return shown if is_part else shown.without(["unknown_carbon_kwh"])
-
-
-def _per_useful_hour() -> dict[str, object]:
-    """Return the configuration of columns whose header has the unit."""
-    formats = {"energy_kwh_per_useful_gpu_h": "%,.3f", "carbon_g_per_useful_gpu_h": "%,.0f"}
-    of = st.column_config.NumberColumn
-    return {name: of(ACCOUNTS[name], format=shown) for name, shown in formats.items()}
-
-
-def _to_cost(team: str, cluster: str) -> None:
-    label = f"Cost of {theme.markdown_text(team, 60)}"
-    places.to_page(COST_PAGE, label, "payments", team=team, cluster=cluster, node=None, run=None)
 
 
 def _unknown_carbon(frame: pl.DataFrame) -> None:

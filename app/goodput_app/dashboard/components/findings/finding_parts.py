@@ -31,7 +31,6 @@ OF_A_WEEK = ("back_week_ms", "back_week_cost")  # not known under an hour of evi
 FINDINGS = headers("finding.findings")
 # beside the card of a finding, which says it
 FINDINGS_OF_CARD = FINDINGS.hiding((*FINDINGS.hidden, "evidence", "cost", "what_to_do"))
-OBJECTIVES = headers("finding.objectives")
 
 
 def objectives(frame: pl.DataFrame) -> None:
@@ -39,16 +38,7 @@ def objectives(frame: pl.DataFrame) -> None:
 
     frame: marts.goodput_objectives
     """
-    if frame.is_empty():
-        st.caption("No objective is configured for this scope: [[objectives]] in goodput.toml.")
-        return
-    rate = st.column_config.NumberColumn
-    rates = {
-        name: rate(OBJECTIVES[name], format="%.2f")
-        for name in OBJECTIVES
-        if name.startswith("burn")
-    }
-    tables.show(frame, OBJECTIVES, "objectives", rows=8, wide=rates)
+    places.table("finding.objectives", frame)
     if (burning := frame.filter("is_burning")).height:
         names = ", ".join(theme.markdown_text(name) for name in burning["name"])
         st.warning(

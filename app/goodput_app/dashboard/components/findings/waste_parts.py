@@ -55,8 +55,8 @@ def intervals(scope: Scope, category: str) -> None:
     with panel(
         "Where the time is",
         "marts.category_intervals",
-        help="Intervals of single GPUs in this category; they add up to the ledger. Of a stretch "
-        "of steps one row has the GPU time of the category in it.",
+        help="Intervals of single GPUs in this category; they add up to the ledger. "
+        "Of a stretch of steps one row has the GPU time of the category in it.",
     ):
         found = marts.category_intervals(scope, category, blame)
         if found.is_empty():

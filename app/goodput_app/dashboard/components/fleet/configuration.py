@@ -10,17 +10,19 @@ from goodput_app.dashboard.table_columns import headers
 from goodput_app.text.units import count
 
 NODES_NAMED = 3
-HELP = (
-    "By snapshots of `goodput snapshot`: settings that differ from those of the other nodes of the "
-    "run, or of nodes with the same GPUs, and settings that are known to cost time."
-)
 
 
 def draw(settings: pl.DataFrame) -> None:
     """Draw rows of marts.node_settings: of one node, or of the nodes of one run; none: nothing."""
     if settings.is_empty():
         return
-    with panel("Configuration", "marts.node_settings", help=HELP):
+    with panel(
+        "Configuration",
+        "marts.node_settings",
+        help="By snapshots of `goodput snapshot`: settings that differ from those of "
+        "the other nodes of the run, or of nodes with the same GPUs, and "
+        "settings that are known to cost time.",
+    ):
         end = scope_bar.required_view().end
         if settings.filter(pl.col("taken_at") < end).is_empty():
             at = time_zone.moment(settings["taken_at"].item(0))

@@ -7,7 +7,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import places, tiles
+from goodput_app.dashboard.components import places
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.overview import status
 from goodput_app.dashboard.severities import badge_html
@@ -75,15 +75,6 @@ def three(
         (units.cost(per_h), "Lost per hour", f"{gpus} do nothing useful"),
         (units.count(away, "GPU"), "Not available", ", ".join(parts) or "none is out"),
     ]
-
-
-def numbers(found: list[tuple[str, str, str]]) -> None:
-    """Draw `three` as tiles."""
-    with st.container(key="fleet-tiles"):
-        columns = st.columns(len(found))
-    for column, (value, name, of) in zip(columns, found, strict=True):
-        with column:
-            tiles.tile(name, value, of)
 
 
 def wrong(findings: pl.DataFrame | None) -> None:

@@ -52,8 +52,6 @@ CATEGORY = "category"
 CHOSEN = ("show", "sort", "rack")
 THINGS: dict[Level, str] = {"gpu": "GPU", "node": "node", "rack": "rack"}
 RACKS = headers("fleet.racks")
-UNALLOCATED = headers("fleet.unallocated")
-BUSY = headers("fleet.busy")
 
 
 def rack_name(rack: str | None, cluster: str, *, is_alone: bool) -> str:
@@ -103,7 +101,7 @@ def cells(states: pl.DataFrame, show: str | None) -> tuple[pl.DataFrame, bool]:
     """
     is_alone = states["cluster"].n_unique() == 1
     are_nodes = states.height > CELLS_MAX
-    rows = states.with_columns(value=_value(show))
+    rows = states.with_columns(value=pl.col(show) if show in SHOWN else pl.lit(None, pl.Float64))
     if are_nodes:
         rows = _of_nodes(rows, show).head(CELLS_MAX)
     metric = SHOWN.get(show or "")
@@ -125,10 +123,6 @@ def cells(states: pl.DataFrame, show: str | None) -> tuple[pl.DataFrame, bool]:
 
 def _sum_of(values: pl.Expr) -> pl.Expr:
     return pl.when(values.count() > 0).then(values.sum())
-
-
-def _value(show: str | None) -> pl.Expr:
-    return pl.col(show) if show in SHOWN else pl.lit(None, pl.Float64)
 
 
 def _of_nodes(rows: pl.DataFrame, show: str | None) -> pl.DataFrame:
@@ -337,22 +331,3 @@ def racks_table(racks: pl.DataFrame) -> None:
     opens = [{"rack": key} for key in racks["rack_key"].to_list()]
     tables.pick(named, RACKS, "of_rack", racks["rack_key"], opens=opens)
     st.caption("Select a row to see this rack alone.")
-
-
-def unallocated_table(frame: pl.DataFrame) -> None:
-    """Draw what is not allocated: first the blocks that a job can have."""
-    if frame.is_empty():
-        st.caption("Every GPU is allocated.")
-        return
-    tables.show(frame, UNALLOCATED, "unallocated")
-    st.caption("A node of several partitions is in each of them.")
-
-
-def busy_table(frame: pl.DataFrame) -> None:
-    """Draw the GPUs that were active without an allocation; a picked one has links."""
-    if frame.is_empty():
-        st.caption("No reading shows a GPU that was active without an allocation.")
-        return
-    places.pick(frame, BUSY, "busy", ("gpu_uuid",), rows=8)
-    if (total := frame["total"][0]) > frame.height:
-        st.caption(f"The {frame.height:,} of {total:,} GPUs that were active longest.")

@@ -203,7 +203,7 @@ def draw(
             *([figures.EVENTS] if not marks.is_empty() else []),
             *([figures.NO_READINGS] if not gaps.is_empty() else []),
         ],
-        bars, of_categories, of_reasons, gaps, marks, parts.chosen_at(events, "event"),
+        bars, of_categories, of_reasons, gaps, marks, parts.chosen_at(events),
     )  # fmt: skip
     instances = sorted(own["gpu_instance"].unique().to_list())
     names = {(gpu, one): f"instance {one}" if one else "this GPU" for one in instances}

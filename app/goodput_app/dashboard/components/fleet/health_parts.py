@@ -21,10 +21,6 @@ CLUSTERS = headers("health.clusters")
 NODES = headers("health.nodes")
 COUNTED = ("ecc_uncorrected", "row_remaps", "thermal_s")  # by counters, which may not be read
 SIZES = headers("health.sizes")
-XIDS = headers("health.xids")
-FABRIC = headers("health.fabric")
-INCIDENTS = headers("health.incidents")
-OUTAGES = headers("health.outages")
 REPAIRS = headers("health.repairs")
 DRIVERS = headers("health.drivers")
 
@@ -43,28 +39,17 @@ def fleet(found: pl.DataFrame) -> None:
         )
         return
     between = f"95 %: {units.duration(row['mtbf_low_s'])} to {_at_most(row['mtbf_high_s'])}"
-    with st.container(key="tiles"):
-        columns = st.columns(4, gap="small")
-    for column, (label, value, second) in zip(
-        columns,
-        (
-            ("Node failures", f"{row['failures']:,}", f"on {units.count(row['nodes'], 'node')}"),
-            ("Time between failures", _between(row["mtbf_s"]), f"of one node; {between}"),
-            ("Time to repair", units.duration(row["mttr_s"]), "mean of the outages that are over"),
-            ("Nodes not down", units.percent(row["available_ratio"]), "of the time of the nodes"),
-        ),
-        strict=True,
-    ):
-        with column:
-            tiles.tile(label, value, second)
+    failures = "no failure" if row["mtbf_s"] is None else units.duration(row["mtbf_s"])
+    tiles.row("tiles", [
+        ("Node failures", f"{row['failures']:,}", f"on {units.count(row['nodes'], 'node')}"),
+        ("Time between failures", failures, f"of one node; {between}"),
+        ("Time to repair", units.duration(row["mttr_s"]), "mean of the outages that are over"),
+        ("Nodes not down", units.percent(row["available_ratio"]), "of the time of the nodes"),
+    ])  # fmt: skip
 
 
 def _at_most(seconds: float | None) -> str:
     return "no upper bound" if seconds is None else units.duration(seconds)
-
-
-def _between(seconds: float | None) -> str:
-    return "no failure" if seconds is None else units.duration(seconds)
 
 
 def node_days(view: View) -> None:

@@ -9,14 +9,12 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import states
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
-from goodput_app.dashboard.table_columns import headers
 
 NAME = "Host"
 NOT_CONFIGURED = (
     "Not configured: metrics of the host (CPU, memory, disks, Ethernet, InfiniBand). Let the "
     "Prometheus that Goodput reads scrape node_exporter (port 9100), or add to goodput.toml:"
 )
-EVENTS = headers("host.events")
 BY_STATE = "a reading found it down"
 BY_COUNTER = "its link-down counter rose between two readings"
 
@@ -34,13 +32,17 @@ def link_name(kind: str, device: str, port: str) -> str:
     return f"{figures.LINKS.get(kind, kind)} {device}{f' port {port}' if port else ''}"
 
 
+def with_link(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of network ports with `link`, what each is called."""
+    names = [link_name(*row) for row in rows.select("kind", "device", "port").iter_rows()]
+    return rows.with_columns(pl.Series("link", names, dtype=pl.String))
+
+
 def named(events: pl.DataFrame) -> pl.DataFrame:
     """Return events of links with `link`, `evidence` and `length_s`."""
-    names = [link_name(*row) for row in events.select("kind", "device", "port").iter_rows()]
     length = (pl.col("end_at") - pl.col("start_at")).dt.total_milliseconds() / 1000
     evidence = pl.when("is_seen_down").then(pl.lit(BY_STATE)).otherwise(pl.lit(BY_COUNTER))
-    return events.with_columns(
-        pl.Series("link", names, dtype=pl.String),
+    return with_link(events).with_columns(
         evidence.alias("evidence"),
         # down at no reading: for how long is not known
         pl.when("is_seen_down").then(length).alias("length_s"),
@@ -49,8 +51,7 @@ def named(events: pl.DataFrame) -> pl.DataFrame:
 
 def marks(events: pl.DataFrame) -> pl.DataFrame:
     """Return events of links as markers: `lane`, `at` and `hover`."""
-    names = [link_name(*row) for row in events.select("kind", "device", "port").iter_rows()]
-    hovers = [f"Link down: {theme.plotly_text(name)}" for name in names]
+    hovers = [f"Link down: {theme.plotly_text(name)}" for name in with_link(events)["link"]]
     hover = pl.Series("hover", hovers, dtype=pl.String)
     return events.select(pl.lit(figures.EVENTS).alias("lane"), hover, at="start_at")
 

@@ -8,18 +8,11 @@ from goodput_app.dashboard.components import charts, places, tables
 from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.data import network
 from goodput_app.dashboard.figures import network as figures
-from goodput_app.dashboard.table_columns import Columns, headers
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 from goodput_queries.scope import Scope
 
-SLOW_NODES = headers("network.slow_nodes")
-COMMUNICATORS = headers("network.communicators")
-LINKS = headers("network.links")
 RACKS = headers("network.racks")
-LOST = Columns({"node": "Node", **host_parts.EVENTS})
-GPU_LINKS = headers("network.gpu_links")
-RETRANSMITS = headers("network.retransmits")
-TRANSPORTS = headers("network.transports")
 BENCHMARKS = headers("network.benchmarks")
 RUN_NAME = pl.coalesce("job_name", "run_id").alias("run_name")
 RETRANSMIT_MIN = 0.001  # what a healthy network stays below
@@ -27,14 +20,6 @@ NO_BANDWIDTH = (
     "Not configured: bus bandwidth of collectives. Set `NCCL_INSPECTOR_ENABLE=1`, "
     "`NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS` and `NCCL_INSPECTOR_DUMP_DIR` in jobs, and "
     "add to goodput.toml:"
-)
-NO_LINKS = (
-    "Not configured: Ethernet and InfiniBand ports. Let the Prometheus that Goodput reads scrape "
-    "node_exporter (port 9100), or add to goodput.toml:"
-)
-NO_TRANSPORTS = (
-    "Not configured: transports. Set `NCCL_DEBUG=INFO` and `NCCL_DEBUG_FILE` in jobs, and add to "
-    "goodput.toml:"
 )
 NO_BENCHMARKS = "No run of nccl-tests was ingested. After each run:"
 
@@ -58,15 +43,13 @@ def answer(slow: pl.DataFrame, lost: pl.DataFrame, transports: pl.DataFrame) -> 
 
 def slow_nodes(found: pl.DataFrame, judged: bool) -> None:
     """Draw nodes of slow communicators; a picked one has links."""
-    if found.is_empty():
-        st.caption(
-            "No communicator was slower than 80 % of what is expected."
-            if judged
-            else "No communicator can be assessed: no bandwidth was measured, or the expected one "
-            "is not known (it needs nccl-tests of this site, or three communicators of one shape)."
-        )
+    if judged or not found.is_empty():
+        places.table("network.slow_nodes", found.with_columns(RUN_NAME))
         return
-    places.pick(found.with_columns(RUN_NAME), SLOW_NODES, "slow_node", ("cluster", "node"), rows=8)
+    st.caption(
+        "No communicator can be assessed: no bandwidth was measured, or the expected one "
+        "is not known (it needs nccl-tests of this site, or three communicators of one shape)."
+    )
 
 
 def bandwidth(found: pl.DataFrame) -> None:
@@ -105,8 +88,6 @@ def _shape(row: dict[str, object]) -> str:
 def communicators(scope: Scope) -> None:
     """Draw communicators against what is expected of them; a picked one has a link to its run."""
     found = network.communicators(scope)
-    if found.is_empty():
-        return
     sizes = [units.size(size) for size in found["size_from_bytes"]]
     shown = found.with_columns(
         RUN_NAME,
@@ -114,26 +95,16 @@ def communicators(scope: Scope) -> None:
         basis=pl.coalesce("expected_source", pl.lit("90th percentile of its peers")),
         expected_bytes_per_s=pl.coalesce("expected_bytes_per_s", "peers_bytes_per_s"),
     )
-    of = ("cluster", "comm_id", "operation", "size_from_bytes")
-    places.pick(shown, COMMUNICATORS, "communicator", of, rows=8)
+    places.table("network.communicators", shown)
 
 
 def links(scope: Scope) -> None:
     """Draw the network ports, those with a problem first; a picked one has a link to its node."""
     found = network.links(scope)
-    if found.is_empty():
-        st.caption(NO_LINKS)
-        st.code(
-            '[[collect]]\nsource = "node-exporter"\nurls = ["http://NODE:9100"]', language="toml"
-        )
-        return
-    names = [host_parts.link_name(*row) for row in found.select("kind", "device", "port").rows()]
-    shown = found.with_columns(pl.Series("link", names, dtype=pl.String))
-    of = ("cluster", "node", "kind", "device", "port")
-    places.pick(shown, LINKS, "port", of, rows=10)
-    troubled, total = found["trouble"].count(), found["total"][0]
-    more = f" The table has {found.height:,} of them." if found.height < total else ""
-    st.caption(f"{troubled:,} of {total:,} ports have a problem.{more}")
+    if places.table("network.links", host_parts.with_link(found)):
+        troubled, total = found["trouble"].count(), found["total"][0]
+        more = f" The table has {found.height:,} of them." if found.height < total else ""
+        st.caption(f"{troubled:,} of {total:,} ports have a problem.{more}")
 
 
 def line_rates(scope: Scope) -> None:
@@ -145,9 +116,7 @@ def line_rates(scope: Scope) -> None:
     charts.over_time(
         figures.line_rates(found), found, "line-rates", "Share of line rate of ports over time"
     )
-    ports = network.port_map(scope)
-    names = [host_parts.link_name(*row) for row in ports.select("kind", "device", "port").rows()]
-    ports = ports.with_columns(pl.Series("link", names, dtype=pl.String))
+    ports = host_parts.with_link(network.port_map(scope))
     charts.draw(
         figures.port_map(ports), ports, "port-map", "Busiest hour of each port, node by node"
     )
@@ -157,27 +126,6 @@ def line_rates(scope: Scope) -> None:
         return
     tables.show(racks, RACKS, "rack_line_rates", rows=6)
     st.caption("Busiest hours; traffic between nodes of one rack included.")
-
-
-def lost_links(found: pl.DataFrame) -> None:
-    """Draw when links were down and which runs they hit; a picked one has links."""
-    if found.is_empty():
-        st.caption("No reading found a link down.")
-        return
-    of = ("cluster", "node", "kind", "device", "port", "start_at")
-    places.pick(host_parts.named(found), LOST, "lost_link", of, rows=8)
-
-
-def gpu_links(scope: Scope) -> None:
-    """Draw errors of NVLink and PCIe; a picked GPU has a link."""
-    found = network.gpu_links(scope)
-    if found.is_empty():
-        st.caption(
-            "No counter of NVLink or PCIe errors rose. Exporters count PCIe replays by default; "
-            "`goodput doctor` shows the lines that enable those of NVLink."
-        )
-        return
-    places.pick(found, GPU_LINKS, "gpu_link", ("gpu_uuid", "metric"), rows=6)
 
 
 def retransmits(scope: Scope) -> None:
@@ -191,23 +139,18 @@ def retransmits(scope: Scope) -> None:
         least = units.percent(RETRANSMIT_MIN)
         st.caption(f"TCP: none of {of} retransmitted {least} of its segments or more.")
         return
-    places.pick(many, RETRANSMITS, "retransmit", ("cluster", "node"), rows=6)
+    places.table("network.retransmits", many)
 
 
 def transports(found: pl.DataFrame) -> None:
     """Draw which transport NCCL uses; a picked row has links."""
-    if found.is_empty():
-        st.caption(NO_TRANSPORTS)
-        st.code('[[collect]]\nsource = "nccl-debug"\nfolder = "FOLDER"', language="toml")
-        return
     note = (
         pl.when(pl.col("is_fallback") & pl.col("has_infiniband").fill_null(value=False))
         .then(pl.lit("fall-back to sockets, though InfiniBand or RoCE is there"))
         .when("is_fallback")
         .then(pl.lit("sockets carry traffic between nodes"))
     )
-    of = ("cluster", "node", "run_key", "transport")
-    places.pick(found.with_columns(RUN_NAME, note=note), TRANSPORTS, "transport", of, rows=8)
+    places.table("network.transports", found.with_columns(RUN_NAME, note=note))
 
 
 def benchmarks(scope: Scope) -> None:

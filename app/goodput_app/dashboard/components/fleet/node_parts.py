@@ -86,7 +86,7 @@ def ledger_bar(ledger: pl.DataFrame) -> None:
     """Draw the node's ledger as one bar of groups. ledger: marts.ledger_by_category."""
     groups = ledger_groups.grouped(ledger, ledger_groups.groups())
     drawn = [bars.Part(*row) for row in groups.select("label", "gpu_ms", "colour").iter_rows()]
-    st.html(bars.LOOK + bars.stacked(drawn, "Ledger of the node"))
+    st.html(theme.look("bars") + bars.stacked(drawn, "Ledger of the node"))
     st.caption(f"Ledger of {units.gpu_time(int(ledger['gpu_ms'].sum()))} in this time range")
 
 

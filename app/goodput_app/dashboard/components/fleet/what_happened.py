@@ -22,20 +22,6 @@ from goodput_app.text import units
 ROWS_SHOWN = 14
 BRIEF_SHOWN = 16
 BEGAN = "Run began on "
-LOOK = """<style>
-.st-key-happened_brief [data-testid="stPageLink-NavLink"] { padding: 0; min-height: 0; }
-.st-key-happened_brief [data-testid="stPageLink-NavLink"] :is(span, p),
-  .st-key-happened_brief [data-testid="stMarkdownContainer"] p
-  { white-space: normal; font-size: 0.87rem; line-height: 1.3; }
-.st-key-happened_brief [data-testid="stHorizontalBlock"] { flex-wrap: nowrap; }
-.st-key-happened_brief [data-testid="stHorizontalBlock"] > :last-child
-  { flex: 1 1 0; min-width: 0; }
-.st-key-happened_brief [data-testid="stCaptionContainer"] { margin-bottom: 0.4rem; }
-.st-key-happened_brief [data-testid="stCaptionContainer"] p { margin: 0; }
-.st-key-happened_brief button { padding: 0; min-height: 0; border: 0; line-height: 1.3; }
-.st-key-happened_brief button p { font-weight: 600; font-size: 0.87rem; }
-.st-key-happened_chosen { background: rgba(37, 99, 235, 0.16); border-radius: 4px; }
-</style>"""
 COLUMNS = headers("node.happened")
 PARAM = "happened"
 ID = ("start_at", "what", "run_key", "gpu_uuid")
@@ -126,7 +112,7 @@ def brief(rows: pl.DataFrame) -> None:
     if rows.is_empty():
         st.caption("Nothing was recorded of this node in this time range.")
         return
-    st.html(LOOK)
+    st.html(theme.look("what_happened"))
     with st.container(key="happened_brief", gap=None):
         _entries(most_telling(rows))
     if rows.height > BRIEF_SHOWN:

@@ -13,31 +13,6 @@ from goodput_app.text import units
 
 SHOWN = 3
 CENT = 0.005
-LOOK = """<style>
-.gp-action, .gp-heads { display: grid; grid-template-columns: 20px minmax(0, 3.1fr) minmax(0, 1fr)
-  minmax(0, 1.2fr) minmax(0, 1.3fr); column-gap: 12px; align-items: start; font-size: 0.92rem; }
-.gp-action small { font-size: 0.87rem; opacity: 0.85; display: block; overflow-wrap: anywhere; }
-.gp-action > :nth-child(1) { font-weight: 700; }
-:is(.gp-action, .gp-heads) > :nth-child(n+4) { text-align: right; }
-.st-key-actions { min-height: 240px; }
-.st-key-actions [data-testid="stPageLink-NavLink"] p { font-size: 0.9rem; font-weight: 600; }
-.st-key-actions [data-testid="stColumn"] [data-testid="stPageLink-NavLink"]
-  { border: 1px solid currentColor; border-radius: 6px; padding: 4px 12px; }
-@media (max-width: 1250px) { /* actions and what moved stand one below the other */
-  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] .st-key-actions)
-    { flex-wrap: wrap; }
-  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] .st-key-actions) >
-    [data-testid="stColumn"] { flex: 1 1 100%; min-width: 100%; }
-}
-.gp-action > :is(:nth-child(3), :nth-child(5)) { white-space: nowrap; }
-@media (max-width: 640px) {
-  .gp-action, .gp-heads { grid-template-columns: 20px minmax(0, 2fr) minmax(0, 1fr); }
-  :is(.gp-action, .gp-heads) > :is(:nth-child(3), :nth-child(5)) { display: none; }
-}
-.gp-heads { opacity: 0.85; font-size: 0.87rem; }
-[data-testid="stColumn"] .st-key-all-actions [data-testid="stPageLink-NavLink"]
-  { border: 0; padding: 0 4px; min-height: 0; white-space: nowrap; }
-</style>"""
 HEADS = (
     '<div class="gp-heads"><div></div><div>Action, where</div><div>Owner</div>'
     "<div>Saving</div><div>GPU time</div></div>"

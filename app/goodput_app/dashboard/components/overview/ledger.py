@@ -25,26 +25,6 @@ CATEGORIES = {
     "cost": "Cost",
     "definition": "Definition",
 }
-LOOK = """<style>
-.gp-head { display: flex; flex-wrap: wrap; gap: 4px 18px; align-items: center; }
-.gp-big { font-size: 2.3rem; font-weight: 700; line-height: 1.1; }
-.gp-wasted { font-size: 1.35rem; font-weight: 700; }
-.gp-head small, .gp-group small { font-size: 0.87rem; opacity: 0.85; }
-.gp-pill { display: inline-block; border: 1px solid rgba(128, 138, 153, 0.6); border-radius: 3px;
-  padding: 0 7px; font-weight: 600; font-size: 0.87rem; }
-.gp-right { margin-left: auto; text-align: right; }
-.gp-group { font-size: 0.87rem; line-height: 1.4; }
-.gp-group b { font-size: 0.98rem; }
-.st-key-groups [data-testid="stHorizontalBlock"] { gap: 0.5rem; }
-.st-key-groups [data-testid="stPageLink-NavLink"] { padding: 0; min-height: 0; }
-.st-key-groups [data-testid="stPageLink-NavLink"] :is(span, p)
-  { white-space: normal; font-size: 0.87rem; line-height: 1.25; }
-.st-key-groups [data-testid="stPageLink"] { min-height: 2.1rem; }
-@media (max-width: 1100px) {
-  .st-key-groups [data-testid="stHorizontalBlock"] { flex-wrap: wrap; flex-direction: row; }
-  .st-key-groups [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; width: auto; }
-}
-</style>"""
 
 
 def draw(

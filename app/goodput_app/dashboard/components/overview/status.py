@@ -31,35 +31,6 @@ UNCHECKED_AFTER = timedelta(minutes=15)
 AROUND = timedelta(minutes=30)  # of an event, on the page that it opens
 MINUTE_S = 60.0
 WORDS = {"ok": "\N{CHECK MARK} OK", "partial": "Partial", "wait": "Checking"}
-LOOK = """<style>
-[class*="st-key-status_"] { border: 1px solid rgba(128, 138, 153, 0.35); border-left-width: 6px;
-  border-radius: 4px; padding: 10px 14px 8px 14px; min-height: 118px; }
-.st-key-status_page { background: rgba(194, 48, 47, 0.12); border-left-color: #b3201f; }
-.st-key-status_ticket, .st-key-status_partial
-  { background: rgba(224, 145, 20, 0.14); border-left-color: #cc8514; }
-.st-key-status_ok { background: rgba(21, 154, 92, 0.12); border-left-color: #117a49; }
-.gp-said { font-size: 1.2rem; font-weight: 600; line-height: 1.35; overflow-wrap: anywhere; }
-.gp-detail { font-size: 0.92rem; margin-top: 2px; }
-.gp-detail .gp-evidence { display: block; white-space: nowrap; overflow: hidden;
-  text-overflow: ellipsis; }
-.gp-word { display: inline-block; font-size: 0.87rem; font-weight: 700; border-radius: 3px;
-  padding: 1px 8px; margin-right: 10px; text-transform: uppercase; vertical-align: 2px;
-  border: 1.5px solid currentColor; }
-.gp-word.partial { background: #fff5e0; border-color: #cc8514; color: #7a4a00; }
-.gp-word.ok { background: #e9f7f0; border-color: #117a49; color: #0c5a36; }
-[class*="st-key-status_"] [data-testid="stPageLink-NavLink"]
-  { padding: 0 4px; min-height: 0; }
-[class*="st-key-status_"] :is([data-testid="stPageLink-NavLink"], [data-testid="stMarkdown"]) p
-  { font-size: 0.88rem; }
-.st-key-status_others [data-testid="stPageLink-NavLink"] p
-  { text-decoration: underline; text-underline-offset: 3px; }
-.st-key-status_others { border: 0 !important; min-height: 0 !important; padding: 0 !important;
-  row-gap: 0 !important; }
-.st-key-status_do { border: 0 !important; min-height: 0 !important; padding: 0 !important; }
-.st-key-status_do [data-testid="stPageLink-NavLink"] { border: 1px solid currentColor;
-  border-radius: 6px; padding: 5px 12px; }
-.st-key-status_do [data-testid="stPageLink-NavLink"] p { font-weight: 600; }
-</style>"""
 
 
 @dataclass(frozen=True)

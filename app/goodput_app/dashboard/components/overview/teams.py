@@ -41,7 +41,9 @@ def draw(waste: pl.DataFrame, idle: pl.DataFrame) -> None:
     unit = "_ms" if frame["wasted_cost"].count() else "_cost"
     more = [name for name in TEAMS if name.endswith(unit) or name == "executing_idle_ms"]
     columns = TEAMS.hiding(more)
-    picked = tables.pick(_named(frame), columns, "waste_team", ids, rows=8)
+    picked = tables.pick(
+        frame.with_columns(pl.col("team").fill_null(NO_TEAM)), columns, "waste_team", ids, rows=8
+    )
     if picked is None:
         st.caption("The rows add up to what was wasted. Select a row for the pages of the team.")
         return
@@ -52,8 +54,3 @@ def draw(waste: pl.DataFrame, idle: pl.DataFrame) -> None:
                 label = f"{name} of {theme.markdown_text(team)}"
                 params = scope_bar.carried(team=team)
                 st.page_link(page, label=label, icon=icon, query_params=params)
-
-
-def _named(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with a name for those of no team."""
-    return frame.with_columns(pl.col("team").fill_null(NO_TEAM))

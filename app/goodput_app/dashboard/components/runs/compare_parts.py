@@ -1,7 +1,7 @@
 """Parts of the Compare page: its two sides, the answer, what differs, files of it."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC
 
 import polars as pl
 import streamlit as st
@@ -17,6 +17,7 @@ from goodput_app.settings import settings
 from goodput_app.text import units
 from goodput_app.time_expressions import moment_ms
 from goodput_queries.errors import QueryError
+from goodput_queries.instants import epoch_ms, utc_at
 from goodput_queries.scope import Scope
 from goodput_scenarios.comparison import report
 from goodput_scenarios.comparison.aligned import PROGRESS, STEP, aligned
@@ -90,7 +91,7 @@ def time_ranges(view: View) -> tuple[Side, Side] | None:
         st.warning(theme.markdown_text(str(error)), icon=":material/schedule:")
         return None
     seconds = SPANS.get(st.query_params.get("span", ""))
-    start_ms, end_ms = scope_bar.epoch_ms(view.start), scope_bar.epoch_ms(view.end)
+    start_ms, end_ms = epoch_ms(view.start), epoch_ms(view.end)
     if seconds is not None:
         start_ms, end_ms = at_ms - 1000 * seconds, at_ms + 1000 * seconds
     if not start_ms < at_ms < end_ms:
@@ -99,16 +100,12 @@ def time_ranges(view: View) -> tuple[Side, Side] | None:
     ranges = ((start_ms, at_ms), (at_ms, end_ms))
     before, after = (
         Side(
-            time_zone.window(_naive(first), _naive(last)),
+            time_zone.window(utc_at(first), utc_at(last)),
             replace(view.scope, from_ms=first, to_ms=last, bucket_ms=None),
         )
         for first, last in ranges
     )
     return before, after
-
-
-def _naive(epoch_ms: int) -> datetime:
-    return datetime.fromtimestamp(epoch_ms / 1000, UTC).replace(tzinfo=None)
 
 
 def answer(found: Comparison) -> None:
@@ -143,24 +140,15 @@ def _tiles(speed_of: Speed) -> None:
         return
     unit = f"{speed_of.unit}/s"
     st.caption(f"Workload: {theme.markdown_text(speed_of.workload)}")
-    with st.container(key="compare-tiles"):
-        columns = st.columns(4)
-    with columns[0]:
-        tiles.tile(
-            "Speed of A",
-            report.number(found.a.speed),
-            f"{unit}, {found.a.count:,} {speed_of.basis}",
-        )
-    with columns[1]:
-        tiles.tile(
-            "Speed of B",
-            report.number(found.b.speed),
-            f"{unit}, {found.b.count:,} {speed_of.basis}",
-        )
-    with columns[2]:
-        tiles.tile("Change of speed", shown(found.change_ratio), _interval(found))
-    with columns[3]:
-        tiles.tile("Change of step time", shown(steps.change_ratio), _interval(steps))
+    speeds: list[tiles.Tile] = [
+        (f"Speed of {name}", report.number(side.speed), f"{unit}, {side.count:,} {speed_of.basis}")
+        for name, side in (("A", found.a), ("B", found.b))
+    ]
+    changes: list[tiles.Tile] = [
+        (f"Change of {of}", shown(one.change_ratio), _interval(one))
+        for of, one in (("speed", found), ("step time", steps))
+    ]
+    tiles.row("compare-tiles", [*speeds, *changes])
 
 
 def _interval(found: Difference) -> str:

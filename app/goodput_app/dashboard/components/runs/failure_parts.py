@@ -14,7 +14,6 @@ from goodput_queries.scope import Scope
 
 CAUSES = headers("failure.causes")
 CHAIN = headers("failure.chain")
-BY_CAUSE = headers("failure.by_cause")
 
 
 def of_attempt(scope: Scope, attempt: int | None, key: str = "") -> None:
@@ -67,12 +66,3 @@ def _anomaly(row: dict[str, Any]) -> str:
         f"{where}: the training loss is NaN or infinite in {row['steps']:,} logged steps, "
         f"{ends}; {before}."
     )
-
-
-def by_cause(scope: Scope) -> None:
-    """Draw the time between bad ends of attempts by failure reason."""
-    found = failures.by_cause(scope)
-    if found.is_empty():
-        st.caption("No attempt ended badly in this time range.")
-    else:
-        tables.show(found, BY_CAUSE, "failures_by_cause", rows=8)

@@ -7,22 +7,16 @@ from goodput_app.access import audit
 from goodput_app.access.current import current_identity, is_sign_in_required
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import tables
-from goodput_app.dashboard.table_columns import headers
+from goodput_app.dashboard.components import places
 from goodput_app.process.store import current_store
 from goodput_queries import run_notes
 from goodput_queries.errors import GoodputError
 from goodput_scenarios.comparison.compare import Comparison
 
-NOTES = headers("compare.notes")
-
 
 def of_comparison(found: Comparison, notes: pl.DataFrame) -> None:
     """Draw the notes on the runs of both sides, and the form. notes: of them, marts.run_notes."""
-    if notes.is_empty():
-        st.caption("No notes on these runs.")
-    else:
-        tables.show(notes, NOTES, "run_notes", rows=6)
+    places.table("compare.notes", notes)
     names = pl.concat([found.a.runs, found.b.runs]).select("run_key", "run_id").unique()
     if names.height in (1, 2):
         _form(dict(names.sort("run_key").rows()))

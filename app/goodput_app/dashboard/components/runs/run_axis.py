@@ -14,6 +14,7 @@ from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
 from goodput_app.text import units
+from goodput_queries.instants import epoch_ms
 from goodput_queries.scope import Scope
 
 QUEUE = "Queue"
@@ -30,14 +31,16 @@ def draw(view: View) -> None:
     held = run_axis.allocated(scope)
     gpus = held["gpus"][0] if held.height else 0
     # a run of minutes is a point in the bins of a day
-    from_ms, to_ms = map(scope_bar.epoch_ms, extent(view.window, held))
+    from_ms, to_ms = map(epoch_ms, extent(view.window, held))
     of_run = replace(scope, from_ms=from_ms, to_ms=to_ms)
     read = metrics.resolution_of(of_run, gpus)
     telemetry = run_axis.telemetry(of_run, read)
     of_steps = steps_in_order(steps)
     lines = [
         figures.Line(
-            "mean of its GPUs", _with_holes(telemetry), spread.bands(telemetry, metrics.METRICS)
+            "mean of its GPUs",
+            metrics.with_holes(telemetry, metrics.METRICS),
+            spread.bands(telemetry, metrics.METRICS),
         )
     ]
     if not of_steps.is_empty():
@@ -59,7 +62,7 @@ def draw(view: View) -> None:
     )
     st.caption(_said(timeline, telemetry, gpus, read))
     if events.height:
-        parts.events_table(events, "event")
+        parts.events_table(events)
     if not details:
         return
     folded = st.expander(
@@ -140,12 +143,8 @@ def _lanes(timeline: pl.DataFrame, waits: pl.DataFrame, events: pl.DataFrame) ->
         ],
         categories=pl.concat([attempts.select(bars), queue.select(bars)], how="vertical_relaxed"),
         events=marks,
-        chosen_at=parts.chosen_at(events, "event"),
+        chosen_at=parts.chosen_at(events),
     )
-
-
-def _with_holes(telemetry: pl.DataFrame) -> pl.DataFrame:
-    return metrics.with_holes(telemetry, metrics.METRICS)
 
 
 def ranks(view: View) -> None:
@@ -176,7 +175,7 @@ def _activity(view: View) -> None:
     if held.is_empty():
         return
     window = extent(view.window, held)
-    from_ms, to_ms = map(scope_bar.epoch_ms, window)
+    from_ms, to_ms = map(epoch_ms, window)
     of_run = replace(view.scope, from_ms=from_ms, to_ms=to_ms)
     found, metric = run_axis.activity(of_run, held["gpus"][0])
     if found.is_empty():

@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places
 from goodput_app.dashboard.data import marts, speed
 from goodput_app.dashboard.figures.bars import text_of
@@ -12,13 +13,6 @@ from goodput_app.text import headline, units
 from goodput_queries.scope import Scope
 
 ALIKE = 0.01  # speeds that differ by less are the same
-LOOK = """<style>
-.gp-before { width: 100%; font-size: 0.9rem; border-collapse: collapse; }
-.gp-before :is(td, th) { padding: 3px 6px; text-align: right; font-weight: 400; }
-.gp-before :is(td, th):first-child { text-align: left; }
-.gp-before td:nth-child(2) { font-weight: 600; }
-.gp-before :is(td, th):nth-child(2) { white-space: nowrap; }
-</style>"""
 
 
 def draw(scope: Scope) -> None:
@@ -75,6 +69,7 @@ def _table(mine: Mapping[str, Any], before: Mapping[str, Any]) -> str:
         if name not in ("name", "step_s")
     )
     return (
-        f'{LOOK}<table class="gp-before"><tr><th><b>Against the run before</b>, whole runs</th>'
+        f'{theme.look("run_before")}<table class="gp-before"><tr><th>'
+        f"<b>Against the run before</b>, whole runs</th>"
         f"<th>this run</th><th>{text_of(before['name'])}</th></tr>{rows}</table>"
     )

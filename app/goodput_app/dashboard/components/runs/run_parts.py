@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import places, tables, telemetry_parts
+from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import headline, units
@@ -19,7 +19,6 @@ STATE_COLOURS: dict[str, theme.Badge] = {
     "NODE_FAIL": "red",
 }
 GPUS = headers("run.gpus")
-SLOW_GPUS = headers("run.slow_gpus")
 ATTEMPTS = headers("run.attempts")
 
 
@@ -100,16 +99,6 @@ def communication(frame: pl.DataFrame) -> None:
                 f"({row['comm_at_most_ratio']:.0%} of the step time that the NCCL profiler timed; "
                 "it does not say what ran at the same time)."
             )
-
-
-def blast_radius(frame: pl.DataFrame) -> None:
-    """Draw the GPUs that held up their gang; `frame`: marts.blast_radius."""
-    if frame.is_empty():
-        st.caption("No GPU is known to have delayed the others by throttling or a hardware error.")
-    else:
-        of = ("gpu_uuid", "reason", "attempt", "start_at")
-        shown = telemetry_parts.with_reasons(frame)
-        places.pick(shown, SLOW_GPUS, "slow_gpu", of)
 
 
 def gpus(frame: pl.DataFrame) -> None:

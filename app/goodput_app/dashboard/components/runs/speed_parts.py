@@ -6,30 +6,23 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import tables, tiles
+from goodput_app.dashboard.components import places, tables, tiles
+from goodput_app.dashboard.components.tiles import Tile
 from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
-CHANGES = headers("speed.changes")
 MEMORY = headers("speed.memory")
 EPOCHS = headers("speed.epochs")
 COLUMNS_LEAST = 4  # fewer tiles are no wider
-TOKENS = headers("speed.tokens")
 
 
 def of_accounts(frame: pl.DataFrame) -> None:
     """Draw what accounts got for cost and energy. frame: marts.tokens_by_account."""
-    if frame.is_empty():
-        st.caption("No run reports tokens in this time range.")
-        return
     shown = frame.with_columns((pl.col("tokens_per_j") * 1000).alias("tokens_per_kj"))
-    compact = {"tokens": "Tokens", "tokens_per_kj": "Tokens per kJ"}
-    if shown["tokens_per_cost"].count():  # else it says that there is no price
-        compact["tokens_per_cost"] = f"Tokens per {units.currency()}"
-    number = st.column_config.NumberColumn
-    wide = {name: number(header, format="compact") for name, header in compact.items()}
-    tables.show(shown, TOKENS, "tokens", rows=8, wide=wide)
-    st.caption("Of runs that report tokens, in the time range above: not a part of the statement.")
+    header = f"Tokens per {units.currency()}"
+    per_cost = st.column_config.NumberColumn(header, format="compact")
+    is_known = shown["tokens_per_cost"].count() > 0  # else it says that there is no price
+    places.table("speed.tokens", shown, wide={"tokens_per_cost": per_cost} if is_known else None)
 
 
 def of_run(speed: dict[str, Any]) -> None:
@@ -37,19 +30,12 @@ def of_run(speed: dict[str, Any]) -> None:
     found = [_step_time(speed), _throughput(speed), _mfu(speed), _per_cost(speed), _bound(speed)]
     known = [tile for tile in found if tile[1] != units.NOT_KNOWN]
     if known:
-        with st.container(key="speed-tiles"):
-            columns = st.columns(max(len(known), COLUMNS_LEAST))
-        for column, (label, value, second) in zip(columns, known, strict=False):
-            with column:
-                tiles.tile(label, value, second)
+        tiles.row("speed-tiles", known, COLUMNS_LEAST)
     missing = [
         f"{label} ({why.rstrip('.')})" for label, value, why in found if value == units.NOT_KNOWN
     ]
     if missing:
         st.caption(theme.markdown_text(f"Not known: {'; '.join(missing)}."))
-
-
-Tile = tuple[str, str, str]  # a measure, its value, what it is of or why it is not known
 
 
 def _step_time(speed: dict[str, Any]) -> Tile:
@@ -119,16 +105,6 @@ def _step(seconds: float | None) -> str:
     if seconds is None or seconds >= 60:
         return units.duration(seconds)
     return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
-
-
-def changes(frame: pl.DataFrame) -> None:
-    """Draw the changes of a run's step time; `frame`: marts.step_changes."""
-    if frame.is_empty():
-        st.caption(
-            "No lasting change of step time: fewer than 130 steps are known, or it was steady."
-        )
-        return
-    tables.show(frame, CHANGES, "step_changes")
 
 
 def epochs(frame: pl.DataFrame) -> None:

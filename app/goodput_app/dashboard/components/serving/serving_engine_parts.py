@@ -35,15 +35,8 @@ def engines(frame: pl.DataFrame) -> None:
         engine=pl.when(pl.col("engine") != "").then("engine"),
         role=pl.when(pl.col("role") != "").then("role"),
     )
-    number = st.column_config.NumberColumn
-    wide = {
-        name: number(ENGINES[name], format="%,.1f")
-        for name in ENGINES
-        if name.endswith(("tokens_per_s", "per_gpu_s", "_requests"))
-    }
-    wide["gpus"] = number("GPUs", format="%,.4g")
     names = reported(shown, ENGINES)
-    picked = tables.pick(shown, names, ENGINE, ids(frame), wide=wide)
+    picked = tables.pick(shown, names, ENGINE, ids(frame))
     rest(frame, "engines")
     if picked is None:
         st.caption("Select a row for links to its GPU, node and run.")
@@ -63,13 +56,7 @@ def tenants(frame: pl.DataFrame, of_engines: pl.DataFrame) -> None:
     slowest = shown.select("cluster", "slowest_endpoint").rows()
     opens = [{ENGINE: named.get(place)} for place in slowest]
     keys = shown.select(pl.concat_str("cluster", "model", "tenant", separator="|")).to_series()
-    number = st.column_config.NumberColumn
-    wide = {
-        name: number(f"{header} (s)", format="%.3f")
-        for name, header in TENANTS.items()
-        if name.endswith("_s")
-    }
-    tables.pick(shown, reported(shown, TENANTS), "tenant", keys, opens=opens, wide=wide)
+    tables.pick(shown, reported(shown, TENANTS), "tenant", keys, opens=opens)
     rest(frame, "tenants")
     st.caption("Select a row to mark its slowest engine above, with links to GPU, node and run.")
     place, tenant = next(
@@ -92,14 +79,12 @@ def spikes(frame: pl.DataFrame) -> None:
         metric_label=pl.col("metric").replace_strict(METRICS),
         cause_label=pl.col("cause").replace_strict(CAUSES).fill_null("none found"),
     )
-    number = st.column_config.NumberColumn
-    wide = {name: number(f"{SPIKES[name]} (s)", format="%.3f") for name in ("p95_s", "usual_p95_s")}
     engine = ids(frame)
     keys = frame.select(
         pl.concat_str(engine.alias("of"), pl.col("start_ms").cast(pl.String), separator="|")
     ).to_series()
     names = reported(shown, SPIKES)
-    tables.pick(shown, names, "spike", keys, opens=[{ENGINE: one} for one in engine], wide=wide)
+    tables.pick(shown, names, "spike", keys, opens=[{ENGINE: one} for one in engine])
     rest(frame, "spikes")
     st.caption(
         "What happened in a spike or up to two minutes before it: a cause as far as time shows it. "

@@ -1,12 +1,12 @@
 """Parts of the Serving page: models, latencies, objectives, what is over time."""
 
-from typing import Any, get_args
+from typing import get_args
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, scope_bar, tables, tiles
+from goodput_app.dashboard.components import charts, places, scope_bar, tables, tiles
 from goodput_app.dashboard.components.runs.speed_parts import amount
 from goodput_app.dashboard.components.serving.serving_engine_parts import METRICS, reported, rest
 from goodput_app.dashboard.data import metrics, serving
@@ -19,7 +19,6 @@ MODEL, LEVEL, METRIC = "served_model", "served_by", "served_metric"
 MODELS = headers("serving.models")
 COSTS = headers("serving.costs")
 LATENCIES = headers("serving.latencies")
-OBJECTIVES = headers("serving.objectives")
 METHODS = {"requests": "request log (exact)", "histogram": "histogram"}
 LEVELS: dict[serving.Level, str] = {"model": "Model", "role": "Role", "engine": "Engine"}
 # of a model whose engines all have one role that row would repeat the total
@@ -32,8 +31,6 @@ COLLECT = (
     '[[collect]]\nsource = "serving-metrics"\nurls = ["http://NODE:8000/metrics"]\n'
     'node = "NODE"        # and gpus = ["0", "1"], where its series do not name them'
 )
-NO_OBJECTIVE = "No objective is configured for these models. Add to goodput.toml:"
-OBJECTIVE = '[[serving.objectives]]\nmodel = "*"\nttft_s = 0.5\ninter_token_s = 0.05\ntarget = 0.99'
 
 
 def not_configured() -> None:
@@ -54,45 +51,35 @@ def chosen_model(models: pl.DataFrame) -> str | None:
 def answer(models: pl.DataFrame, attained: pl.DataFrame) -> None:
     """Draw the tiles of all models together, or of the chosen one. models: of all roles."""
     total = models.filter(pl.col("role").is_null())
-    with st.container(key="serving-tiles"):
-        columns = st.columns(5)
-    with columns[0]:
-        per_gpu = _ratio(total, "output_tokens", "observed_gpu_ms", 1000)
-        known = total["gpus"].sum() if total["gpus"].null_count() == 0 else None
-        gpus = "GPUs not known" if known is None else f"{known:,.4g} GPUs"
-        tiles.tile(
-            "Output tokens/s",
-            amount(_sum(total, "output_tokens_per_s")),
-            f"{amount(per_gpu)} per GPU, {gpus}",
-        )
-    with columns[1]:
-        done, failed = _sum(total, "requests_finished"), _sum(total, "requests_failed")
-        text = "failed not reported" if failed is None else f"{failed:,.0f} failed"
-        tiles.tile("Requests", units.NOT_KNOWN if done is None else f"{done:,.0f}", text)
-    with columns[2]:
-        _objective_tile(attained)
-    with columns[3]:
-        energy = _per_million(total, "energy_j", "joules_per_m_tokens")
-        second = "energy not known" if energy is None else f"{energy / 1e6:,.4g} MJ per million"
-        price = _price(_per_million(total, "cost", "cost_per_m_tokens"))
-        tiles.tile("Cost per million tokens", price, second)
-    with columns[4]:
-        idle = _sum(total, "idle_ms")
-        share = _ratio(total, "idle_ms", "gpu_ms")
-        text = f"{units.gpu_time(idle)} = {units.percent(share)}" if idle is not None else ""
-        tiles.tile("Idle serving cost", units.cost(_sum(total, "idle_cost")), text)
+    per_gpu = _ratio(total, "output_tokens", "observed_gpu_ms", 1000)
+    known = total["gpus"].sum() if total["gpus"].null_count() == 0 else None
+    gpus = "GPUs not known" if known is None else f"{known:,.4g} GPUs"
+    done, failed = _sum(total, "requests_finished"), _sum(total, "requests_failed")
+    energy = _per_million(total, "energy_j", "joules_per_m_tokens")
+    price = _per_million(total, "cost", "cost_per_m_tokens")
+    idle, share = _sum(total, "idle_ms"), _ratio(total, "idle_ms", "gpu_ms")
+    tiles.row("serving-tiles", [
+        ("Output tokens/s", amount(_sum(total, "output_tokens_per_s")),
+         f"{amount(per_gpu)} per GPU, {gpus}"),
+        ("Requests", units.NOT_KNOWN if done is None else f"{done:,.0f}",
+         "failed not reported" if failed is None else f"{failed:,.0f} failed"),
+        _objective_tile(attained),
+        ("Cost per million tokens", units.NOT_KNOWN if price is None else units.price(price),
+         "energy not known" if energy is None else f"{energy / 1e6:,.4g} MJ per million"),
+        ("Idle serving cost", units.cost(_sum(total, "idle_cost")),
+         "" if idle is None else f"{units.gpu_time(idle)} = {units.percent(share)}"),
+    ])  # fmt: skip
 
 
-def _objective_tile(attained: pl.DataFrame) -> None:
+def _objective_tile(attained: pl.DataFrame) -> tiles.Tile:
     if attained.is_empty():
-        tiles.tile("Within objective", units.NOT_KNOWN, "no objective is configured")
-        return
+        return "Within objective", units.NOT_KNOWN, "no objective is configured"
     worst = attained.row(0, named=True)
     low, high = (units.percent(worst[f"attained_{end}_ratio"]) for end in ("low", "high"))
     target = worst["target_ratio"]
     wanted = "" if target is None else f", {units.percent(target)} wanted"
     shown = low if low == high else f"{low} to {high}"
-    tiles.tile("Within objective", shown, f"{theme.printable(worst['model'], 40)}{wanted}")
+    return "Within objective", shown, f"{theme.printable(worst['model'], 40)}{wanted}"
 
 
 def models(frame: pl.DataFrame) -> None:
@@ -100,14 +87,7 @@ def models(frame: pl.DataFrame) -> None:
     named = frame.filter(~IS_ONLY_ROLE).with_columns(role=pl.col("role").fill_null("all roles"))
     ids = named.select(pl.concat_str("cluster", "model", "role", separator="|")).to_series()
     opens = [{MODEL: row["model"]} for row in named.iter_rows(named=True)]
-    rate = st.column_config.NumberColumn
-    wide = {
-        name: rate(MODELS[name], format="%,.1f")
-        for name in MODELS
-        if name.endswith(("tokens_per_s", "per_gpu_s", "_requests"))
-    }
-    wide["gpus"] = rate("GPUs", format="%,.4g")
-    tables.pick(named, reported(named, MODELS), "served-models", ids, opens=opens, wide=wide)
+    tables.pick(named, reported(named, MODELS), "served-models", ids, opens=opens)
     st.caption("Select a row to see its model alone. Idle serving time is of whole GPUs.")
 
 
@@ -117,18 +97,12 @@ def costs(frame: pl.DataFrame) -> None:
     named = frame.filter(is_total | (pl.col("cost").is_not_null() & ~IS_ONLY_ROLE)).with_columns(
         role=pl.col("role").fill_null("all roles"), energy_kwh=pl.col("energy_j") / 3.6e6
     )
-    number = st.column_config.NumberColumn
-    wide: dict[str, Any] = {
+    prices = {
         name: tables.price_column(header)
         for name, header in COSTS.items()
         if name.startswith("cost_per_m")
     }
-    wide |= {
-        name: number(header, format="compact")
-        for name, header in COSTS.items()
-        if name.startswith("joules")
-    }
-    tables.show(named, reported(named, COSTS), "served-costs", wide=wide)
+    tables.show(named, reported(named, COSTS), "served-costs", wide=prices)
     st.caption(
         "All time of the GPUs is in it, model load and idle time included. Input and output share "
         "the cost by the seconds that requests spent in prefill and decode."
@@ -167,11 +141,7 @@ def latencies(view: View, model: str | None) -> None:
 def _quantiles(frame: pl.DataFrame, level: serving.Level, key: str) -> None:
     above = {"model": ("role", "endpoint"), "role": ("endpoint",), "engine": ()}[level]
     names = reported(frame, LATENCIES).without(above)
-    number = st.column_config.NumberColumn
-    wide = {name: number(f"{LATENCIES[name]} (s)", format="%.3f")
-            for name in ("p50_s", "p95_s", "p99_s", "mean_s")}  # fmt: skip
-    wide["tail"] = number("p99 / p50", format="%.1f")
-    tables.show(frame, names, key, wide=wide)
+    tables.show(frame, names, key)
 
 
 def _bounds(name: str) -> pl.Expr:
@@ -207,10 +177,6 @@ def latency_over_time(view: View, models: pl.DataFrame, model: str | None) -> No
 
 def objectives(frame: pl.DataFrame) -> None:
     """Draw objectives, what is attained and what of the error budget is spent."""
-    if frame.is_empty():
-        st.caption(NO_OBJECTIVE)
-        st.code(OBJECTIVE, language="toml")
-        return
     limits = pl.concat_str(
         [
             pl.format("{} {} s", pl.lit(label), pl.col(name))
@@ -227,12 +193,7 @@ def objectives(frame: pl.DataFrame) -> None:
     )  # fmt: skip
     method = pl.col("method").replace_strict(METHODS, default=pl.col("method"))
     shown = frame.with_columns(limits=limits, state=state, method_label=method)
-    number = st.column_config.NumberColumn
-    wide = {
-        name: number(OBJECTIVES[name], format="%,.1f")
-        for name in ("budget_requests", "within_requests_per_gpu_h")
-    }
-    tables.show(shown, reported(shown, OBJECTIVES), "serving-objectives", wide=wide)
+    places.table("serving.objectives", shown)
 
 
 def over_time(view: View, model: str | None) -> None:
@@ -267,7 +228,3 @@ def _per_million(total: pl.DataFrame, column: str, known_by: str) -> float | Non
     known = total.filter(pl.col(known_by).is_not_null())
     tokens = (_sum(known, "input_tokens") or 0) + (_sum(known, "output_tokens") or 0)
     return (_sum(known, column) or 0) / tokens * 1e6 if tokens else None
-
-
-def _price(amount: float | None) -> str:
-    return units.NOT_KNOWN if amount is None else units.price(amount)

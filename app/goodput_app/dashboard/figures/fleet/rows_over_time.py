@@ -143,7 +143,7 @@ def _heatmap(
         texts = np.full(values.shape, "", dtype=object)
         named = {label: theme.plotly_text(label or cell_colours.NO_DATA) for label, _ in labels}
         texts[spot] = [
-            _text(named[label], share)
+            named[label] if share >= FULL else f"{named[label]}, {units.percent(share)}"
             for label, share in cells.select("label", "share_ratio").iter_rows()
         ]
         look: dict[str, Any] = {**_steps(labels), "showscale": False, "text": texts.tolist()}
@@ -165,11 +165,6 @@ def _heatmap(
         row=1,
         col=1,
     )
-
-
-def _text(name: str, share: float) -> str:
-    """Return what a cell says of its category, whose name is escaped."""
-    return name if share >= FULL else f"{name}, {units.percent(share)}"
 
 
 def _steps(labels: Sequence[tuple[str | None, str | None]]) -> dict[str, Any]:

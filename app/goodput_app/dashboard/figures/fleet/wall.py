@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.bars import paint, text_of
 from goodput_app.dashboard.figures.fleet.rack_grid import NOT_AVAILABLE
 from goodput_app.dashboard.severities import LOOKS, badge_html
@@ -18,35 +19,6 @@ LARGEST_VW, SMALLEST_VW = 1.5, 0.1  # side of a cell
 TITLE_VW = 2.0
 # of the band: the worst that is open, that nothing is, or that this is not yet known
 PAPERS = {"page": "#b3201f", "ticket": "#a86100", "well": "#1d5c3f", "not known": "#46525f"}
-LOOK = """<style>
-.stMainBlockContainer [data-testid="stMarkdown"] { display: none; } /* facts above other pages */
-.st-key-wall { position: fixed; right: 2vw; bottom: 1vw; width: auto !important; }
-.st-key-wall p { font-size: 1.5vw; }
-[data-testid="stMainBlockContainer"] { padding: 0 !important; }
-.stApp, [data-testid="stMain"] { overflow: hidden; }
-.gp-wall { font-size: 1.5vw; line-height: 1.25; height: 54vw; overflow: hidden; }
-.gp-wall .band { display: flex; justify-content: space-between; gap: 2vw; padding: 1.1vw 2vw; }
-.gp-wall .band b { font-size: 2.3vw; overflow: hidden; text-overflow: ellipsis;
-  white-space: nowrap; }
-.gp-wall .band span { white-space: nowrap; align-self: center; }
-.gp-wall .numbers { display: grid; grid-template-columns: repeat(3, 1fr); padding: 0.4vw 2vw; }
-.gp-wall .numbers b { font-size: 5.8vw; line-height: 1.15; display: block; }
-.gp-wall .numbers em { font-style: normal; font-weight: 600; display: block; }
-.gp-wall .below { display: grid; grid-template-columns: 52vw 1fr; gap: 1vw; padding: 0.6vw 2vw; }
-.gp-wall .racks { display: flex; flex-wrap: wrap; align-content: flex-start; height: 27vw; }
-.gp-wall .title { height: 2vw; overflow: hidden; white-space: nowrap; }
-.gp-wall .node { display: flex; position: relative; width: max-content; }
-.gp-wall .node i { display: block; border-radius: 2px; }
-.gp-wall .node u { position: absolute; left: 100%; top: -0.5vw; text-decoration: none;
-  font-size: 1.5vw; line-height: 1.5vw; }
-.gp-wall .wrong > div { display: grid; grid-template-columns: max-content 1fr max-content; gap: 1vw;
-  align-items: start; padding: 0.7vw 0; border-top: 1px solid rgba(128, 138, 153, 0.5); }
-.gp-wall .wrong span { font-size: 1.5vw !important; }
-.gp-wall p { font-size: 1.5vw !important; margin: 0; }
-.gp-wall .gp-key { display: inline-block; width: 1.2vw; height: 1.2vw; }
-.gp-wall .wrong p { overflow: hidden; max-height: 4vw; }
-.gp-wall .legend { padding: 0.4vw 2vw; display: flex; gap: 2vw; white-space: nowrap; }
-</style>"""
 
 
 @dataclass(frozen=True)
@@ -90,7 +62,8 @@ def page(
     facts = " · ".join(filter(None, (band.more, band.length)))
     top = f"<b>{text_of(band.said)}</b><span>{text_of(facts)}</span>"
     return (
-        f'{LOOK}<div class="gp-wall"><div class="band" style="background: {paper}; color: #fff">'
+        f'{theme.look("wall")}<div class="gp-wall">'
+        f'<div class="band" style="background: {paper}; color: #fff">'
         f'{top}</div><div class="numbers">{shown}</div><div class="below"><div class="racks">'
         f'{racks(cells, marks)}</div><div class="wrong">{rows}<div><p>{text_of(rest)}</p></div>'
         f'</div></div><div class="legend">{_legend(cells)}</div></div>'
