@@ -12,18 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-
-from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, SLICES, Fleet, Ints
-from goodput_ingest.synthetic.habits import SECOND
-from goodput_ingest.synthetic.ledger.accounts import (
+from tests.fleets.accounts import (
     EVERYBODY,
     FIRST_RANK,
     OTHERS,
     SPECIAL,
     Booking,
     book,
+    saves,
 )
-from goodput_ingest.synthetic.ledger.categories import CATEGORIES, CODE, TELEMETRY
+from tests.fleets.categories import CATEGORIES, CODE, TELEMETRY
+
+from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, SLICES, Fleet, Ints
+from goodput_ingest.synthetic.habits import SECOND
 from goodput_ingest.synthetic.lives import Life
 from goodput_ingest.synthetic.schedule import Schedule
 from goodput_ingest.synthetic.scrapes import Scrapes
@@ -73,9 +74,9 @@ def true_ledger(
 
 
 def _held(lives: list[Life], scrapes: Scrapes) -> Rows:
-    parts = []
+    parts, seen = [], saves(lives)
     for i, life in enumerate(lives):
-        booking = book(life, scrapes)
+        booking = book(life, scrapes, seen)
         units = np.array(life.run.units, dtype=np.int64)
         special = np.isin(np.arange(len(units)), life.special)
         for who in np.unique(booking.who):
