@@ -224,7 +224,7 @@ class NvmlRows:
         gpu = self._gpu(line)
         gi = json_lines.whole(line, "gi", 0, INSTANCES_MAX)
         flags: list[str] = []
-        plain = [fields.value(line, field, flags) for field in FAST]
+        plain = [fields.value(line, name, column, flags) for name, column in FAST.items()]
         gpm = line.get("gpm")
         if gpm is None:  # not measured: before Hopper there is no GPM
             shares: list[float | None] = [None] * len(GPM)
@@ -232,8 +232,8 @@ class NvmlRows:
             shares = [None] * len(GPM)
             flags.append(INCOMPLETE_GPM)
         else:
-            shares = [fields.value(gpm, field, flags) for field in GPM]
-        by_name = dict(zip((name for name, _, _, _ in (*FAST, *GPM)), plain + shares, strict=True))
+            shares = [fields.value(gpm, name, column, flags) for name, column in GPM.items()]
+        by_name = dict(zip((*FAST.values(), *GPM.values()), plain + shares, strict=True))
         if by_name["memory_temperature_c"] == 0:  # boards without the sensor say 0
             by_name["memory_temperature_c"] = None
         for name in WHOLE_COLUMNS:
