@@ -102,20 +102,13 @@ class NvmlRows:
 
     def _read(self, part: files.Part) -> _Tables:
         tables = _Tables()
-        for number, line in enumerate(part.lines, part.first_line):
-            if json_lines.is_blank(line):
-                continue
-            try:
-                self._add(json_lines.record(line), tables)
-            except FieldError as error:
-                content = json_lines.printable(line, 500)
-                tables.rejects.append(Reject(number, str(error), content))
+        tables.rejects += json_lines.each_line(
+            part, lambda line: self._add(json_lines.record(line), tables)
+        )
         tables.rows["gpu_owners"] += [
             (SOURCE, self.cluster, uuid, "", "hpc_job", job, "", min(seen), max(seen))
             for (uuid, job), seen in tables.jobs.items()
         ]
-        if part.damage:
-            tables.rejects.append(Reject(part.first_line + len(part.lines), part.damage))
         return tables
 
     def _add(self, line: dict[str, Any], tables: _Tables) -> None:

@@ -19,16 +19,14 @@ from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
-import polars as pl
-
-from goodput_ingest.formats import csv_table, gres, pci
+from goodput_ingest.formats import csv_table, gres, pci, raw_tables
 from goodput_ingest.formats.gres import GPU_INSTANCES, GPUS, slot_rows
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.site.rows import SiteTable
 from goodput_queries.evidence.batch import Reject
 
-NODE_RACKS = {name: pl.String() for name in ("cluster", "node", "rack", "rack_row", "feed")}
+NODE_RACKS = raw_tables.columns("node_racks", "source")
 PLACE_MAX_CHARS = 100
 Place = dict[str, str | None]
 _Slot = tuple[dict[str, object], list[dict[str, object]]]  # a GPU and its MIG instances
