@@ -141,7 +141,7 @@ def _reported(pages: _Book, life: Life, attempt: Attempt, scrapes: Scrapes, seen
         pages.add(start, end, PHASES[name])
     for start, end in attempt.gaps:
         is_seen = any(
-            scrapes.is_seen(n, start + scrapes.interval_ms, end - scrapes.interval_ms)
+            _is_seen(scrapes, n, start + scrapes.interval_ms, end - scrapes.interval_ms)
             for n in life.run.nodes
         )
         pages.add(start, end, "idle_held", "" if is_seen else "busy_unclassified")
@@ -151,6 +151,13 @@ def _reported(pages: _Book, life: Life, attempt: Attempt, scrapes: Scrapes, seen
         _end(pages, attempt, last)
     else:
         pages.add(last, attempt.end, "startup", "telemetry busy")
+
+
+def _is_seen(scrapes: Scrapes, node: int, start: int, end: int) -> bool:
+    """Say whether a reading with all its fields lies within `[start, end]`."""
+    first, last = np.searchsorted(scrapes.at[node], (start, end + 1))
+    found = scrapes.is_read[node, first:last] & scrapes.is_profiled[node, first:last]
+    return bool(found.any())
 
 
 def _steps(
