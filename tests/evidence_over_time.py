@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 
 import polars as pl
+from tests.fleets.generate import generate
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import generate
 from goodput_queries.catalog import models
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.evidence.load import prepared

@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 from tests.app.command_line import run
 from tests.app.opened_page import sent, table
 from tests.app.served import ask
+from tests.fleets.generate import generate
 from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard import time_zone
@@ -20,7 +21,6 @@ from goodput_app.demo import recipe
 from goodput_app.notify import occurrences
 from goodput_app.server.api.routes import api_routes
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import generate
 from goodput_messages import bodies
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence import plausible

@@ -12,11 +12,11 @@ from tests.benchmarks import bench_live, formats, telemetry_stage
 from tests.benchmarks.format_files import WIDE
 from tests.benchmarks.meter import Meter
 from tests.benchmarks.table import Other, Row, memory, number
+from tests.fleets.plans import with_steps
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import imagine, write_known
-from goodput_ingest.synthetic.plans import with_steps
 from goodput_queries.check import check
 from goodput_queries.database import LocalStore
 

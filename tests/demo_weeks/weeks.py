@@ -12,10 +12,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from tests.fleets import plans
+
 from goodput_app import demo
 from goodput_ingest import synthetic
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import plans
 from goodput_ingest.synthetic.fleet import Fleet
 from goodput_ingest.synthetic.plans import Plan
 from goodput_ingest.synthetic.world import World

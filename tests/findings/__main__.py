@@ -34,10 +34,11 @@ from tests.findings.truth import (
     labelled,
     lost_ms,
 )  # fmt: skip
+from tests.fleets import plans
+from tests.fleets.generate import generate
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import generate, plans
 from goodput_queries.catalog.rules import rules
 from goodput_queries.database import LocalStore
 

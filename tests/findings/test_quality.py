@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from tests.findings.__main__ import Score, built, limits, regains, score
 from tests.findings.truth import expected
-
-from goodput_ingest.synthetic import generate
+from tests.fleets.generate import generate
 
 
 @pytest.mark.slow

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import polars as pl
 import pytest
+from tests.fleets.generate import generate
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.sources.registry import recognise
-from goodput_ingest.synthetic import generate
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 GPUS, HOURS, SEED = 64, 6, 7
@@ -55,13 +55,6 @@ def loaded(folder, new_store):
 
 def test_the_same_seed_gives_the_same_bytes(folder, tmp_path):
     assert digests(fleet_in(tmp_path)) == digests(folder)
-
-
-def test_without_telemetry_the_recipe_does_not_ask_for_it(tmp_path):
-    fleet_in(tmp_path, telemetry="none")
-
-    assert not (tmp_path / "telemetry").exists()
-    assert "telemetry-parquet" not in {step.source for step in recipe(tmp_path)}
 
 
 @pytest.mark.parametrize(

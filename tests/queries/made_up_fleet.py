@@ -4,11 +4,12 @@ import contextlib
 import shutil
 from datetime import UTC, datetime
 
+from tests.fleets import plans
+from tests.fleets.generate import generate
 from tests.made_once import made_once
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import generate, plans
 from goodput_queries.database import LocalStore
 
 START = datetime(2026, 11, 16, tzinfo=UTC)

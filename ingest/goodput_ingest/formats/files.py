@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from goodput_queries.errors import IngestError
-from goodput_queries.evidence.batch import CONTENT_CHARS
+from goodput_queries.evidence.batch import CONTENT_CHARS, Reject
 
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -51,6 +51,12 @@ class Part:
             return []
         lines = self.data[:-1].decode("utf-8", errors="replace").split("\n")
         return [line.rstrip("\r") for line in lines] if b"\r" in self.data else lines
+
+    @property
+    def cut(self) -> list[Reject]:
+        """Why the reading broke off after these lines, as a reject; none where it did not."""
+        end = self.first_line + self.data.count(b"\n")
+        return [Reject(end, self.damage)] if self.damage else []
 
     def line(self, number: int) -> str:
         """Return one of the lines, from 0, without making text of all."""

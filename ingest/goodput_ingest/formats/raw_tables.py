@@ -31,3 +31,9 @@ def columns(table: str, *without: str) -> dict[str, pl.DataType]:
     for name in ("load_sequence", *without):
         del found[name]
     return found
+
+
+def only(table: str, *names: str) -> dict[str, pl.DataType]:
+    """Return these columns of `raw.<table>`, in this order."""
+    found = columns(table)
+    return {name: found[name] for name in names}

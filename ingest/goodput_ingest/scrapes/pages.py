@@ -22,7 +22,7 @@ class PageFormat:
     """What the pages of an exporter are, and how they become rows.
 
     metrics_of: whose metrics they are, in a message; example: a line of them
-    names: pattern of the metrics that get the label of their target
+    names: pattern of the metrics that get the label of their target; b"": none needs it
     labels: to keep
     is_metric: whether a metric shows that a page is of this exporter
     table: that gets the rejects of a page without rows
@@ -43,7 +43,7 @@ class PageFormat:
 
     def with_targets(self, data: bytes) -> bytes:
         """Return the lines with the label of the target that was scraped."""
-        return with_instances(data, self.names)
+        return with_instances(data, self.names) if self.names else data
 
     def rows_of(
         self,

@@ -6,7 +6,7 @@ later: an exporter has no past.
 """
 
 from bisect import bisect_right
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ from goodput_ingest.formats.prometheus_text import exposition
 from goodput_ingest.formats.prometheus_text.series import MARK, KnownSeries
 from goodput_ingest.http_limits import TooLargeAnswerError, body, limited_client, within
 from goodput_ingest.prometheus_api.endpoint import Credentials, Endpoint
+from goodput_ingest.scrapes.pages import PageFormat
 from goodput_ingest.source import Batch, Reject
 from goodput_queries.errors import IngestError
 
@@ -50,7 +51,7 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class Targets(Credentials):
-    """Exporters that are scraped directly; a subclass says which metrics it reads, and how.
+    """Exporters that are scraped directly; a subclass says what their pages are, and gives rows.
 
     urls: the metrics pages, as `http://gpu-a01:9400/metrics`; a URL without a path means /metrics.
     cluster: what their nodes belong to.
@@ -59,8 +60,7 @@ class Targets(Credentials):
     """
 
     name: ClassVar[str]
-    metrics_of: ClassVar[str]
-    kept_labels: ClassVar[Container[str]]
+    pages: ClassVar[PageFormat]
 
     urls: Sequence[str]
     cluster: str | None = None
@@ -113,21 +113,13 @@ class Targets(Credentials):
             if isinstance(found, Reject):
                 unanswered.append(found)
                 continue
-            read = exposition.parse(found.text, KnownSeries(self.kept_labels))
+            read = exposition.parse(found.text, KnownSeries(self.pages.labels))
             names |= set(read.series["metric"])
             findings.append(f"{found.url}: {self._summary(read)}")
         if not findings:
             raise self._none_answered(unanswered)
         findings += [reject.reason for reject in unanswered]
         return findings + self._missing(names)
-
-    def _is_wanted(self, head: bytes) -> bool:
-        """Say whether a page that begins so has metrics that are read."""
-        raise NotImplementedError
-
-    def _with_identity(self, data: bytes) -> bytes:
-        """Return the text of some pages with whatever distinguishes the series of two targets."""
-        return data
 
     def _rows(
         self, read: exposition.Exposition, rejects: Sequence[Reject], now: datetime
@@ -150,7 +142,7 @@ class Targets(Credentials):
         data = b"".join(texts)
         if self.record_to is not None:
             self._record(data)
-        read = exposition.parse(self._with_identity(data), KnownSeries(self.kept_labels))
+        read = exposition.parse(self.pages.with_targets(data), KnownSeries(self.pages.labels))
         rejects = [*unanswered, *_by_target(read.rejects, texts, pages)]
         for parsed in self._rows(read, rejects, now):
             yield parsed.batch(
@@ -238,8 +230,8 @@ class Targets(Credentials):
                 raise _UnansweredError(f"it sent only a part within {self.timeout_s:g} s") from None
         if are_of_cr(text):
             text = text.replace(b"\r", b"\n")
-        if not self._is_wanted(text[:HEAD_BYTES]):
-            raise _UnansweredError(f"it answers, but with no metrics of {self.metrics_of}")
+        if not self.pages.recognises(text[:HEAD_BYTES]):
+            raise _UnansweredError(f"it answers, but with no metrics of {self.pages.metrics_of}")
         return text
 
     def _endpoint(self, url: str) -> Endpoint:

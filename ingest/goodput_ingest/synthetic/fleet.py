@@ -156,17 +156,18 @@ def hostlist(names: list[str]) -> str:
     for name in sorted(names):
         prefix, _, place = name.rpartition("-")
         by_rack.setdefault(prefix, []).append(int(place))
-    return ",".join(_ranges(prefix, places) for prefix, places in by_rack.items())
+    return ",".join(
+        f"{prefix}-[{ranges(places, 2)}]" if len(places) > 1 else f"{prefix}-{places[0]:02}"
+        for prefix, places in by_rack.items()
+    )
 
 
-def _ranges(prefix: str, places: list[int]) -> str:
-    if len(places) == 1:
-        return f"{prefix}-{places[0]:02}"
+def ranges(numbers: list[int], width: int = 0) -> str:
+    """Return rising numbers as Slurm lists them: `0,2-3`, or with width 2 `00,02-03`."""
     runs: list[list[int]] = []
-    for place in places:
-        if runs and runs[-1][1] == place - 1:
-            runs[-1][1] = place
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
         else:
-            runs.append([place, place])
-    texts = [f"{a:02}" if a == b else f"{a:02}-{b:02}" for a, b in runs]
-    return f"{prefix}-[{','.join(texts)}]"
+            runs.append([number, number])
+    return ",".join(f"{a:0{width}}" if a == b else f"{a:0{width}}-{b:0{width}}" for a, b in runs)

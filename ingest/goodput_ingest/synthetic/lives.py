@@ -33,8 +33,7 @@ class Life:
     end: of the hold, or of the evidence where it still runs; attempts: of a job that trains,
     with or without events; stretches: (start, end, is_busy) of one that does not; suspended: how
     long at its end it was stopped; special: places in the gang of the GPUs that hold it up,
-    or of the one that it does not use;
-    is_confirmed: the job reported a complete checkpoint, in this life or another, or never saved.
+    or of the one that it does not use.
     """
 
     run: JobRun
@@ -45,7 +44,6 @@ class Life:
     stretches: list[tuple[int, int, bool]] = field(default_factory=list)
     suspended: int = 0
     special: tuple[int, ...] = ()
-    is_confirmed: bool = True
 
     @property
     def request(self) -> Request:
@@ -90,28 +88,7 @@ def live(runs: list[JobRun], total_s: int) -> list[Life]:
         if life.end > life.begin:
             _live_one(life, resumes)
             found.append(life)
-    _mark(found)
     return found
-
-
-def _mark(found: list[Life]) -> None:
-    """Mark attempts that others followed, and lives whose job never confirmed what it saved."""
-    stepped: set[int] = set()
-    for life in reversed(found):
-        for attempt in reversed(life.attempts):
-            attempt.is_followed = life.request.job_id in stepped
-            if len(attempt.steps):
-                stepped.add(life.request.job_id)
-    saved: set[int] = set()
-    reported: set[int] = set()
-    for life in found:
-        for attempt in life.attempts:
-            if any(name == "ckpt_save" for name, _, _ in attempt.phases):
-                saved.add(life.request.job_id)
-            if attempt.durables and life.habits.is_confirmed:
-                reported.add(life.request.job_id)
-    for life in found:
-        life.is_confirmed = life.request.job_id not in saved - reported
 
 
 def _live_one(life: Life, resumes: dict[int, tuple[int, int]]) -> None:

@@ -11,7 +11,6 @@ from goodput_ingest.synthetic.outages import Silence
 from goodput_ingest.synthetic.schedule import Schedule
 
 JITTER_MS = 40
-REACH = 2.5  # intervals that a reading covers back at most (threshold sample_reach)
 
 
 @dataclass(frozen=True)
@@ -26,26 +25,6 @@ class Scrapes:
     is_read: npt.NDArray[np.bool_]
     is_profiled: npt.NDArray[np.bool_]
     interval_ms: int
-
-    def is_seen(self, node: int, start: int, end: int) -> bool:
-        """Say whether a reading with all its fields lies within `[start, end]`."""
-        first, last = np.searchsorted(self.at[node], (start, end + 1))
-        found = self.is_read[node, first:last] & self.is_profiled[node, first:last]
-        return bool(found.any())
-
-    def unseen(self, total_ms: int) -> list[list[tuple[int, int]]]:
-        """Return for each node the times that no reading covers."""
-        reach = int(self.interval_ms * REACH)
-        found = []
-        for at, is_seen in zip(self.at, self.is_read & self.is_profiled, strict=True):
-            seen = at[is_seen]
-            if not len(seen):
-                found.append([(0, total_ms)])
-                continue
-            holes = np.flatnonzero(np.diff(seen) > reach)
-            inside = [(int(seen[i]), int(seen[i + 1]) - reach) for i in holes]
-            found.append([(0, int(seen[0])), *inside, (int(seen[-1]), total_ms)])
-        return found
 
 
 def scrapes(

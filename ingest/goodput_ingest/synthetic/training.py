@@ -47,8 +47,7 @@ class Attempt:
 
     begin, end: its part of the hold; outcome: ok, failed, limit or running; phases: (name, start,
     end) as the job declares them; gaps: (start, end) of idleness it does not declare; durables:
-    (step, when the checkpoint was complete); died: when the processes stopped working;
-    is_followed: a later attempt of the run made steps.
+    (step, when the checkpoint was complete); died: when the processes stopped working.
     """
 
     number: int
@@ -63,7 +62,6 @@ class Attempt:
     durables: list[tuple[int, int]] = field(default_factory=list)
     failure: tuple[int, str, str] | None = None
     died: int = 0
-    is_followed: bool = False
 
     @property
     def work_end(self) -> int:

@@ -6,7 +6,6 @@ requests, so that it has a queue at noon while the other has room; it is restart
 its model again, and at night nobody asks.
 """
 
-import gzip
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from goodput_ingest.synthetic.written.events import write_gzip
 from goodput_ingest.synthetic_serving.exporter import scrapes
 from goodput_ingest.synthetic_serving.load import Engine, Life, Load, arrivals, serve
 from goodput_ingest.synthetic_serving.request_log import request_log_lines
@@ -41,8 +41,8 @@ def write(folder: Path, *, end: datetime, hours: int, seed: int) -> None:
     begin_ms = _ms(end - timedelta(hours=hours))
     span = begin_ms, _ms(end)
     loads = [_load(pod, span, seed) for pod in range(len(SHARES))]
-    _write_gzip(folder / "gpus.prom.gz", "".join(_readings(loads, span)))
-    _write_gzip(folder / "engines.prom.gz", scrapes(loads, *span, step_ms=SCRAPE_MS))
+    write_gzip(folder / "gpus.prom.gz", _readings(loads, span))
+    write_gzip(folder / "engines.prom.gz", [scrapes(loads, *span, step_ms=SCRAPE_MS)])
     (folder / "requests.jsonl").write_text(request_log_lines(loads), "utf-8", newline="\n")
     for name in ("rates.csv", "demo.toml"):
         (folder / name).write_bytes((files("goodput_ingest.synthetic_serving") / name).read_bytes())
@@ -133,9 +133,3 @@ def _ms(moment: datetime) -> int:
 
 def _text(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat().replace("+00:00", "Z")
-
-
-def _write_gzip(path: Path, text: str) -> None:
-    """Write text compressed, the same bytes for the same text."""
-    with path.open("wb") as file, gzip.GzipFile("", "wb", 4, file, mtime=0) as packed:
-        packed.write(text.encode())

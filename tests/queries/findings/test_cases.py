@@ -4,12 +4,12 @@ import itertools
 
 import polars as pl
 import pytest
+from tests.fleets import plans
 from tests.queries import made_up_fleet
 from tests.queries.conftest import START_MS, built_together, is_time
 from tests.queries.findings import given
 from tests.queries.findings.conftest import found_together
 
-from goodput_ingest.synthetic import plans
 from goodput_queries.catalog import rules
 from goodput_queries.errors import UnbalancedError
 from goodput_queries.ledger_build.balance import note_refused

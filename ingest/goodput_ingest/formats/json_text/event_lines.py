@@ -42,8 +42,7 @@ def batch(
     """
     parsed = bulk(part) if bulk else None
     frame, rejects = _one_by_one(part, rows_of, parsed)
-    if part.damage:
-        rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
+    rejects += part.cut
     return Batch("job_events", frame, source, str(path), files.digest(part, *meaning), rejects)
 
 

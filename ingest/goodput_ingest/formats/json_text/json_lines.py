@@ -7,10 +7,12 @@ import contextlib
 import json
 import math
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from goodput_ingest.formats.files import LINE_MAX_BYTES
+from goodput_ingest.formats.files import LINE_MAX_BYTES, Part
+from goodput_queries.evidence.batch import Reject
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 HEAD_LINES = 50
@@ -79,6 +81,22 @@ def is_blank(line: str) -> bool:
     """Say whether nothing stands on a line, behind a collector's time."""
     stamp = STAMPED.match(line)
     return not line[stamp.end() if stamp else 0 :].strip()
+
+
+def each_line(part: Part, take: Callable[[str], object], before: str = "") -> list[Reject]:
+    """Let `take` have each line that is not blank; return the rejects of the part.
+
+    They are the lines for which it raises FieldError, and why the reading broke off. before: what
+    a reason begins with
+    """
+    rejects: list[Reject] = []
+    for number, line in enumerate(part.lines, part.first_line):
+        try:
+            if not is_blank(line):
+                take(line)
+        except FieldError as error:
+            rejects.append(Reject(number, f"{before}{error}", printable(line, 500)))
+    return rejects + part.cut
 
 
 def unlabelled(line: str) -> str:

@@ -8,9 +8,10 @@ from typing import ClassVar
 from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.formats.prometheus_text.exposition import Exposition
 from goodput_ingest.gpu_metrics import Memory, labels, missing_counters
+from goodput_ingest.scrapes.pages import PageFormat
 from goodput_ingest.scrapes.targets import Targets
 from goodput_ingest.source import Reject
-from goodput_ingest.sources.dcgm.scrapes import Dcgm, is_of_gpus, rows_of, with_rejects
+from goodput_ingest.sources.dcgm.scrapes import PAGES, Dcgm, with_rejects
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,17 +19,18 @@ class DcgmLive(Targets):
     """GPU exporters that are scraped directly."""
 
     name: ClassVar[str] = Dcgm.name
-    metrics_of: ClassVar[str] = "GPUs"
-    kept_labels: ClassVar[frozenset[str]] = labels.NAMES
+    pages: ClassVar[PageFormat] = PAGES
 
     _memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
 
-    def _is_wanted(self, head: bytes) -> bool:
-        return is_of_gpus(head)
-
     def _rows(self, read: Exposition, rejects: Sequence[Reject], now: datetime) -> list[Parsed]:
-        parsed = rows_of(
-            read, source=self.name, cluster=self.cluster, taken_at=now, memory=self._memory
+        parsed = PAGES.rows_of(
+            read,
+            [],
+            taken_at=now,
+            cluster=self.cluster,
+            source=self.name,
+            memory=self._memory,
         )
         self._memory.made.clear()  # the next poll brings frames of its own
         return with_rejects(parsed, rejects)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -17,6 +16,7 @@ from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.formats.row_groups import Held
 from goodput_ingest.gpu_metrics import Memory, gpu_rows, is_exporters, labels
 from goodput_ingest.scrapes import recorded
+from goodput_ingest.scrapes.pages import PageFormat
 from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_queries.errors import IngestError
 
@@ -24,6 +24,32 @@ SAMPLES: Final = "gpu_samples"
 GO_ON: Final = {"gpus", "gpu_instances", "gpu_owners", "gpu_events"}  # few rows, once a file
 PART_LINES: Final = 400_000  # what becomes of series is decided once for so many lines
 NO_ROWS: Final = pl.DataFrame(schema={"gpu_uuid": pl.String})
+
+
+def _rows(
+    points: pl.DataFrame,
+    series: pl.DataFrame,
+    label_sets: pl.DataFrame,
+    *,
+    source: str,
+    memory: Memory,
+    cluster: str | None = None,
+    node: str | None = None,
+) -> list[Parsed]:
+    """Return `gpu_rows`; node: whose GPUs they are of where no label says."""
+    sets = memory.once(labels.normalise, label_sets, node=node)
+    return gpu_rows(points, series, sets, source=source, cluster=cluster, memory=memory)
+
+
+PAGES: Final = PageFormat(
+    metrics_of="GPUs",
+    example='DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-..."} 100.',
+    names=b"",
+    labels=labels.NAMES,
+    is_metric=is_exporters,
+    table=SAMPLES,
+    rows=_rows,
+)
 
 
 class Dcgm(RecordedFile):
@@ -34,7 +60,7 @@ class Dcgm(RecordedFile):
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
         """Say whether the lines are samples, and metrics of GPUs among them."""
-        return is_of_gpus(head)
+        return PAGES.recognises(head)
 
     def extract(self) -> Iterator[Batch]:
         """Yield what the scrapes say, block by block.
@@ -43,10 +69,10 @@ class Dcgm(RecordedFile):
         scrape was taken.
         """
         head = files.head(self.path)
-        if head.strip() and not is_of_gpus(head):
+        if head.strip() and not PAGES.recognises(head):
             raise IngestError(
                 f"{self.path}: these are not metrics of a GPU exporter; expected lines as "
-                'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-..."} 100.'
+                f"{PAGES.example}"
             )
         return self._batches()
 
@@ -57,8 +83,9 @@ class Dcgm(RecordedFile):
         for found in prefetch(self._read()):
             meaning = (digest, self.options, recorded.moment_in(self.path.name))
             digest = found.digest(*meaning)
-            rows = rows_of(
+            rows = PAGES.rows_of(
                 found,
+                [],
                 source=self.name,
                 taken_at=recorded.taken_at(self.path, self.options, found),
                 memory=memory,
@@ -75,7 +102,7 @@ class Dcgm(RecordedFile):
 
     def _read(self) -> Iterator[exposition.Exposition]:
         """Yield what the lines of some blocks say; the next block is read meanwhile."""
-        known, parts = KnownSeries(labels.NAMES), list[exposition.Exposition]()
+        known, parts = KnownSeries(PAGES.labels), list[exposition.Exposition]()
         first_line = 1
         for block in prefetch(blocks(self.path)):
             found = exposition.parse(block.data, known, first_line=first_line)
@@ -87,7 +114,7 @@ class Dcgm(RecordedFile):
             if known.is_full or sum(part.lines for part in parts) >= PART_LINES:
                 yield exposition.joined(parts)
                 parts = []
-                known = KnownSeries(labels.NAMES) if known.is_full else known
+                known = KnownSeries(PAGES.labels) if known.is_full else known
         if parts:
             yield exposition.joined(parts)
 
@@ -99,27 +126,6 @@ class Dcgm(RecordedFile):
         return parsed.batch(source=self.name, origin=str(self.path), digest=digest)
 
 
-def rows_of(
-    found: exposition.Exposition,
-    *,
-    source: str,
-    taken_at: datetime | None,
-    memory: Memory,
-    cluster: str | None = None,
-    node: str | None = None,
-) -> list[Parsed]:
-    """Return the rows of raw tables that scrapes give; see `gpu_rows`.
-
-    taken_at: when lines are of that carry no time of their own; node: whose GPUs they are of where
-    no label says.
-    """
-    points = found.points
-    if points["ts"].null_count() and taken_at is not None:
-        points = points.with_columns(pl.col("ts").fill_null(taken_at))
-    label_sets = memory.once(labels.normalise, found.label_sets, node=node)
-    return gpu_rows(points, found.series, label_sets, source=source, cluster=cluster, memory=memory)
-
-
 def with_rejects(parsed: list[Parsed], rejects: Sequence[Reject]) -> list[Parsed]:
     """Return the tables with these rejects added to those of raw.gpu_samples."""
     if not rejects:
@@ -127,8 +133,3 @@ def with_rejects(parsed: list[Parsed], rejects: Sequence[Reject]) -> list[Parsed
     samples = next((p for p in parsed if p.table == SAMPLES), Parsed(SAMPLES, NO_ROWS))
     others = [p for p in parsed if p.table != SAMPLES]
     return [replace(samples, rejects=[*rejects, *samples.rejects]), *others]
-
-
-def is_of_gpus(head: bytes) -> bool:
-    """Say whether at least half of the first lines are samples, some of a GPU exporter."""
-    return recorded.has_metric(head, is_exporters)

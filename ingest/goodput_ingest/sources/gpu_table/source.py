@@ -141,8 +141,7 @@ class GpuTable(RecordedFile):
                     memory=memory,
                 )
             ]
-            if part.damage:
-                self._rejects.append(Reject(part.first_line + len(part.lines), part.damage))
+            self._rejects += part.cut
             for number, parsed in enumerate(found):
                 yield replace(parsed, note="" if self.options.node else NO_NODE).batch(
                     source=self.name, origin=str(self.path), digest=f"{digest}-{number}"

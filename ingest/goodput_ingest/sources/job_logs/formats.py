@@ -1,6 +1,7 @@
 """The log formats that are known: classes of their own, profiles, profiles of the site."""
 
 import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -8,14 +9,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from goodput_ingest.site_files import site_files
 from goodput_ingest.sources.job_logs.error_text import ErrorText
 from goodput_ingest.sources.job_logs.events import LogFormat
-from goodput_ingest.sources.job_logs.half_matched import HalfMatched
 from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
 from goodput_ingest.sources.job_logs.megatron import Megatron
 from goodput_ingest.sources.job_logs.nemo import Nemo
-from goodput_ingest.sources.job_logs.profiles.profile import Profile, load
+from goodput_ingest.sources.job_logs.profiles.profile import AlmostForm, Profile, load
 from goodput_ingest.sources.job_logs.profiles.reading import ProfiledLog
 from goodput_ingest.sources.job_logs.torchrun import Torchrun
 from goodput_ingest.sources.job_logs.torchtitan import Torchtitan
@@ -24,6 +26,12 @@ OF_CLASSES: Final = (Megatron, Torchtitan, Nemo, HfTrainer, Torchrun)
 STEPLESS: Final = {Torchrun.name, ErrorText.name}
 PLAIN: Final = "plain"  # the profile of loops of no known trainer
 STEP_MAX_CHARS: Final = 1_000
+FOLDER: Final = Path(str(files("goodput_ingest.sources.job_logs")))
+ALMOST: Final = msgspec.convert(
+    tomllib.loads((FOLDER / "almost.toml").read_text("utf-8"))["almost"], tuple[AlmostForm, ...]
+)
+"""Lines that are almost of a format that is a class."""
+ALMOST_HINTS: Final = ("consumed samples", "TFLOP/s/GPU", "saved checkpoint")
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,7 @@ class Format:
     is_fallback: bool = False
     is_undated: bool = False
     marks_min: int = 1
-    almost: tuple[HalfMatched, ...] = ()
+    almost: tuple[AlmostForm, ...] = ()
 
     def is_in(self, text: bytes) -> bool:
         """Say whether a log's beginning bears the marks of this format."""
@@ -62,7 +70,7 @@ def of_profile(profile: Profile) -> Format:
         profile.is_fallback,
         profile.is_undated,
         profile.marks_min,
-        tuple(HalfMatched.of(one.pattern, one.looks_like, one.has) for one in profile.almost),
+        profile.almost,
     )
 
 
@@ -90,8 +98,8 @@ def formats() -> tuple[Format, ...]:
 
 @cache
 def _profiles() -> tuple[Profile, ...]:
-    builtin = Path(str(files("goodput_ingest.sources.job_logs"))) / "profiles"
-    paths = (*sorted(builtin.glob("*.toml")), *site_files("profiles", "*.toml"))
+    builtin = sorted((FOLDER / "profiles").glob("*.toml"))
+    paths = (*builtin, *site_files("profiles", "*.toml"))
     return tuple(map(load, paths))
 
 

@@ -60,7 +60,7 @@ class MlflowMetrics(RecordedFile):
             )
         parts = list(files.parts(self.path))
         digests = [files.digest(part) for part in parts]
-        rejects = [Reject(p.first_line + len(p.lines), p.damage) for p in parts if p.damage]
+        rejects = [reject for part in parts for reject in part.cut]
         if not _is_metric(head.decode("utf-8", "replace")):
             text = "\n".join(line for part in parts for line in part.lines)[:META_MAX_CHARS]
             yield from self._of_run(text, rejects, digests)

@@ -15,10 +15,15 @@ from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.event_lines import EXTRA_MAX_CHARS, MSG_MAX_CHARS
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import ReadOptions, Reject
-from goodput_ingest.sources.job_logs import half_matched
 from goodput_ingest.sources.job_logs.error_text import ErrorText
 from goodput_ingest.sources.job_logs.events import PLACED, Event, LogFormat
-from goodput_ingest.sources.job_logs.formats import Format, formats, looks_like_step
+from goodput_ingest.sources.job_logs.formats import (
+    ALMOST,
+    ALMOST_HINTS,
+    Format,
+    formats,
+    looks_like_step,
+)
 from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
 from goodput_ingest.sources.job_logs.lines import Line, cleaned
 from goodput_ingest.sources.job_logs.loss import loss_of
@@ -56,7 +61,7 @@ class LogReader:
         self.undated = {one.name for one in known if one.is_undated}
         self.grown_at: datetime | None = None  # about when the line was written
         self.formats = [log_format.new() for log_format in known]
-        self.half_matched = (*half_matched.RULES, *(rule for one in known for rule in one.almost))
+        self.almost = (*ALMOST, *(almost for one in known for almost in one.almost))
         self.moments = Moments(origin, options.zone, options.observed_at)
         self.any_hint = self._any_hint()
         self.versions: dict[str, str] = {}  # printed since the last event
@@ -114,8 +119,7 @@ class LogReader:
         for _, (line, lack) in sorted(lacking.items()):
             self.without_moment += 1
             self._reject(line, lack, rejects)
-        if part.damage:
-            rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
+        rejects += part.cut
         self.placed += len(rows)
         yield rows, rejects
 
@@ -123,7 +127,7 @@ class LogReader:
         """Return the pattern of all hints, by first letter: tried at each place of a long log."""
         hints = {hint for log_format in self.formats for hint in log_format.hints}
         by_letter: dict[str, list[str]] = defaultdict(list)
-        for hint in sorted({NCCL_HINT, *half_matched.HINTS, *HINTS, *hints}):
+        for hint in sorted({NCCL_HINT, *ALMOST_HINTS, *HINTS, *hints}):
             by_letter[hint[:1]].append(re.escape(hint[1:]))
         return re.compile(
             "|".join(f"{re.escape(one)}(?:{'|'.join(rest)})" for one, rest in by_letter.items())
@@ -223,9 +227,10 @@ class LogReader:
         if has_form:
             return
         self._note_plain_step(line)
-        if (lack := half_matched.missing(line.text, self.half_matched)) is not None:
-            self.first_problem = self.first_problem or f"line {line.number}: it {lack}"
-            self._reject(line, f"the line {lack}", rejects)
+        almost = next((one for one in self.almost if one.form.search(line.text)), None)
+        if almost is not None:
+            self.first_problem = self.first_problem or f"line {line.number}: it {almost.reason}"
+            self._reject(line, f"the line {almost.reason}", rejects)
 
     def _is_dated_by_growth(self, log_format: LogFormat, line: Line) -> bool:
         """Say whether a line has the time at which the file grew: nothing in the log has one."""

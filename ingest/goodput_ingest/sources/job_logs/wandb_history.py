@@ -53,23 +53,18 @@ class WandbHistory(RecordedFile):
         entries = _Entries()
         rejects: list[Reject] = []
         digests: list[str] = []
-        header: list[str] | None = None
+        header: list[str] = []
         is_csv = "_step" in csv_table.header_names(head)
+
+        def take(line: str) -> None:
+            if is_csv and not header:
+                header.extend(csv_table.header_names(line.encode()))
+            else:
+                entries.add(_entry(header, line) if is_csv else json_lines.record(line))
+
         for part in files.parts(self.path):
             digests.append(files.digest(part))
-            for number, line in enumerate(part.lines, part.first_line):
-                if json_lines.is_blank(line):
-                    continue
-                try:
-                    if is_csv and header is None:
-                        header = csv_table.header_names(line.encode())
-                        continue
-                    read = json_lines.record(line) if header is None else _entry(header, line)
-                    entries.add(read)
-                except FieldError as error:
-                    rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
-            if part.damage:
-                rejects.append(Reject(part.first_line + len(part.lines), part.damage))
+            rejects += json_lines.each_line(part, take)
         history = History(self.name, self.path, self.options, self._run())
         yield from history.batches(entries.of_steps, (), rejects, digests, entries.start)
 

@@ -144,8 +144,7 @@ class KernelRows:
                 rows.append(row)
         if unread is not None:
             rejects.insert(0, unread)
-        if part.damage:
-            rejects.append(Reject(part.first_line + len(part.lines), part.damage))
+        rejects += part.cut
         frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
         return Batch("gpu_events", frame, SOURCE, self.origin, key, rejects)
 

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import files
+from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import EPOCH, FieldError
 from goodput_ingest.formats.json_text.mllog_lines import (
@@ -29,14 +29,14 @@ from goodput_ingest.formats.json_text.mllog_lines import (
     place_of_power,
     time_ms,
 )
-from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
+from goodput_ingest.formats.parsed import Parsed, frame
 from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_queries.errors import IngestError
 
 READINGS = ("power_reading", "interconnect_power_est")
 POWER_MAX_W = 1e8
 CONVERSION_MAX = 10.0  # a factor near 1; more is a percentage or a mistake
-NODE_SAMPLES = {"node": pl.String(), "ts": INSTANT, "power_w": pl.Float64()}
+NODE_SAMPLES = raw_tables.only("node_samples", "node", "ts", "power_w")
 
 
 class NodePower(RecordedFile):
@@ -81,8 +81,7 @@ class NodePower(RecordedFile):
                     )
                 except FieldError as error:
                     rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
-            if part.damage:
-                rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
+            rejects += part.cut
             parsed = Parsed("node_samples", _one_value_a_moment(rows), rejects)
             yield parsed.batch(
                 source=self.name, origin=str(self.path), digest=files.digest(part, node)

@@ -17,9 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
-import polars as pl
-
-from goodput_ingest.formats import files
+from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.event_lines import SCHEMA as JOB_EVENTS
 from goodput_ingest.formats.json_text.json_lines import EPOCH, FieldError
@@ -31,7 +29,7 @@ from goodput_ingest.formats.json_text.mllog_lines import (
     place_of_log,
     time_ms,
 )
-from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
+from goodput_ingest.formats.parsed import Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions, RecordedFile, Reject
 from goodput_queries.errors import IngestError
 
@@ -41,31 +39,14 @@ LOGS = {".txt", ".log", ".out", ""}
 EVALUATIONS_MAX = 100_000
 STATES = {"success": "COMPLETED", "aborted": "FAILED"}
 EVENTS = {name: kind for name, kind in JOB_EVENTS.items() if name != "source"}
-JOB_RUNS = {
-    "cluster": pl.String(),
-    "job_id": pl.String(),
-    "job_id_raw": pl.String(),
-    "submit_at": INSTANT,
-    "start_at": INSTANT,
-    "end_at": INSTANT,
-    "state": pl.String(),
-    "job_name": pl.String(),
-    "account": pl.String(),
-    "partition": pl.String(),
-    "nodes": pl.List(pl.String()),
-    "gpus": pl.Int32(),
-    "gpu_type": pl.String(),
-    "observed_at": INSTANT,
-}
-GPUS = {
-    "cluster": pl.String(),
-    "gpu_uuid": pl.String(),
-    "node": pl.String(),
-    "slurm_index": pl.Int32(),
-    "gpu_model": pl.String(),
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
-}
+JOB_RUNS = raw_tables.only(
+    *("job_runs", "cluster", "job_id", "job_id_raw", "submit_at", "start_at", "end_at", "state"),
+    *("job_name", "account", "partition", "nodes", "gpus", "gpu_type", "observed_at"),
+)
+GPUS = raw_tables.only(
+    *("gpus", "cluster", "gpu_uuid", "node", "slurm_index", "gpu_model"),
+    *("valid_from_at", "valid_to_at"),
+)
 
 
 @dataclass
@@ -247,13 +228,7 @@ class Mlperf(RecordedFile):
         """Parse the next lines."""
         log = self._log
         self._so_far = files.digest(part, self._so_far, *self._meaning())
-        for number, line in enumerate(part.lines, part.first_line):
-            try:
-                log.take(line)
-            except FieldError as error:
-                log.rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
-        if part.damage:
-            log.rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
+        log.rejects += json_lines.each_line(part, log.take)
 
 
 def _job_run(

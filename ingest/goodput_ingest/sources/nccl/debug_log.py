@@ -190,8 +190,7 @@ class NcclDebug(RecordedFile):
                 chosen[thread[0], int(thread[1]), *made] = (
                     int(high) - int(low) + 1 if high else None
                 )
-        if part.damage:
-            rejects.append(Reject(part.first_line + len(part.lines), part.damage))
+        rejects += part.cut
         rows = [
             (
                 *(self.name, self.options.cluster),

@@ -177,8 +177,7 @@ def _checked(records: pl.DataFrame, part: files.Part) -> tuple[pl.DataFrame, lis
             .iter_rows()
         ]
         records = records.filter(~is_bad)
-    if part.damage:
-        rejects.append(Reject(part.first_line + part.data.count(b"\n"), part.damage))
+    rejects += part.cut
     return records.select(_columns()), rejects
 
 

@@ -86,8 +86,7 @@ def read(
             node, label, *others = key
             whole = (source, cluster, node, known.gpu_uuid, label, known.at, *others)
             rows.setdefault(whole, {})[column] = value
-    if part.damage:
-        rejects.append(Reject(part.first_line + len(part.lines), part.damage))
+    rejects += part.cut
     found = [
         (*key, values.get("busbw_bytes_per_s"), values.get("exec_time_s"))
         for key, values in rows.items()

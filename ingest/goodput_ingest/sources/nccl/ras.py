@@ -107,8 +107,7 @@ class NcclRas(RecordedFile):
                 at = stamp if not lines else at or stamp
                 lines.append(line)
                 chars += len(line)
-            if part.damage:
-                yield Reject(part.first_line + len(part.lines), part.damage)
+            yield from part.cut
         if any(lines):
             yield Answer(first, lines, at)
 

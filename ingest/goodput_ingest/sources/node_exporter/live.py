@@ -1,6 +1,6 @@
 """node_exporter, live: see `Targets`."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
@@ -8,6 +8,7 @@ from typing import ClassVar
 from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.formats.prometheus_text.exposition import Exposition
 from goodput_ingest.host_metrics import is_host_metric
+from goodput_ingest.scrapes.pages import PageFormat
 from goodput_ingest.scrapes.targets import Targets
 from goodput_ingest.source import Reject
 from goodput_ingest.sources.node_exporter.scrapes import PAGES, NodeExporter
@@ -28,16 +29,9 @@ class NodeExporterLive(Targets):
     """Hosts whose node_exporter is scraped directly."""
 
     name: ClassVar[str] = NodeExporter.name
-    metrics_of: ClassVar[str] = PAGES.metrics_of
-    kept_labels: ClassVar[Container[str]] = PAGES.labels
+    pages: ClassVar[PageFormat] = PAGES
 
     interval_s: float = 60.0
-
-    def _is_wanted(self, head: bytes) -> bool:
-        return PAGES.recognises(head)
-
-    def _with_identity(self, data: bytes) -> bytes:
-        return PAGES.with_targets(data)
 
     def _rows(self, read: Exposition, rejects: Sequence[Reject], now: datetime) -> list[Parsed]:
         return PAGES.rows_of(read, rejects, taken_at=now, cluster=self.cluster)

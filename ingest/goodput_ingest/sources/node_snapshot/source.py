@@ -8,7 +8,7 @@ from goodput_ingest.formats import files, raw_tables
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.parsed import Parsed, frame
-from goodput_ingest.source import Batch, RecordedFile, Reject
+from goodput_ingest.source import Batch, RecordedFile
 from goodput_queries.errors import IngestError
 
 MARK = "goodput_snapshot"
@@ -38,17 +38,11 @@ class NodeSnapshot(RecordedFile):
             raise IngestError(f"{self.path}: this is no snapshot of `goodput snapshot`.")
         for part in files.parts(self.path):
             rows: list[dict[str, Any]] = []
-            rejects: list[Reject] = []
-            for number, line in enumerate(part.lines, part.first_line):
-                if json_lines.is_blank(line):
-                    continue
-                try:
-                    rows += self._rows(json_lines.record(line))
-                except FieldError as error:
-                    shown = json_lines.printable(line, 500)
-                    rejects.append(Reject(number, f"{self.name}: {error}", shown))
-            if part.damage:
-                rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
+
+            def take(line: str, rows: list[dict[str, Any]] = rows) -> None:
+                rows += self._rows(json_lines.record(line))
+
+            rejects = json_lines.each_line(part, take, f"{self.name}: ")
             digest = files.digest(part, self.options.cluster)
             parsed = Parsed("node_settings", frame(rows, NODE_SETTINGS), rejects)
             yield parsed.batch(source=self.name, origin=str(self.path), digest=digest)

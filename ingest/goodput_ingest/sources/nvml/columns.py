@@ -1,99 +1,88 @@
-"""Maps fields of recorded lines to columns: scale to base units and highest value.
+"""Maps fields of recorded lines to columns, and their units to base units.
 
-Names of metrics are canonical ones; scales come from NVML's header (telemetry notes, section 2).
+Names of metrics are canonical ones; units come from NVML's header (telemetry notes, section 2).
 """
 
-from typing import Any
-
-import polars as pl
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 from goodput_ingest.formats import raw_tables
+from goodput_ingest.sources.nvml.readings import ROWS
 
-PERCENT = 0.01
 MILLI = 1e-3
-NANO = 1e-9
 MEGA = 1e6
-KIB, MIB, SECTOR = 1024, 1024 * 1024, 512
+KIB, SECTOR = 1024, 512
 JIFFY_S = 0.01  # USER_HZ is 100 on every Linux that runs NVIDIA's driver
 
 RATIO_MAX = 1.0001  # above is a fault of the reading, not rounding
-POWER_MAX_W = 10_000.0
-CLOCK_MAX_HZ = 1e10
-TEMPERATURE_MIN_C, TEMPERATURE_MAX_C = -50.0, 250.0
-BYTES_MAX = 2.0**50
-RATE_MAX_BYTES_PER_S = 1e13
 COUNTER_MAX = 2.0**63
 
-# raw column, field of the line, scale, highest value
-FAST = (
-    ("gpu_busy_ratio", "util_gpu_pct", PERCENT, RATIO_MAX),
-    ("memory_busy_ratio", "util_mem_pct", PERCENT, RATIO_MAX),
-    ("power_w", "power_mw", MILLI, POWER_MAX_W),
-    ("energy_j", "energy_mj", MILLI, COUNTER_MAX),
-    ("sm_clock_hz", "sm_mhz", MEGA, CLOCK_MAX_HZ),
-    ("memory_clock_hz", "mem_mhz", MEGA, CLOCK_MAX_HZ),
-    ("clocks_event_reasons", "event_reasons", 1, 2.0**62),
-    ("gpu_temperature_c", "temp_c", 1, TEMPERATURE_MAX_C),
-    ("memory_temperature_c", "mem_temp_c", 1, TEMPERATURE_MAX_C),
-    ("memory_used_bytes", "mem_used", 1, BYTES_MAX),
-)
+
+class Unit(NamedTuple):
+    """Scale to the base unit, and the lowest and highest value in it."""
+
+    scale: float = 1
+    low: float = 0
+    high: float = COUNTER_MAX
+
+
+UNITS: Final = {  # by the end of a field's name
+    "_pct": Unit(0.01, high=RATIO_MAX),
+    "_mw": Unit(MILLI, high=10_000.0),
+    "_mj": Unit(MILLI),
+    "_mhz": Unit(MEGA, high=1e10),
+    "_mibs": Unit(KIB * KIB, high=1e13),  # a second
+    "_kib": Unit(KIB),
+    "_ns": Unit(1e-9),
+    "temp_c": Unit(low=-50.0, high=250.0),
+    "mem_used": Unit(high=2.0**50),
+    "event_reasons": Unit(high=2.0**62),
+}
+OF_SAMPLES = raw_tables.columns("gpu_samples")
+
+
+@cache
+def unit(name: str) -> Unit:
+    """Return the unit that a field's name says."""
+    return next((unit for end, unit in UNITS.items() if name.endswith(end)), Unit())
+
+
+def _columns(of: str) -> dict[str, str]:
+    """Return the column or metric of each field that has one; of: as in `readings.csv`."""
+    return {
+        name: column
+        for row in ROWS
+        if row["of"] == of
+        for name, column in zip(row["name"].split(), row["column"].split(), strict=False)
+    }
+
+
+def _in_order(columns: dict[str, str]) -> dict[str, str]:
+    """Return fields in the order of their columns in the raw table."""
+    return dict(sorted(columns.items(), key=lambda item: [*OF_SAMPLES].index(item[1])))
+
+
+# column or metric by field of the line
+FAST = _in_order(_columns("fast"))
+GPM = _in_order(_columns("gpm"))  # shares in percent, throughput in MiB/s
+SLOW = _columns("slow")
+SHARES = tuple(name for name in GPM if name.endswith("_pct"))
 WHOLE_COLUMNS = ("clocks_event_reasons", "memory_used_bytes")
-GPM = (  # nvmlGpmMetricsGet: shares in percent, throughput in MiB/s
-    ("engine_active_ratio", "gr_active_pct", PERCENT, RATIO_MAX),
-    ("sm_active_ratio", "sm_active_pct", PERCENT, RATIO_MAX),
-    ("sm_occupancy_ratio", "sm_occupancy_pct", PERCENT, RATIO_MAX),
-    ("tensor_active_ratio", "tensor_any_pct", PERCENT, RATIO_MAX),
-    ("dram_active_ratio", "dram_bw_pct", PERCENT, RATIO_MAX),
-    ("fp64_active_ratio", "fp64_pct", PERCENT, RATIO_MAX),
-    ("fp32_active_ratio", "fp32_pct", PERCENT, RATIO_MAX),
-    ("fp16_active_ratio", "fp16_pct", PERCENT, RATIO_MAX),
-    ("nvlink_tx_bytes_per_s", "nvlink_tx_mibs", MIB, RATE_MAX_BYTES_PER_S),
-    ("nvlink_rx_bytes_per_s", "nvlink_rx_mibs", MIB, RATE_MAX_BYTES_PER_S),
-    ("pcie_tx_bytes_per_s", "pcie_tx_mibs", MIB, RATE_MAX_BYTES_PER_S),
-    ("pcie_rx_bytes_per_s", "pcie_rx_mibs", MIB, RATE_MAX_BYTES_PER_S),
-)
-SHARES = tuple(name for _, name, _, _ in GPM if name.endswith("_pct"))
-# canonical metric, field of the line, scale
-SLOW = (
-    ("throttle_power_s", "viol_power_ns", NANO),
-    ("throttle_thermal_s", "viol_thermal_ns", NANO),
-    ("throttle_sync_boost_s", "viol_sync_boost_ns", NANO),
-    ("throttle_board_limit_s", "viol_board_limit_ns", NANO),
-    ("throttle_low_utilisation_s", "viol_low_util_ns", NANO),
-    ("throttle_reliability_s", "viol_reliability_ns", NANO),
-    ("throttle_app_clocks_s", "viol_app_clocks_ns", NANO),
-    ("throttle_base_clocks_s", "viol_base_clocks_ns", NANO),
-    ("throttle_sw_thermal_s", "evt_sw_thermal_ns", NANO),
-    ("throttle_hw_thermal_s", "evt_hw_thermal_ns", NANO),
-    ("throttle_power_brake_s", "evt_hw_brake_ns", NANO),
-    ("ecc_corrected_volatile_total", "ecc_corrected", 1),
-    ("ecc_uncorrected_volatile_total", "ecc_uncorrected", 1),
-    ("ecc_uncorrected_lifetime_total", "ecc_uncorrected_lifetime", 1),
-    ("recovery_action", "recovery_action", 1),
-    ("pcie_replay_total", "pcie_replays", 1),
-    ("pcie_generation", "pcie_gen", 1),
-    ("pcie_width", "pcie_width", 1),
-    ("power_limit_w", "power_limit_mw", MILLI),
-    ("power_limit_enforced_w", "power_limit_current_mw", MILLI),
-    ("performance_state", "pstate", 1),
-    ("nvlink_raw_tx_bytes_total", "nvlink_raw_tx_kib", KIB),
-    ("nvlink_raw_rx_bytes_total", "nvlink_raw_rx_kib", KIB),
-)
 REMAPPED = (  # nvmlDeviceGetRemappedRows gives them in this order
     "rows_remapped_correctable_total",
     "rows_remapped_uncorrectable_total",
     "row_remap_pending",
     "row_remap_failed",
 )
-LINKS = (  # per link in the recording; kept as sums over the links of the GPU
-    ("nvlink_tx_bytes_total", "tx_kib", KIB),
-    ("nvlink_rx_bytes_total", "rx_kib", KIB),
-    ("nvlink_tx_bytes_total", "tx_bytes", 1),  # NVLink 5 counts bytes
-    ("nvlink_rx_bytes_total", "rx_bytes", 1),
-    ("nvlink_replay_total", "replay", 1),
-    ("nvlink_recovery_total", "recovery", 1),
-    ("nvlink_crc_error_total", "crc", 1),
-)
+LINKS = {  # per link in the recording; kept as sums over the links of the GPU
+    "tx_kib": "nvlink_tx_bytes_total",
+    "rx_kib": "nvlink_rx_bytes_total",
+    "tx_bytes": "nvlink_tx_bytes_total",  # NVLink 5 counts bytes
+    "rx_bytes": "nvlink_rx_bytes_total",
+    "replay": "nvlink_replay_total",
+    "recovery": "nvlink_recovery_total",
+    "crc": "nvlink_crc_error_total",
+}
 HOST = (  # columns of raw.node_samples in order: field of the line, scale
     ("memtotal_kb", KIB),
     ("memavailable_kb", KIB),
@@ -109,41 +98,23 @@ GUEST_JIFFIES = ("guest", "guest_nice")  # counted inside user and nice already
 
 DECIMALS = 12  # of scaled values, which DuckDB packs as decimals; NVML counts nanoseconds
 SERIES = ("gpu_uuid", "gpu_instance")  # rows of one series differ less: they take less space
-INSTANT = pl.Datetime("us")
 SCHEMAS: dict[str, dict[str, Any]] = {
     "gpus": raw_tables.columns("gpus", "valid_to_at"),
     "gpu_instances": raw_tables.columns("gpu_instances", "slices_of", "slurm_index"),
     "gpu_samples": {
-        "source": pl.String,
-        "gpu_uuid": pl.String,
-        "gpu_instance": pl.String,
-        "ts": INSTANT,
-        **{name: pl.Float64 for name, _, _, _ in FAST},
-        **{name: pl.Float64 for name, _, _, _ in GPM},
-        **dict.fromkeys(WHOLE_COLUMNS, pl.Int64),
-        "is_flagged": pl.Boolean,
-        "flagged_metrics": pl.String,
+        name: OF_SAMPLES[name]
+        for name in (
+            *("source", *SERIES, "ts", *FAST.values(), *GPM.values()),
+            *("is_flagged", "flagged_metrics"),
+        )
     },
     "gpu_samples_other": raw_tables.columns("gpu_samples_other"),
     "gpu_processes": raw_tables.columns("gpu_processes"),
     "processes": raw_tables.columns("processes"),
     "gpu_owners": raw_tables.columns("gpu_owners"),
     "gpu_events": raw_tables.columns("gpu_events", "pid", "process_name"),
-    "node_samples": {
-        "source": pl.String,
-        "node": pl.String,
-        "ts": INSTANT,
-        "cpu_busy_s": pl.Float64,
-        "cpu_iowait_s": pl.Float64,
-        "cpu_total_s": pl.Float64,
-        "load1": pl.Float64,
-        "memory_total_bytes": pl.Int64,
-        "memory_available_bytes": pl.Int64,
-        "page_cache_bytes": pl.Int64,
-        "dirty_bytes": pl.Int64,
-        "disk_read_bytes": pl.Int64,
-        "disk_write_bytes": pl.Int64,
-        "disk_reads": pl.Int64,
-        "disk_busy_s": pl.Float64,
-    },
+    "node_samples": raw_tables.columns(
+        *("node_samples", "cluster", "cpu_steal_s", "swap_total_bytes", "swap_free_bytes"),
+        *("tcp_sent_segments", "tcp_retransmitted_segments", "power_w"),
+    ),
 }

@@ -15,21 +15,18 @@ from goodput_ingest.sources.nvml.columns import (
     REMAPPED,
     SHARES,
     SLOW,
-    TEMPERATURE_MIN_C,
+    unit,
 )
 
 PIDS_MAX = 1000
 
 
-def value(
-    line: dict[str, Any], field: tuple[str, str, float, float], flags: list[str]
-) -> float | None:
+def value(line: dict[str, Any], name: str, column: str, flags: list[str]) -> float | None:
     """Return a reading in base units; one that cannot be is null, its column one of the flags."""
-    column, name, scale, high = field
     value = line.get(name)
     if value is None:
         return None
-    low = TEMPERATURE_MIN_C if name.endswith("temp_c") else 0
+    scale, low, high = unit(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         flags.append(column)
         return None
@@ -59,10 +56,10 @@ def is_whole_gpm(gpm: dict[str, Any], without: object) -> bool:
 def other_metrics(line: dict[str, Any]) -> list[tuple[str, float]]:
     """Return what else a slow line measures: canonical metric and value."""
     found: list[tuple[str, float]] = []
-    for metric, name, scale in SLOW:
+    for name, metric in SLOW.items():
         value = json_lines.number(line, name, 0, COUNTER_MAX)
         if value is not None:
-            found.append((metric, scaled(value, scale)))
+            found.append((metric, scaled(value, unit(name).scale)))
     remapped = line.get("remapped_rows")
     if isinstance(remapped, list) and len(remapped) == len(REMAPPED):
         for metric, value in zip(REMAPPED, remapped, strict=True):
@@ -70,13 +67,13 @@ def other_metrics(line: dict[str, Any]) -> list[tuple[str, float]]:
                 found.append((metric, rows))
     links = line.get("links")
     if isinstance(links, dict):
-        for metric, name, scale in LINKS:
+        for name, metric in LINKS.items():
             per_link = links.get(name)
             if isinstance(per_link, list) and per_link:
                 values = [json_lines.number({name: v}, name, 0, COUNTER_MAX) for v in per_link]
                 known = [value for value in values if value is not None]
                 if len(known) == len(values):  # a sum over some of the links would be too low
-                    found.append((metric, sum(known) * scale))
+                    found.append((metric, sum(known) * unit(name).scale))
     return found
 
 

@@ -1,22 +1,21 @@
-"""Readings of a GPU: their names in a line and the NVML calls for them.
+"""Readings of a GPU: their names in a line and the NVML calls for them, as `readings.csv` has them.
 
 A field of nvmlDeviceGetFieldValues comes first where there is one: all fields cost one call. A call
 of its own follows; of several the first that this GPU answers is kept. Field numbers are NVML's
 own (NVML_FI_DEV_*), which do not change; older versions of pynvml lack some of the names.
 """
 
-from collections.abc import Callable
+import csv
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
 
 from goodput_ingest.sources.nvml.library import text
 
-CLOCK_SM, CLOCK_MEMORY = 1, 2
-TEMPERATURE_GPU = 0
-CORRECTED, UNCORRECTED = 0, 1
-VOLATILE, LIFETIME = 0, 1
-MEMORY_V2 = 0x02000028  # nvmlMemory_v2: `used` without what the driver reserves
-ALL_LINKS = 0xFFFFFFFF
+PROCESSES: Final = "procs"
 
 
 @dataclass(frozen=True)
@@ -40,116 +39,44 @@ class Reading:
     field: tuple[int, int] | None = None
 
 
-def _of_field(name: str, number: int, *calls: Call, scope: int = 0) -> Reading:
-    return Reading((name,), calls, (number, scope))
-
-
-def _of_call(name: str, *calls: Call) -> Reading:
-    return Reading((name,), calls)
-
-
-def _processes(answer: Any) -> tuple[list[list[int | None]]]:
-    return ([[process.pid, process.usedGpuMemory] for process in answer],)
-
-
-PROCESSES = "procs"
-MEMORY = _of_call(
-    "mem_used",
-    Call("nvmlDeviceGetMemoryInfo", (MEMORY_V2,), lambda memory: (memory.used,)),
-    Call("nvmlDeviceGetMemoryInfo", (), lambda memory: (memory.used,)),  # with what is reserved
-)
-
-FAST = (  # every reading
-    Reading(
-        ("util_gpu_pct", "util_mem_pct"),
-        (Call("nvmlDeviceGetUtilizationRates", (), lambda rates: (rates.gpu, rates.memory)),),
-    ),
-    MEMORY,
-    _of_field("power_mw", 185, Call("nvmlDeviceGetPowerUsage")),
-    _of_field("energy_mj", 83, Call("nvmlDeviceGetTotalEnergyConsumption")),
-    _of_field("mem_temp_c", 82),
-    _of_call("sm_mhz", Call("nvmlDeviceGetClockInfo", (CLOCK_SM,))),
-    _of_call("mem_mhz", Call("nvmlDeviceGetClockInfo", (CLOCK_MEMORY,))),
-    _of_call(
-        "event_reasons",
-        Call("nvmlDeviceGetCurrentClocksEventReasons"),
-        Call("nvmlDeviceGetCurrentClocksThrottleReasons"),
-    ),
-    _of_call(
-        "temp_c",
-        Call("nvmlDeviceGetTemperatureV", (TEMPERATURE_GPU,)),
-        Call("nvmlDeviceGetTemperature", (TEMPERATURE_GPU,)),
-    ),
-)
-SLOW = (  # what changes seldom, and counters
-    _of_field("viol_power_ns", 74),
-    _of_field("viol_thermal_ns", 75),
-    _of_field("viol_sync_boost_ns", 76),
-    _of_field("viol_board_limit_ns", 77),
-    _of_field("viol_low_util_ns", 78),
-    _of_field("viol_reliability_ns", 79),
-    _of_field("viol_app_clocks_ns", 80),
-    _of_field("viol_base_clocks_ns", 81),
-    _of_field("evt_sw_thermal_ns", 269),
-    _of_field("evt_hw_thermal_ns", 270),
-    _of_field("evt_hw_brake_ns", 271),
-    _of_field("pcie_replays", 94, Call("nvmlDeviceGetPcieReplayCounter")),
-    _of_field("nvlink_raw_tx_kib", 140, scope=ALL_LINKS),
-    _of_field("nvlink_raw_rx_kib", 141, scope=ALL_LINKS),
-    _of_field("recovery_action", 230),
-    _of_call("power_limit_mw", Call("nvmlDeviceGetPowerManagementLimit")),
-    _of_call("power_limit_current_mw", Call("nvmlDeviceGetEnforcedPowerLimit")),
-    _of_call("pstate", Call("nvmlDeviceGetPerformanceState")),
-    _of_call("pcie_gen", Call("nvmlDeviceGetCurrPcieLinkGeneration")),
-    _of_call("pcie_width", Call("nvmlDeviceGetCurrPcieLinkWidth")),
-    _of_call("ecc_corrected", Call("nvmlDeviceGetTotalEccErrors", (CORRECTED, VOLATILE))),
-    _of_call("ecc_uncorrected", Call("nvmlDeviceGetTotalEccErrors", (UNCORRECTED, VOLATILE))),
-    _of_call(
-        "ecc_uncorrected_lifetime", Call("nvmlDeviceGetTotalEccErrors", (UNCORRECTED, LIFETIME))
-    ),
-    _of_call("remapped_rows", Call("nvmlDeviceGetRemappedRows", (), lambda rows: (list(rows),))),
-    _of_call(
-        PROCESSES,
-        Call("nvmlDeviceGetComputeRunningProcesses_v3", (), _processes),
-        Call("nvmlDeviceGetComputeRunningProcesses_v2", (), _processes),
-        Call("nvmlDeviceGetComputeRunningProcesses", (), _processes),
-    ),
-)
-META = (  # once, for the meta line
-    _of_call("minor", Call("nvmlDeviceGetMinorNumber")),
-    _of_call("mem_total", Call("nvmlDeviceGetMemoryInfo", (), lambda memory: (memory.total,))),
-    _of_call("power_limit_mw", Call("nvmlDeviceGetPowerManagementLimit")),
-    _of_call("power_limit_default_mw", Call("nvmlDeviceGetPowerManagementDefaultLimit")),
-    _of_call("sm_clock_max_mhz", Call("nvmlDeviceGetMaxClockInfo", (CLOCK_SM,))),
-    _of_call("mem_clock_max_mhz", Call("nvmlDeviceGetMaxClockInfo", (CLOCK_MEMORY,))),
-    _of_call("pcie_gen_max", Call("nvmlDeviceGetMaxPcieLinkGeneration")),
-    _of_call("pcie_width_max", Call("nvmlDeviceGetMaxPcieLinkWidth")),
-    _of_call("temp_shutdown_c", Call("nvmlDeviceGetTemperatureThreshold", (0,))),
-    _of_call("temp_slowdown_c", Call("nvmlDeviceGetTemperatureThreshold", (1,))),
-    _of_call("vbios", Call("nvmlDeviceGetVbiosVersion", (), lambda version: (text(version),))),
-    _of_call("persistence", Call("nvmlDeviceGetPersistenceMode")),
-    _of_call("mig", Call("nvmlDeviceGetMigMode", (), lambda modes: (modes[0],))),
-    _of_call(
-        "event_reasons_supported",
-        Call("nvmlDeviceGetSupportedClocksEventReasons"),
-        Call("nvmlDeviceGetSupportedClocksThrottleReasons"),
-    ),
-)
-GPM = {  # nvmlGpmMetricsGet: number of each metric
-    "gr_active_pct": 1,
-    "sm_active_pct": 2,
-    "sm_occupancy_pct": 3,
-    "int_pct": 4,
-    "tensor_any_pct": 5,
-    "tensor_dfma_pct": 6,
-    "tensor_hmma_pct": 7,
-    "tensor_imma_pct": 9,
-    "dram_bw_pct": 10,
-    "fp64_pct": 11,
-    "fp32_pct": 12,
-    "fp16_pct": 13,
-    "pcie_tx_mibs": 20,
-    "pcie_rx_mibs": 21,
-    "nvlink_rx_mibs": 60,
-    "nvlink_tx_mibs": 61,
+_WHOLE: Final[dict[str, Callable[[Any], Any]]] = {  # of an answer that is no structure
+    "text": text,
+    "list": list,
+    "first": itemgetter(0),
+    "processes": lambda found: [[process.pid, process.usedGpuMemory] for process in found],
 }
+ROWS: Final = tuple(
+    csv.DictReader((files(__package__) / "readings.csv").read_text("utf-8").splitlines())
+)
+"""A row a reading and way to ask: of (when it is read), name, column (of raw.gpu_samples, or a
+metric of raw.gpu_samples_other), field, function, arguments, answer (what is taken of it)."""
+
+
+def _taken(answers: str) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what takes the values out of an answer: all of it, or members of a structure."""
+    if answers in _WHOLE:
+        return lambda answer: (_WHOLE[answers](answer),)
+    if not answers:
+        return lambda answer: (answer,)
+    return lambda answer: tuple(getattr(answer, name) for name in answers.split())
+
+
+def _readings(of: str) -> Iterator[Reading]:
+    rows = (row for row in ROWS if row["of"] == of)
+    for (names, field), ways in groupby(rows, itemgetter("name", "field")):
+        calls = tuple(
+            Call(way["function"], tuple(map(int, way["arguments"].split())), _taken(way["answer"]))
+            for way in ways
+            if way["function"]
+        )
+        number, _, scope = field.partition(":")
+        of_field = (int(number), int(scope or 0)) if field else None
+        yield Reading(tuple(names.split()), calls, of_field)
+
+
+FAST: Final = tuple(_readings("fast"))  # every reading
+SLOW: Final = tuple(_readings("slow"))  # what changes seldom, and counters
+META: Final = tuple(_readings("meta"))  # once, for the meta line
+MEMORY: Final = next(reading for reading in FAST if reading.names == ("mem_used",))
+GPM: Final = {row["name"]: int(row["field"]) for row in ROWS if row["of"] == "gpm"}
+"""Numbers of the metrics of nvmlGpmMetricsGet."""

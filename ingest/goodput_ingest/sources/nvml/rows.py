@@ -102,20 +102,13 @@ class NvmlRows:
 
     def _read(self, part: files.Part) -> _Tables:
         tables = _Tables()
-        for number, line in enumerate(part.lines, part.first_line):
-            if json_lines.is_blank(line):
-                continue
-            try:
-                self._add(json_lines.record(line), tables)
-            except FieldError as error:
-                content = json_lines.printable(line, 500)
-                tables.rejects.append(Reject(number, str(error), content))
+        tables.rejects += json_lines.each_line(
+            part, lambda line: self._add(json_lines.record(line), tables)
+        )
         tables.rows["gpu_owners"] += [
             (SOURCE, self.cluster, uuid, "", "hpc_job", job, "", min(seen), max(seen))
             for (uuid, job), seen in tables.jobs.items()
         ]
-        if part.damage:
-            tables.rejects.append(Reject(part.first_line + len(part.lines), part.damage))
         return tables
 
     def _add(self, line: dict[str, Any], tables: _Tables) -> None:
@@ -224,7 +217,7 @@ class NvmlRows:
         gpu = self._gpu(line)
         gi = json_lines.whole(line, "gi", 0, INSTANCES_MAX)
         flags: list[str] = []
-        plain = [fields.value(line, field, flags) for field in FAST]
+        plain = [fields.value(line, name, column, flags) for name, column in FAST.items()]
         gpm = line.get("gpm")
         if gpm is None:  # not measured: before Hopper there is no GPM
             shares: list[float | None] = [None] * len(GPM)
@@ -232,8 +225,8 @@ class NvmlRows:
             shares = [None] * len(GPM)
             flags.append(INCOMPLETE_GPM)
         else:
-            shares = [fields.value(gpm, field, flags) for field in GPM]
-        by_name = dict(zip((name for name, _, _, _ in (*FAST, *GPM)), plain + shares, strict=True))
+            shares = [fields.value(gpm, name, column, flags) for name, column in GPM.items()]
+        by_name = dict(zip((*FAST.values(), *GPM.values()), plain + shares, strict=True))
         if by_name["memory_temperature_c"] == 0:  # boards without the sensor say 0
             by_name["memory_temperature_c"] = None
         for name in WHOLE_COLUMNS:

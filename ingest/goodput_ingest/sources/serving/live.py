@@ -1,12 +1,13 @@
 """Serving engines, live: see `Targets`."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Literal
 
 from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.formats.prometheus_text.exposition import Exposition
+from goodput_ingest.scrapes.pages import PageFormat
 from goodput_ingest.scrapes.targets import Targets
 from goodput_ingest.serving_metrics import Identity, is_serving_metric
 from goodput_ingest.serving_metrics.catalogue import meanings
@@ -30,8 +31,7 @@ class ServingLive(Targets):
     """
 
     name: ClassVar[str] = ServingMetrics.name
-    metrics_of: ClassVar[str] = PAGES.metrics_of
-    kept_labels: ClassVar[Container[str]] = PAGES.labels
+    pages: ClassVar[PageFormat] = PAGES
 
     interval_s: float = 60.0
     node: str | None = None
@@ -39,12 +39,6 @@ class ServingLive(Targets):
     pod: str | None = None
     gpus: tuple[str, ...] = ()
     role: Literal["prefill", "decode", "frontend", "both"] | None = None
-
-    def _is_wanted(self, head: bytes) -> bool:
-        return PAGES.recognises(head)
-
-    def _with_identity(self, data: bytes) -> bytes:
-        return PAGES.with_targets(data)
 
     def _rows(self, read: Exposition, rejects: Sequence[Reject], now: datetime) -> list[Parsed]:
         given = Identity(self.node, self.namespace, self.pod, self.role, self.gpus)

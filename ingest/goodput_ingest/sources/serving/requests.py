@@ -60,8 +60,7 @@ class ServingRequests(RecordedFile):
             else:
                 lines = list(self._cells(part, header, rejects))
             rows = self._rows(lines, rejects)
-            if part.damage:
-                rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
+            rejects += part.cut
             digest = files.digest(part, self.options.cluster, self.options.zone, header)
             yield Batch(TABLE, rows, self.name, str(self.path), digest, rejects)
 

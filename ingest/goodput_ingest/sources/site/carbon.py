@@ -8,45 +8,29 @@
 intensity. `pue` and `server_ratio` are as in `tariffs`.
 """
 
-from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import ClassVar
 
-from goodput_ingest.formats import csv_table, raw_tables
-from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, RecordedFile
+from goodput_ingest.formats import csv_table
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS
 from goodput_ingest.sources.site.money import exact, overhead, validity
-from goodput_ingest.sources.site.rows import read_rows
+from goodput_ingest.sources.site.rows import SiteTable
 
-COLUMNS = (
-    *("cluster", "valid_from", "valid_to", "g_per_kwh", "carbon_free_ratio"),
-    *("pue", "server_ratio", "note"),
-)
-CARBON = raw_tables.columns("carbon", "source")
 INTENSITY_MAX_G = 5_000  # per kWh: more than twice that of lignite
 
 
-class Carbon(RecordedFile):
-    """A file of carbon intensities: CSV whose header names the columns."""
+class Carbon(SiteTable):
+    """A file of carbon intensities."""
 
     name: ClassVar[str] = "carbon"
+    table = "carbon"
+    columns = (
+        *("cluster", "valid_from", "valid_to", "g_per_kwh", "carbon_free_ratio"),
+        *("pue", "server_ratio", "note"),
+    )
+    required = ("g_per_kwh",)
 
-    @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
-        """Say whether the header has an intensity and nothing that is not known."""
-        names = set(csv_table.header_names(head))
-        return "g_per_kwh" in names and names <= set(COLUMNS)
-
-    def extract(self) -> Iterator[Batch]:
-        """Yield `raw.carbon`; raises IngestError for an unknown column."""
-        read = read_rows(
-            self.path, self.options, COLUMNS, ("g_per_kwh",), self.name, self._intensity
-        )
-        parsed = Parsed("carbon", frame(read.rows, CARBON), read.rejects)
-        yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
-
-    def _intensity(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
+    def row(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
         """Return one row; ValueError says what is wrong with it."""
         intensity = exact(row, "g_per_kwh")
         if intensity > INTENSITY_MAX_G:

@@ -19,60 +19,57 @@ from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
-import polars as pl
-
-from goodput_ingest.formats import csv_table, gres, pci
+from goodput_ingest.formats import csv_table, gres, pci, raw_tables
 from goodput_ingest.formats.gres import GPU_INSTANCES, GPUS, slot_rows
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, RecordedFile
-from goodput_ingest.sources.site.rows import read_rows
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.site.rows import SiteTable
+from goodput_queries.evidence.batch import Reject
 
-COLUMNS = (
-    *("cluster", "node", "gpu_index", "slurm_index", "gpu_uuid", "pci_bus_id", "gpu_model"),
-    *("driver_version", "vbios_version", "power_limit_w", "slowdown_temperature_c"),
-    *("gpus", "mig", "valid_from", "valid_to"),
-    *("rack", "row", "feed"),
-)
-NODE_RACKS = {name: pl.String() for name in ("cluster", "node", "rack", "rack_row", "feed")}
+NODE_RACKS = raw_tables.columns("node_racks", "source")
 PLACE_MAX_CHARS = 100
 Place = dict[str, str | None]
 _Slot = tuple[dict[str, object], list[dict[str, object]]]  # a GPU and its MIG instances
 _NAME = re.compile(r"[^\s,\[\]#]{1,255}")
 
 
-class Inventory(RecordedFile):
-    """An inventory file: CSV whose header names the columns."""
+class Inventory(SiteTable):
+    """An inventory of GPUs, nodes and racks."""
 
     name: ClassVar[str] = "inventory"
+    table = "gpus"
+    columns = (
+        *("cluster", "node", "gpu_index", "slurm_index", "gpu_uuid", "pci_bus_id", "gpu_model"),
+        *("driver_version", "vbios_version", "power_limit_w", "slowdown_temperature_c"),
+        *("gpus", "mig", "valid_from", "valid_to"),
+        *("rack", "row", "feed"),
+    )
+    required = ("node",)
+    any_of = frozenset({"gpus", "gpu_uuid", "gpu_index", "slurm_index", "rack"})
 
-    @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
-        """Say whether the header has a node, its GPUs or its rack, and nothing that is unknown."""
-        names = set(csv_table.header_names(head))
-        facts = {"gpus", "gpu_uuid", "gpu_index", "slurm_index", "rack"}
-        return "node" in names and bool(names & facts) and names <= set(COLUMNS)
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        """Take the file and the options."""
+        super().__init__(path, options)
+        self._racks = _Racks()
 
-    def extract(self) -> Iterator[Batch]:
-        """Yield GPUs, their instances and racks; raises IngestError for an unknown column."""
-        racks = _Racks()
+    def row(self, row: dict[str, str], instant: csv_table.Instant) -> list[_Slot]:
+        """Return the GPUs of a row; its rack is kept."""
+        found = list(self._gpus(row, instant))
+        cluster = row.get("cluster") or self.options.cluster
+        self._racks.add(cluster, row, instant(row.get("valid_from", "")))
+        return found
 
-        def slots(row: dict[str, str], instant: csv_table.Instant) -> list[_Slot]:
-            found = list(self._gpus(row, instant))
-            cluster = row.get("cluster") or self.options.cluster
-            racks.add(cluster, row, instant(row.get("valid_from", "")))
-            return found
-
-        read = read_rows(self.path, self.options, COLUMNS, ("node",), self.name, slots)
-        found = list(chain.from_iterable(read.rows))
+    def tables(self, rows: list[list[_Slot]], rejects: list[Reject]) -> list[Parsed]:
+        """Return GPUs, their instances, and racks if there are any."""
+        found = list(chain.from_iterable(rows))
         instances = [instance for _, parts in found for instance in parts]
         tables = [
-            Parsed("gpus", frame([gpu for gpu, _ in found], GPUS), read.rejects),
+            Parsed("gpus", frame([gpu for gpu, _ in found], GPUS), rejects),
             Parsed("gpu_instances", frame(instances, GPU_INSTANCES)),
         ]
-        if racks.rows():
-            tables.append(Parsed("node_racks", frame(racks.rows(), NODE_RACKS)))
-        for parsed in tables:
-            yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
+        if racks := self._racks.rows():
+            tables.append(Parsed("node_racks", frame(racks, NODE_RACKS)))
+        return tables
 
     def _gpus(self, row: dict[str, str], instant: csv_table.Instant) -> Iterator[_Slot]:
         """Yield the GPUs of a row, each with its MIG instances; ValueError says what is wrong."""

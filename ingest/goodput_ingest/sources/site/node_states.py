@@ -8,44 +8,30 @@ States are those of the ledger. An empty end is still so. Node `*` is up while t
 whole cluster, so that a node without a row of that time was up.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import ClassVar
 
 import polars as pl
 
 from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, RecordedFile
-from goodput_ingest.sources.site.rows import read_rows
+from goodput_ingest.sources.site.rows import SiteTable
+from goodput_queries.evidence.batch import Reject
 
-COLUMNS = ("cluster", "node", "state", "start", "end", "reason")
-REQUIRED = ("node", "state", "start")
 STATES = ("up", "down", "drained", "maintenance", "powered_off", "planned")
 WHOLE_CLUSTER = "*"
 NODE_STATES = raw_tables.columns("node_states", "source", "state_raw", "user_name")
 
 
-class NodeStates(RecordedFile):
-    """A file of node states: CSV whose header names the columns."""
+class NodeStates(SiteTable):
+    """A file of node states."""
 
     name: ClassVar[str] = "node-states"
+    table = "node_states"
+    columns = ("cluster", "node", "state", "start", "end", "reason")
+    required = ("node", "state", "start")
+    times = ("start", "end")
 
-    @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
-        """Say whether the header has nodes with states and times, and nothing that is not known."""
-        names = set(csv_table.header_names(head))
-        return names >= set(REQUIRED) and names <= set(COLUMNS)
-
-    def extract(self) -> Iterator[Batch]:
-        """Yield `raw.node_states`; raises IngestError for an unknown column."""
-        read = read_rows(
-            self.path, self.options, COLUMNS, REQUIRED, self.name, self._state, ("start", "end")
-        )
-        parsed = Parsed("node_states", _merged(frame(read.rows, NODE_STATES)), read.rejects)
-        yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
-
-    def _state(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
+    def row(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
         """Return one row; ValueError says what is wrong with it."""
         state = row["state"].lower()
         if not row["node"]:
@@ -67,6 +53,10 @@ class NodeStates(RecordedFile):
             "end_at": end,
             "reason": row.get("reason", "")[:TEXT_MAX_CHARS] or None,
         }
+
+    def tables(self, rows: list[dict[str, object]], rejects: list[Reject]) -> list[Parsed]:
+        """Return `raw.node_states`."""
+        return [Parsed(self.table, _merged(frame(rows, NODE_STATES)), rejects)]
 
 
 def _merged(states: pl.DataFrame) -> pl.DataFrame:

@@ -10,21 +10,17 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from goodput_ingest.formats import csv_table, files, raw_tables
+from goodput_ingest.formats import csv_table, files
 from goodput_ingest.formats.json_text.json_lines import printable
-from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, ReadOptions
-from goodput_ingest.sources.site.rows import read_rows
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS
+from goodput_ingest.source import Batch
+from goodput_ingest.sources.site.rows import SiteTable
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import Reject
 
-COLUMNS = ("cluster", "node", "test", "result", "at", "gpu", "message")
-REQUIRED = ("node", "test", "result", "at")
-NODE_TESTS = raw_tables.columns("node_tests", "source")
 FILE_MAX_BYTES = 64 * 1024 * 1024
 GPUS_MAX_CHARS = 100
 DCGM = ("DCGM Diagnostic", "DCGM GPU Diagnostic")  # of DCGM 4, and before
@@ -41,32 +37,29 @@ RESULTS = {
 Found = tuple[str, object, object, str]  # test, status, gpu, message
 
 
-@dataclass(frozen=True)
-class NodeTests:
+class NodeTests(SiteTable):
     """A file of test results."""
 
     name: ClassVar[str] = "node-tests"
+    table = "node_tests"
+    columns = ("cluster", "node", "test", "result", "at", "gpu", "message")
+    required = ("node", "test", "result", "at")
+    times = ("at",)
 
-    path: Path
-    options: ReadOptions
-
-    @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
+    @classmethod
+    def recognises(cls, path: Path, head: bytes) -> bool:
         """Say whether it is a document of these programs, or the header of results."""
-        names = set(csv_table.header_names(head))
-        is_table = names >= set(REQUIRED) and names <= set(COLUMNS)
-        return is_table or DOCUMENT.match(head) is not None
+        return super().recognises(path, head) or DOCUMENT.match(head) is not None
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.node_tests`; raises IngestError where a document has no node or time."""
         if DOCUMENT.match(files.head(self.path)):
             yield self._of_document()
-            return
-        read = read_rows(self.path, self.options, COLUMNS, REQUIRED, self.name, self._row, ("at",))
-        parsed = Parsed("node_tests", frame(read.rows, NODE_TESTS), read.rejects)
-        yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
+        else:
+            yield from super().extract()
 
-    def _row(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, Any]:
+    def row(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, Any]:
+        """Return one row; ValueError says what is wrong with it."""
         at = instant(row["at"])
         if not row["node"] or at is None:
             raise ValueError("it has no node or no time")
@@ -94,7 +87,7 @@ class NodeTests:
             except ValueError as error:
                 rejects.append(Reject(None, f"{self.name}: {error}.", printable(str(found), 500)))
         digest = hashlib.blake2b(text + repr(common).encode(), digest_size=16).hexdigest()
-        parsed = Parsed("node_tests", frame(rows, NODE_TESTS), rejects)
+        (parsed,) = self.tables(rows, rejects)
         return parsed.batch(source=self.name, origin=str(self.path), digest=digest)
 
     def _result(self, found: Found) -> dict[str, Any]:

@@ -8,40 +8,23 @@ Feeds are called as the `feed` of the inventory calls them, where `1A1+1B1` is a
 server_ratio: power of a server for each watt of its GPUs; without it the GPUs alone are the load.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import ClassVar
 
-from goodput_ingest.formats import csv_table, raw_tables
-from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, RecordedFile
+from goodput_ingest.formats import csv_table
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS
 from goodput_ingest.sources.site.money import exact, overhead
-from goodput_ingest.sources.site.rows import read_rows
-
-COLUMNS = ("cluster", "feed", "capacity_kw", "server_ratio", "note")
-POWER_FEEDS = raw_tables.columns("power_feeds", "source")
+from goodput_ingest.sources.site.rows import SiteTable
 
 
-class PowerFeeds(RecordedFile):
-    """A file of power feeds: CSV whose header names the columns."""
+class PowerFeeds(SiteTable):
+    """A file of power feeds."""
 
     name: ClassVar[str] = "power-feeds"
+    table = "power_feeds"
+    columns = ("cluster", "feed", "capacity_kw", "server_ratio", "note")
+    required = ("feed", "capacity_kw")
 
-    @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
-        """Say whether the header has feeds with a capacity and nothing that is not known."""
-        names = set(csv_table.header_names(head))
-        return {"feed", "capacity_kw"} <= names <= set(COLUMNS)
-
-    def extract(self) -> Iterator[Batch]:
-        """Yield `raw.power_feeds`; raises IngestError for an unknown column."""
-        read = read_rows(
-            self.path, self.options, COLUMNS, ("feed", "capacity_kw"), self.name, self._feed
-        )
-        parsed = Parsed("power_feeds", frame(read.rows, POWER_FEEDS), read.rejects)
-        yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
-
-    def _feed(
+    def row(
         self,
         row: dict[str, str],
         instant: csv_table.Instant,  # noqa: ARG002 -- feeds have no time

@@ -11,14 +11,11 @@ sums over whole hours, so a price changes on one. Amounts are in the currency of
 `currency` names it, and makes sure of it.
 """
 
-from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import ClassVar
 
 from goodput_ingest.formats import csv_table, raw_tables
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.site.money import (
     AMOUNT_MAX,
     amount,
@@ -26,48 +23,33 @@ from goodput_ingest.sources.site.money import (
     exact,
     validity,
 )
-from goodput_ingest.sources.site.rows import read_rows
+from goodput_ingest.sources.site.rows import SiteTable
+from goodput_queries.evidence.batch import Reject
 
 MATCHED = ("cluster", "gpu_model", "mig_profile", "partition", "qos")
 OWNED = ("purchase_cost", "life_h", "availability_ratio", "overhead_cost_per_gpu_h")
-COLUMNS = (
-    *MATCHED,
-    "price_per_gpu_h",
-    "factor",
-    *OWNED,
-    "currency",
-    "valid_from",
-    "valid_to",
-    "note",
-)
-AMOUNTS = {"price_per_gpu_h", "factor", "purchase_cost"}
-RATES = raw_tables.columns("rates", "source")
+AMOUNTS = ("price_per_gpu_h", "factor", "purchase_cost")
 FACTORS = raw_tables.columns("rate_factors", "source")
 
 
-class Rates(RecordedFile):
-    """A file of prices: CSV whose header names the columns."""
+class Rates(SiteTable):
+    """A file of prices."""
 
     name: ClassVar[str] = "rates"
+    table = "rates"
+    columns = (
+        *MATCHED,
+        "price_per_gpu_h",
+        "factor",
+        *OWNED,
+        "currency",
+        "valid_from",
+        "valid_to",
+        "note",
+    )
+    any_of = frozenset(AMOUNTS)
 
-    @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
-        """Say whether the header has a price and nothing that is not known."""
-        names = set(csv_table.header_names(head))
-        return bool(names & AMOUNTS) and names <= set(COLUMNS)
-
-    def extract(self) -> Iterator[Batch]:
-        """Yield `raw.rates` and `raw.rate_factors`; raises IngestError for an unknown column."""
-        read = read_rows(self.path, self.options, COLUMNS, (), self.name, self._rate)
-        rates = [row for row in read.rows if "price_per_gpu_h" in row]
-        factors = [row for row in read.rows if "factor" in row]
-        parsed = [Parsed("rates", frame(rates, RATES), read.rejects)]
-        if factors:
-            parsed.append(Parsed("rate_factors", frame(factors, FACTORS)))
-        for part in parsed:
-            yield part.batch(source=self.name, origin=str(self.path), digest=read.digest)
-
-    def _rate(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
+    def row(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
         """Return one row of either table; ValueError says what is wrong with it."""
         shared: dict[str, object] = {
             **{name: row.get(name) or None for name in MATCHED},
@@ -75,7 +57,7 @@ class Rates(RecordedFile):
             "note": row.get("note", "")[:TEXT_MAX_CHARS] or None,
         }
         shared["cluster"] = shared["cluster"] or self.options.cluster
-        given = [name for name in ("price_per_gpu_h", "factor", "purchase_cost") if row.get(name)]
+        given = [name for name in AMOUNTS if row.get(name)]
         if len(given) != 1:
             found = " and ".join(given) or "none of them"
             raise ValueError(
@@ -88,6 +70,12 @@ class Rates(RecordedFile):
         else:
             shared["price_per_gpu_h"] = _amortised(row)
         return shared if given == ["factor"] else {**shared, "currency": currency(row)}
+
+    def tables(self, rows: list[dict[str, object]], rejects: list[Reject]) -> list[Parsed]:
+        """Return `raw.rates`, and `raw.rate_factors` if there are any."""
+        factors = [row for row in rows if "factor" in row]
+        found = super().tables([row for row in rows if "price_per_gpu_h" in row], rejects)
+        return [*found, Parsed("rate_factors", frame(factors, FACTORS))] if factors else found
 
 
 def _amortised(row: dict[str, str]) -> Decimal:

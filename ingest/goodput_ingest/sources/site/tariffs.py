@@ -10,44 +10,27 @@ Without hours a row holds all day. `pue` is the energy of the site over that of 
 """
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from goodput_ingest.formats import csv_table, raw_tables
-from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.source import Batch, RecordedFile
+from goodput_ingest.formats import csv_table
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS
 from goodput_ingest.sources.site.money import currency, exact, overhead, validity
-from goodput_ingest.sources.site.rows import read_rows
-
-COLUMNS = (
-    *("cluster", "zone", "from_hour", "to_hour", "price_per_kwh", "pue", "server_ratio"),
-    *("currency", "valid_from", "valid_to", "note"),
-)
-TARIFFS = raw_tables.columns("tariffs", "source")
+from goodput_ingest.sources.site.rows import SiteTable
 
 
-class Tariffs(RecordedFile):
-    """A file of electricity tariffs: CSV whose header names the columns."""
+class Tariffs(SiteTable):
+    """A file of electricity tariffs."""
 
     name: ClassVar[str] = "tariffs"
+    table = "tariffs"
+    columns = (
+        *("cluster", "zone", "from_hour", "to_hour", "price_per_kwh", "pue", "server_ratio"),
+        *("currency", "valid_from", "valid_to", "note"),
+    )
+    required = ("price_per_kwh",)
 
-    @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
-        """Say whether the header has a price of a kWh and nothing that is not known."""
-        names = set(csv_table.header_names(head))
-        return "price_per_kwh" in names and names <= set(COLUMNS)
-
-    def extract(self) -> Iterator[Batch]:
-        """Yield `raw.tariffs`; raises IngestError for an unknown column."""
-        read = read_rows(
-            self.path, self.options, COLUMNS, ("price_per_kwh",), self.name, self._tariff
-        )
-        parsed = Parsed("tariffs", frame(read.rows, TARIFFS), read.rejects)
-        yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
-
-    def _tariff(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
+    def row(self, row: dict[str, str], instant: csv_table.Instant) -> dict[str, object]:
         """Return one row; ValueError says what is wrong with it."""
         begin, end = _hour(row, "from_hour", 0, 0, 23), _hour(row, "to_hour", 24, 1, 24)
         if begin == end:

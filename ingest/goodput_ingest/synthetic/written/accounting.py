@@ -17,6 +17,7 @@ from goodput_ingest.synthetic.fleet import (
     Fleet,
     hostlist,
     pci_bus_id,
+    ranges,
 )
 from goodput_ingest.synthetic.habits import SECOND
 from goodput_ingest.synthetic.lives import Life
@@ -230,7 +231,7 @@ def _scontrol_jobs(fleet: Fleet, schedule: Schedule, start: datetime) -> list[st
         groups: dict[str, list[str]] = {}
         for number in run.nodes:
             mine = [fleet.slurm_index(u) for u in run.units if fleet.unit_node[u] == number]
-            groups.setdefault(_indices(mine), []).append(fleet.nodes[number].name)
+            groups.setdefault(ranges(sorted(mine)), []).append(fleet.nodes[number].name)
         cpus = request.cpus // len(run.nodes)
         each = request.gpus // len(run.nodes)
         held = " ".join(
@@ -250,16 +251,6 @@ def _scontrol_jobs(fleet: Fleet, schedule: Schedule, start: datetime) -> list[st
             f"JOB_GRES=gpu:{request.gres_type}:{request.gpus}   {held} MinCPUsNode=1"
         )
     return lines
-
-
-def _indices(found: list[int]) -> str:
-    runs: list[list[int]] = []
-    for index in sorted(found):
-        if runs and runs[-1][1] == index - 1:
-            runs[-1][1] = index
-        else:
-            runs.append([index, index])
-    return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
 
 
 def _scontrol_nodes(fleet: Fleet, schedule: Schedule, start: datetime, total_s: int) -> list[str]:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.fleets.generate import generate
 from tests.queries.conftest import built_together
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import generate
 from goodput_queries.catalog import models
 from goodput_queries.catalog.header import names
 from goodput_queries.check import check

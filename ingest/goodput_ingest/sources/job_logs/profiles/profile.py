@@ -128,12 +128,22 @@ class LineForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
         return {name: re.compile(pattern) for name, pattern in self.fields.items()}
 
 
-class AlmostForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AlmostForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """What a line of another release or a cut line looks like, and what one that is read has."""
 
     pattern: str
     looks_like: str
     has: str
+
+    @cached_property
+    def form(self) -> re.Pattern[str]:
+        """The pattern, compiled."""
+        return re.compile(self.pattern)
+
+    @property
+    def reason(self) -> str:
+        """Return why such a line is rejected."""
+        return f"looks like {self.looks_like}, which has {self.has}; this line has not"
 
 
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -12,22 +12,24 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-
-from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, SLICES, Fleet, Ints
-from goodput_ingest.synthetic.habits import SECOND
-from goodput_ingest.synthetic.ledger.accounts import (
+from tests.fleets.accounts import (
     EVERYBODY,
     FIRST_RANK,
     OTHERS,
     SPECIAL,
     Booking,
     book,
+    saves,
 )
-from goodput_ingest.synthetic.ledger.categories import CATEGORIES, CODE, TELEMETRY
+from tests.fleets.categories import CATEGORIES, CODE, TELEMETRY
+
+from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, SLICES, Fleet, Ints
+from goodput_ingest.synthetic.habits import SECOND
 from goodput_ingest.synthetic.lives import Life
 from goodput_ingest.synthetic.schedule import Schedule
 from goodput_ingest.synthetic.scrapes import Scrapes
 
+REACH = 2.5  # intervals that a reading covers back at most (threshold sample_reach)
 IDLE_MIN_MS = 300 * SECOND
 PAUSE_INTERVAL_MAX_MS = 60 * SECOND
 # later ones win
@@ -73,9 +75,9 @@ def true_ledger(
 
 
 def _held(lives: list[Life], scrapes: Scrapes) -> Rows:
-    parts = []
+    parts, seen = [], saves(lives)
     for i, life in enumerate(lives):
-        booking = book(life, scrapes)
+        booking = book(life, scrapes, seen)
         units = np.array(life.run.units, dtype=np.int64)
         special = np.isin(np.arange(len(units)), life.special)
         for who in np.unique(booking.who):
@@ -103,7 +105,7 @@ def _settled(rows: Rows, fleet: Fleet, scrapes: Scrapes, total_ms: int) -> Rows:
     is_telemetry = np.isin(rows.expected, list(TELEMETRY))
     rest, asked = rows.pick(~is_telemetry), rows.pick(is_telemetry)
     node = fleet.unit_node[asked.unit]
-    asked = overlay(asked, node, scrapes.unseen(total_ms), expected=CODE["unknown"])
+    asked = overlay(asked, node, _unseen(scrapes, total_ms), expected=CODE["unknown"])
     is_idle = asked.expected == CODE["telemetry idle"]
     # two readings show a pause, unless they are far apart
     interval_ms = scrapes.interval_ms
@@ -117,6 +119,21 @@ def _settled(rows: Rows, fleet: Fleet, scrapes: Scrapes, total_ms: int) -> Rows:
     return Rows.joined(
         [rest, Rows(asked.unit, asked.start, asked.end, asked.true, expected, asked.life)]
     )
+
+
+def _unseen(scrapes: Scrapes, total_ms: int) -> Intervals:
+    """Return for each node the times that no reading covers."""
+    reach = int(scrapes.interval_ms * REACH)
+    found = []
+    for at, is_seen in zip(scrapes.at, scrapes.is_read & scrapes.is_profiled, strict=True):
+        seen = at[is_seen]
+        if not len(seen):
+            found.append([(0, total_ms)])
+            continue
+        holes = np.flatnonzero(np.diff(seen) > reach)
+        inside = [(int(seen[i]), int(seen[i + 1]) - reach) for i in holes]
+        found.append([(0, int(seen[0])), *inside, (int(seen[-1]), total_ms)])
+    return found
 
 
 def _free(fleet: Fleet, schedule: Schedule, lives: list[Life], total_ms: int) -> Rows:

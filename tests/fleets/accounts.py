@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from tests.fleets.categories import CODE
 
 from goodput_ingest.synthetic.fleet import Ints
-from goodput_ingest.synthetic.ledger.categories import CODE
 from goodput_ingest.synthetic.lives import Life, rank_waits
 from goodput_ingest.synthetic.scrapes import Scrapes
 from goodput_ingest.synthetic.training import Attempt
@@ -66,7 +66,39 @@ class _Book:
         return Booking(*(rows[:, i] for i in range(5)))
 
 
-def book(life: Life, scrapes: Scrapes) -> Booking:
+@dataclass(frozen=True)
+class Saves:
+    """What shows whether the work of an attempt was kept.
+
+    unconfirmed_jobs: saved and never reported a complete checkpoint, in no life.
+    followed_attempts: identities of those whose job made steps in a later one.
+    """
+
+    unconfirmed_jobs: set[int]
+    followed_attempts: set[int]
+
+
+def saves(lives: list[Life]) -> Saves:
+    """Return what the lives of each job, in order, show of its checkpoints."""
+    stepped: set[int] = set()
+    followed: set[int] = set()
+    saved: set[int] = set()
+    reported: set[int] = set()
+    for life in reversed(lives):
+        job_id = life.request.job_id
+        for attempt in reversed(life.attempts):
+            if job_id in stepped:
+                followed.add(id(attempt))
+            if len(attempt.steps):
+                stepped.add(job_id)
+            if any(name == "ckpt_save" for name, _, _ in attempt.phases):
+                saved.add(job_id)
+            if attempt.durables and life.habits.is_confirmed:
+                reported.add(job_id)
+    return Saves(saved - reported, followed)
+
+
+def book(life: Life, scrapes: Scrapes, seen: Saves) -> Booking:
     """Return where the time of a job run went."""
     pages = _Book()
     for start, end, is_busy in life.stretches:
@@ -79,7 +111,7 @@ def book(life: Life, scrapes: Scrapes) -> Booking:
             pages.add(start, end, "idle_held", "telemetry idle")
     for attempt in life.attempts:
         if life.request.reports:
-            _reported(pages, life, attempt, scrapes)
+            _reported(pages, life, attempt, scrapes, seen)
         else:
             _dark(pages, attempt)
     return pages.close()
@@ -94,10 +126,11 @@ def _dark(pages: _Book, attempt: Attempt) -> None:
     pages.add(max(first, attempt.work_end), attempt.end, end, "telemetry busy")
 
 
-def _reported(pages: _Book, life: Life, attempt: Attempt, scrapes: Scrapes) -> None:
+def _reported(pages: _Book, life: Life, attempt: Attempt, scrapes: Scrapes, seen: Saves) -> None:
     steps = attempt.steps
     reported_durable = attempt.durable_step if life.habits.is_confirmed else 0
-    is_unconfirmed = not life.is_confirmed and not attempt.is_followed
+    is_of_unconfirmed_job = life.request.job_id in seen.unconfirmed_jobs
+    is_unconfirmed = is_of_unconfirmed_job and id(attempt) not in seen.followed_attempts
     is_bad = attempt.outcome == "failed" or (attempt.outcome == "limit" and len(steps) > 0)
     kept = int((steps.number <= reported_durable).sum())
     if is_bad and kept == 0 and not (is_unconfirmed and len(steps)):
@@ -108,7 +141,7 @@ def _reported(pages: _Book, life: Life, attempt: Attempt, scrapes: Scrapes) -> N
         pages.add(start, end, PHASES[name])
     for start, end in attempt.gaps:
         is_seen = any(
-            scrapes.is_seen(n, start + scrapes.interval_ms, end - scrapes.interval_ms)
+            _is_seen(scrapes, n, start + scrapes.interval_ms, end - scrapes.interval_ms)
             for n in life.run.nodes
         )
         pages.add(start, end, "idle_held", "" if is_seen else "busy_unclassified")
@@ -118,6 +151,13 @@ def _reported(pages: _Book, life: Life, attempt: Attempt, scrapes: Scrapes) -> N
         _end(pages, attempt, last)
     else:
         pages.add(last, attempt.end, "startup", "telemetry busy")
+
+
+def _is_seen(scrapes: Scrapes, node: int, start: int, end: int) -> bool:
+    """Say whether a reading with all its fields lies within `[start, end]`."""
+    first, last = np.searchsorted(scrapes.at[node], (start, end + 1))
+    found = scrapes.is_read[node, first:last] & scrapes.is_profiled[node, first:last]
+    return bool(found.any())
 
 
 def _steps(
