@@ -1,4 +1,4 @@
-"""The catalogue of exporters' names, and counters to enable; what they give: golden cases of dcgm."""
+"""The catalogue of exporters' names, counters to enable; what names give: golden cases of dcgm."""
 
 import csv
 from importlib import resources
