@@ -75,12 +75,6 @@ def extracted(folder, text):
     return list(NcclTests(path, ReadOptions()).extract())
 
 
-def test_a_start_without_a_zone_is_not_known(tmp_path):
-    (batch,) = extracted(tmp_path, DOCUMENT)
-
-    assert batch.rows["started_at"].to_list() == [None, None]
-
-
 @pytest.mark.parametrize(
     "text",
     [
