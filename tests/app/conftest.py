@@ -49,11 +49,16 @@ URL_PATHS = {  # of all pages but the first
 def opened(store, page="fleet_overview", *, patience_s=PATIENCE_S, **params):
     """Open a page of a store, as a link with these query parameters would."""
     use_store(store)
+    return at_path(URL_PATHS.get(page, ""), patience_s=patience_s, **params)
+
+
+def at_path(path, *, patience_s=PATIENCE_S, **params):
+    """Open the page at a path of the URL, of the store in use."""
     app = AppTest.from_file(str(MAIN), default_timeout=patience_s)
     app._bidi_component_manager = NO_COMPONENTS
-    if page != "fleet_overview":
+    if path:
         # `switch_page` would need a run of the first page before, which costs as much again
-        app._page_hash = calc_hash(URL_PATHS[page])
+        app._page_hash = calc_hash(path)
     for name, value in params.items():
         app.query_params[name] = value
     return app.run()
