@@ -64,6 +64,15 @@ def at_path(path, *, patience_s=PATIENCE_S, **params):
     return app.run()
 
 
+LOOK_S = 0.1  # for a page that is drawn already
+
+
+def _wait(runner, timeout, look=local_script_runner.require_widgets_deltas):
+    """Wait until a page is drawn, then look; raises RuntimeError where it is not."""
+    runner._script_thread.join(timeout)
+    look(runner, LOOK_S)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _as_a_server_runs_pages():
     """Run pages with the settings of our server, and compile each script once, as it does."""
@@ -73,6 +82,8 @@ def _as_a_server_runs_pages():
     with pytest.MonkeyPatch.context() as patch:
         for module in (app_test, local_script_runner):
             patch.setattr(module, "ScriptCache", lambda: compiled)
+        # which looks a thousand times a second whether a page is drawn
+        patch.setattr(local_script_runner, "require_widgets_deltas", _wait)
         # nobody draws a page again once findings are evaluated; flags are of tests of their own
         patch.setattr(findings, "WAIT_S", PATIENCE_S)
         patch.setattr(flags, "IS_EVALUATED", False)
