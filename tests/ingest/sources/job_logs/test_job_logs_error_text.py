@@ -2,7 +2,6 @@
 
 import csv
 import math
-from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -36,22 +35,6 @@ def test_each_kind_has_its_meaning_in_the_same_order():
     assert [row["kind"] for row in rows][: len(KINDS)] == list(KINDS)
     assert [int(row["position"]) for row in rows] == list(range(1, len(rows) + 1))
     assert all(row["class"] and row["label"] and row["what_to_do"] for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("MemoryError\n", "host_memory"),
-        ("bash: line 1: 77 Killed   python x.py\n", "sigkill"),
-        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n", "oom"),
-    ],
-)
-def test_a_log_without_any_time_has_that_at_which_it_was_read_out(store, tmp_path, text, kind):
-    read_out = ReadOptions(observed_at=datetime(2026, 8, 20, 15))  # noqa: DTZ001 -- naive, UTC
-
-    (event,) = parsed(store, tmp_path, text, read_out)
-
-    assert (event["kind"], event["at"]) == (kind, "15:00:00.000")
 
 
 @pytest.mark.parametrize(
