@@ -49,14 +49,28 @@ URL_PATHS = {  # of all pages but the first
 def opened(store, page="fleet_overview", *, patience_s=PATIENCE_S, **params):
     """Open a page of a store, as a link with these query parameters would."""
     use_store(store)
+    return at_path(URL_PATHS.get(page, ""), patience_s=patience_s, **params)
+
+
+def at_path(path, *, patience_s=PATIENCE_S, **params):
+    """Open the page at a path of the URL, of the store in use."""
     app = AppTest.from_file(str(MAIN), default_timeout=patience_s)
     app._bidi_component_manager = NO_COMPONENTS
-    if page != "fleet_overview":
+    if path:
         # `switch_page` would need a run of the first page before, which costs as much again
-        app._page_hash = calc_hash(URL_PATHS[page])
+        app._page_hash = calc_hash(path)
     for name, value in params.items():
         app.query_params[name] = value
     return app.run()
+
+
+LOOK_S = 0.1  # for a page that is drawn already
+
+
+def _wait(runner, timeout, look=local_script_runner.require_widgets_deltas):
+    """Wait until a page is drawn, then look; raises RuntimeError where it is not."""
+    runner._script_thread.join(timeout)
+    look(runner, LOOK_S)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -68,6 +82,8 @@ def _as_a_server_runs_pages():
     with pytest.MonkeyPatch.context() as patch:
         for module in (app_test, local_script_runner):
             patch.setattr(module, "ScriptCache", lambda: compiled)
+        # which looks a thousand times a second whether a page is drawn
+        patch.setattr(local_script_runner, "require_widgets_deltas", _wait)
         # nobody draws a page again once findings are evaluated; flags are of tests of their own
         patch.setattr(findings, "WAIT_S", PATIENCE_S)
         patch.setattr(flags, "IS_EVALUATED", False)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from aiosmtpd.smtp import SMTP, AuthResult
+from tests.ingest.http_pages import serving
 
 from goodput_billing.delivery.settings import StatementMail
 
@@ -120,53 +120,27 @@ class Hook:
     is_over: threading.Event = field(default_factory=threading.Event)  # nobody waits any more
 
 
-class Quiet(BaseHTTPRequestHandler):
-    """What answers without a log."""
-
-    def log_message(self, *_):
-        """Keep quiet."""
-
-
-@contextlib.contextmanager
-def _answering(handler, port=0, context=None):
-    """Run a web server until the end of the block; give its URL."""
-    http = ThreadingHTTPServer(("127.0.0.1", port), handler)
-    http.daemon_threads = True
-    if context is not None:
-        http.socket = context.wrap_socket(http.socket, server_side=True)
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    scheme = "http" if context is None else "https"
-    try:
-        yield f"{scheme}://127.0.0.1:{http.server_address[1]}"
-    finally:
-        http.shutdown()
-        thread.join()
-        http.server_close()
-
-
 @contextlib.contextmanager
 def web(context=None, *, port=0):
     """Run a web server that takes posts until the end of the block; port: 0 for any."""
     hook = Hook()
 
-    class Handler(Quiet):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            hook.posts.append(({k.lower(): v for k, v in self.headers.items()}, body))
-            hook.paths.append(self.path)
-            status, headers = hook.answers.pop(0) if hook.answers else (200, {})
-            with contextlib.suppress(OSError):
-                for byte in b"HTTP/1.0 200 OK\r\n" if hook.pause_s else b"":
-                    self.wfile.write(bytes([byte]))
-                    hook.is_over.wait(hook.pause_s)
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(hook.said)
+    def answer(request):
+        body = request.rfile.read(int(request.headers["Content-Length"]))
+        hook.posts.append(({k.lower(): v for k, v in request.headers.items()}, body))
+        hook.paths.append(request.path)
+        status, headers = hook.answers.pop(0) if hook.answers else (200, {})
+        for byte in b"HTTP/1.0 200 OK\r\n" if hook.pause_s else b"":
+            request.wfile.write(bytes([byte]))
+            hook.is_over.wait(hook.pause_s)
+        request.send_response(status)
+        for name, value in headers.items():
+            request.send_header(name, value)
+        request.end_headers()
+        request.wfile.write(hook.said)
 
-    with _answering(Handler, port, context) as hook.url:
+    with serving(answer, context, port=port) as address:
+        hook.url = f"{'http' if context is None else 'https'}://{address}"
         yield hook
         hook.is_over.set()
 
@@ -178,18 +152,17 @@ def pages(answer):
     answer: body and content type by path and headers; None is a failure of the server
     """
 
-    class Handler(Quiet):
-        def do_GET(self):
-            found = answer(self.path, self.headers)
-            body, kind = found or (b"", "text/plain")
-            self.send_response(500 if found is None else 200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def reply(request):
+        found = answer(request.path, request.headers)
+        body, kind = found or (b"", "text/plain")
+        request.send_response(500 if found is None else 200)
+        request.send_header("Content-Type", kind)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
 
-    with _answering(Handler) as url:
-        yield url
+    with serving(reply) as address:
+        yield f"http://{address}"
 
 
 def free_port():

@@ -31,16 +31,5 @@ def rows(lines, memory=None, node=None):
     return {parsed.table: parsed.rows.rows(named=True) for parsed in found}
 
 
-def one(name, value, **more):
-    """Return the wide row that a single series gives."""
-    (row,) = rows([(name, {**GPU, **more}, 0, value)])["gpu_samples"]
-    return row
-
-
-def other(lines, memory=None):
-    found = rows(lines, memory).get("gpu_samples_other", [])
-    return {(row["gpu_instance"], row["metric"]): row["value"] for row in found}
-
-
 def power(seconds, **more):
     return ("DCGM_FI_DEV_POWER_USAGE", {**GPU, **more}, seconds, 600)

@@ -19,8 +19,8 @@ def send(request, text, status=200, *, is_packed=False):
 
 
 @contextlib.contextmanager
-def serving(answer, tls=None):
-    """Let `answer(request)` answer each GET and POST; yield host and port."""
+def serving(answer, tls=None, *, port=0):
+    """Let `answer(request)` answer each GET and POST; yield host and port. port: 0 for any."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -38,7 +38,7 @@ def serving(answer, tls=None):
         def handle_error(self, *_):
             """Keep quiet: clients hang up here."""
 
-    http = Listener(("127.0.0.1", 0), Handler)
+    http = Listener(("127.0.0.1", port), Handler)
     if tls is not None:
         http.socket = tls.wrap_socket(http.socket, server_side=True)
     thread = threading.Thread(target=http.serve_forever, args=(0.01,))

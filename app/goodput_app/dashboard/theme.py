@@ -122,7 +122,10 @@ def rank(category: str) -> int:
 
 def printable(text: object, limit: int = LABEL_MAX_CHARS) -> str:
     """Return text from the data with control characters made visible, cut at `limit`."""
-    shown = "".join(c if c.isprintable() else " " for c in str(text)).strip()
+    shown = str(text)
+    if not shown.isprintable():
+        shown = "".join(c if c.isprintable() else " " for c in shown)
+    shown = shown.strip()
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 

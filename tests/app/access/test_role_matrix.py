@@ -9,10 +9,8 @@ from fnmatch import fnmatch
 from types import SimpleNamespace
 
 import pytest
-from streamlit.testing.v1 import AppTest
-from streamlit.util import calc_hash
-from tests.app.conftest import MAIN, NO_COMPONENTS, PATIENCE_S
-from tests.app.opened_page import Offered, elements, file_text, sent, texts, texts_of
+from tests.app.conftest import at_path
+from tests.app.opened_page import Offered, assert_sound, elements, file_text, sent, texts, texts_of
 from tests.hostile_names import ALL_IN_ONE, LONG
 from tests.two_teams import COBALTS, RED
 
@@ -111,24 +109,14 @@ class Site:
         path, _, part = page.partition("?part=")
         of = OF_ALL_NAMES if who.teams is None else OF_THE_TEAM
         self._script = SimpleNamespace(user_info={current.USER_KEY: current.packed(who)})
-        app = AppTest.from_file(str(MAIN), default_timeout=PATIENCE_S)
-        app._page_hash = calc_hash(path)
-        app._bidi_component_manager = NO_COMPONENTS
-        for name, value in {
-            **WINDOW,
-            **of.get(path, {}),
-            **({"part": part} if part else {}),
-        }.items():
-            app.query_params[name] = value
+        params = {**WINDOW, **of.get(path, {}), **({"part": part} if part else {})}
         if path == "findings":
-            app.query_params["finding"] = a_finding()
-        app.run()
+            params["finding"] = a_finding()
+        app = at_path(path, **params)
         if path == "query" and who.teams is not None:
             app.text_area("query_sql").set_value("select * from marts.run_notes")
             app.button("query_run").click().run()
-        assert not app.exception, app.exception
-        assert not app.error, [error.value for error in app.error]
-        return app
+        return assert_sound(app)
 
     def files(self):
         """Return the texts of the files of the last page, fetched as a browser does."""

@@ -160,16 +160,26 @@ def names_of(line, telling):
     return None if found is None else (*found.groups(), *keys)
 
 
-def outcome(name, path, lines, options):
-    """Return rows and rejects of a file with these lines, however often; or why it is refused."""
+def batches_of(source, path, lines, options):
+    """Return what a file with these lines gives; or the sentence with which it is refused."""
     path.write_text("\n".join(lines), "utf-8", "surrogateescape")
-    rows, rejects = Counter(), Counter()
     try:
-        for batch in SOURCES[name](path, options).extract():
-            rows.update((batch.table, repr(row)) for row in batch.rows.rows())
-            rejects.update((re.sub(r"\d+", "0", r.reason), r.content) for r in batch.rejects)
+        return list(SOURCES[source](path, options).extract())
     except IngestError as error:
         return str(error)
+
+
+def outcome(source, path, lines, options):
+    """Return rows and rejects of a file with these lines, however often; or why it is refused."""
+    batches = batches_of(source, path, lines, options)
+    return batches if isinstance(batches, str) else counted(batches)
+
+
+def counted(batches):
+    rows, rejects = Counter(), Counter()
+    for batch in batches:
+        rows.update((batch.table, repr(row)) for row in batch.rows.rows())
+        rejects.update((re.sub(r"\d+", "0", r.reason), r.content) for r in batch.rejects)
     return rows, rejects
 
 
@@ -240,10 +250,10 @@ def test_lines_in_are_rows_rejects_and_lines_known_to_say_nothing(case, tmp_path
     """A line gives rows where the file gives others without it; rejects name their line."""
     source, path, options = name_of(case), tmp_path / input_of(case).name, options_of(case)
     lines = input_of(case).read_text("utf-8", "surrogateescape").splitlines()[:LINES_MAX]
-    whole = outcome(source, path, lines, options)
-    if isinstance(whole, str):
+    batches = batches_of(source, path, lines, options)
+    if isinstance(batches, str):
         return  # refused as a whole, in a sentence
-    batches = list(SOURCES[source](path, options).extract())
+    whole = counted(batches)
     rejected = {reject.line for batch in batches for reject in batch.rejects}
     to_give_rows = {  # a line a form: of lines that differ in their numbers the last
         re.sub(r"\d+", "0", line): (number, line)
@@ -299,7 +309,7 @@ def test_a_rejected_line_is_rejected_once_and_gives_no_rows(case, tmp_path):
         lines[::-1],
         [line for pair in zip_longest(lines, others) for line in pair if line is not None],
     )
-    for form in forms:
+    for form in dict.fromkeys(map(tuple, forms)):  # without times, some forms are one
         rows, rejects = facts_of(source, path, form, options)
         rejected = {reject.line for reject in rejects}
         if not rejected:
@@ -307,4 +317,4 @@ def test_a_rejected_line_is_rejected_once_and_gives_no_rows(case, tmp_path):
         read = ["" if n in rejected else line for n, line in enumerate(form, start=1)]
 
         assert len(rejects) == len(rejected), form
-        assert facts_of(source, path, read, options)[0] >= rows, form
+        assert not rejected or facts_of(source, path, read, options)[0] >= rows, form

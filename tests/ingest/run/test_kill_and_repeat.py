@@ -1,7 +1,6 @@
 """An ingest that is killed at any moment and repeated leaves the rows of an undisturbed one."""
 
 import contextlib
-import json
 import random
 import shutil
 import signal
@@ -15,7 +14,12 @@ import pytest
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+SAMPLE = Path(__file__).parents[3] / "sample_data" / "h200x4-a"
+BAD_LINES = Path(__file__).parents[1] / "golden/dcgm/bad_lines_among_others/input.prom"
+FILES = [
+    *(SAMPLE / name for name in ("sacct.txt", "job_events.jsonl.gz", "nvml.jsonl.gz")),
+    BAD_LINES,  # rejects must survive as well
+]
 KILLS = 3  # `python -m tests.fuzz.kills` kills hundreds
 RUN = """
 import sys
@@ -27,64 +31,14 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
 
-files.parts.__kwdefaults__["lines_per_part"] = 150  # many transactions
+files.parts.__kwdefaults__["lines_per_part"] = 300  # many transactions
 store = LocalStore(sys.argv[1], threads=1)
 print("open", flush=True)
-ingest(store, "auto", [Path(sys.argv[2])], ReadOptions(cluster="alpha", zone=ZoneInfo("UTC")))
+options = ReadOptions(cluster="alpha", zone=ZoneInfo("UTC"))
+ingest(store, "auto", list(map(Path, sys.argv[2:])), options)
 store.close()
 print("done", flush=True)
 """
-
-
-def repeat_lines(case, copies, shift):
-    """Return the lines of a golden input again and again, each time moved to be new rows."""
-    lines = []
-    (given,) = (GOLDEN / case).glob("input.*")
-    for line in given.read_text().splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            lines.append(line)  # a cut line stays one: rejects must survive as well
-            continue
-        if "gpus" in record:
-            lines.append(line)
-            continue
-        for copy in range(copies):
-            shift(record, copy)
-            lines.append(json.dumps(record, separators=(",", ":")))
-    return "\n".join(lines) + "\n"
-
-
-def inputs(folder):
-    """Write a few megabytes of several sources."""
-
-    def later(name, seconds):
-        def shift(record, copy):
-            record[name] += seconds * (copy > 0)
-
-        return shift
-
-    def next_operation(record, copy):
-        perf = record.get("coll_perf") or record["p2p_perf"]
-        perf["coll_sn" if "coll_perf" in record else "p2p_sn"] += 1_000 * (copy > 0)
-
-    folder.mkdir()
-    (folder / "nvml.jsonl").write_text(
-        repeat_lines("nvml/four_gpus_with_incomplete_gpm", 60, later("t", 1000.0))
-    )
-    (folder / "events.jsonl").write_text(
-        repeat_lines("job_events/killed_rank_and_restart", 60, later("ts", 1000.0))
-    )
-    (folder / "vm.log").write_text(
-        repeat_lines("nccl_inspector/verbose_and_plain_of_two_versions", 120, next_operation)
-    )
-    message = "NVRM: Xid (PCI:0000:9b:00): 31, pid=7, name=python, MMU Fault"
-    (folder / "dmesg").write_text(
-        "".join(
-            f"[Tue Nov 18 {i // 60 % 24:02}:{i % 60:02}:00 2025] {message}\n" for i in range(900)
-        )
-    )
-    return folder
 
 
 def rows(database):
@@ -100,8 +54,8 @@ def rows(database):
     return found
 
 
-def start(database, folder):
-    command = [sys.executable, "-c", RUN, str(database), str(folder)]
+def start(database):
+    command = [sys.executable, "-c", RUN, str(database), *map(str, FILES)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -110,10 +64,9 @@ def test_a_killed_and_repeated_ingest_leaves_the_rows_of_an_undisturbed_one(
     tmp_path, empty_database
 ):
     chance = random.Random(20261120)  # noqa: S311 -- moments to kill at, not secrets
-    folder = inputs(tmp_path / "evidence")
     shutil.copyfile(empty_database, tmp_path / "calm.duckdb")
     began = time.monotonic()
-    with start(tmp_path / "calm.duckdb", folder) as calm:
+    with start(tmp_path / "calm.duckdb") as calm:
         assert calm.stdout is not None
         assert calm.stdout.readline() == "open\n"
         opened = time.monotonic()
@@ -124,7 +77,7 @@ def test_a_killed_and_repeated_ingest_leaves_the_rows_of_an_undisturbed_one(
     killed = 0
     database = tmp_path / "killed.duckdb"
     for _ in range(KILLS):
-        with start(database, folder) as process:
+        with start(database) as process:
             assert process.stdout is not None
             if chance.random() < 0.8:
                 assert process.stdout.readline() == "open\n"
@@ -133,11 +86,12 @@ def test_a_killed_and_repeated_ingest_leaves_the_rows_of_an_undisturbed_one(
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
                 killed += 1
-    with start(database, folder) as last:
+    with start(database) as last:
         assert last.wait() == 0
 
     if killed < KILLS // 2:
         pytest.fail(f"only {killed} of {KILLS} runs were killed; the input is too small")
     expected = rows(tmp_path / "calm.duckdb")
     assert sum(map(len, expected.values())) > 10_000
+    assert expected["rejects"]
     assert rows(database) == expected

@@ -1,7 +1,6 @@
 """How a job's log is read, whatever framework wrote it: whose it is, its times, its growth."""
 
 import gzip
-from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,8 +14,6 @@ from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
 BERLIN = ReadOptions(cluster="alpha", zone=ZoneInfo("Europe/Berlin"))
-NO_ZONE = {"zone": None}
-OBSERVED = {"zone": BERLIN.zone, "observed_at": datetime(2026, 8, 21)}  # noqa: DTZ001 -- of options
 TEN = "".join(ITERATION.format(second=10 + n, step=n, ms=1000.0) for n in range(1, 11))
 
 
@@ -101,52 +98,6 @@ def test_the_job_that_the_text_names_after_the_first_event_is_not_the_runs(store
 # times
 
 
-LOGGED = "[2026-08-20 14:03:10,500] INFO {'loss': 1.9321, 'epoch': 0.12}\n"
-NEMO = (
-    "[NeMo I 2026-08-20 14:03:10 nemo_logging:393] Training epoch 0, iteration 6/9 | "
-    "global_step: 6 | train_step_timing in s: 1.0\n"
-)
-OF_EXAMPLES = "08/20/2026 14:03:10 - INFO - __main__ -   Step 7: loss 2.31\n" * 2
-BY_LEVEL = "[INFO|2026-08-20 14:03:10] trainer.callbacks:143 >> {'loss': 1.9321, 'epoch': 0.12}\n"
-RICH = "[08/20/26 14:03:10] INFO     Step 7: loss 2.31  train.py:60\n" * 2
-GLOG = "I0820 14:03:10.500000 140234 train.py:600] Step 7: loss=2.31\n" * 2
-TS = "Aug 20 14:03:10 step 7 loss 2.31\n" * 2
-DOCKER = (
-    '{"log":"step 7 loss 2.31 \\u003c 3\\n","stream":"stdout","time":"2026-08-20T12:03:10.5Z"}\n'
-    * 2
-)
-COLLECTED = (
-    "2026-08-20T14:03:10.25+02:00 stdout F [titan] 2026-08-20 14:03:09,000 - root - INFO - "
-    "step: 7  loss:  6.4  tps: 8,214\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "at"),
-    [
-        (TEN, {}, "11.500000"),
-        (COLLECTED, NO_ZONE, "10.250000"),
-        (LOGGED, {}, "10.500000"),
-        (BY_LEVEL, {}, "10"),
-        (NEMO, {}, "10"),
-        (OF_EXAMPLES, {}, "10"),
-        (RICH, {}, "10"),
-        (GLOG, OBSERVED, "10.500000"),
-        (TS, OBSERVED, "10"),
-        (DOCKER, NO_ZONE, "10.500000"),
-    ],
-    ids=[
-        *("by the configured zone", "by a collector's stamp, without a zone", "by its logger"),
-        *("behind a level", "of NeMo's logger", "month first", "Rich", "glog", "ts"),
-        "in Docker's JSON",
-    ],
-)
-def test_the_time_of_a_line_is_in_utc(store, read, text, options, at):
-    read(text, **options)
-
-    assert str(events(store, "ts")[0][0]) == f"2026-08-20 12:03:{at}"
-
-
 @pytest.mark.parametrize(
     ("clock", "what"),
     [("2026-10-25 02:30:00.5", "comes twice"), ("2026-03-29 02:30:00.5", "does not exist")],
@@ -204,20 +155,13 @@ def test_of_very_many_lines_without_a_moment_the_last_that_is_listed_says_so(
     ]
 
 
-KUBECTL = "[pod/llm-{pod}/main] 2026-08-20T14:00:0{second}Z step {step} loss 2.5\n"
-STERN = "llm-{pod} main 2026-08-20T14:00:0{second}Z step {step} loss 2.5\n"
-COLOURED = STERN.replace("llm-{pod} main", "\x1b[32mllm-{pod}\x1b[0m \x1b[36mmain\x1b[0m")
+def test_the_pods_of_a_file_of_one_run_are_that_run(store, read):
+    line = "[pod/llm-{pod}/main] 2026-08-20T14:00:0{second}Z step {step} loss 2.5\n"
+    lines = [line.format(pod=n % 2, second=n // 2, step=1 + n // 2) for n in range(4)]
 
+    read("".join(["+ llm-2 > main\n", *lines]), run_id="llm")
 
-@pytest.mark.parametrize("form", [KUBECTL, STERN, COLOURED], ids=["kubectl", "stern", "coloured"])
-@pytest.mark.parametrize("run_id", [None, "llm"], ids=["", "of one run"])
-def test_each_pod_of_a_file_has_its_own_log(store, read, form, run_id):
-    lines = [form.format(pod=n % 2, second=n // 2, step=1 + n // 2) for n in range(4)]
-    read("".join(["+ llm-2 > main\n", *lines]), run_id=run_id)
-
-    runs = ["llm-0", "llm-1"] if run_id is None else [run_id]
-    found = events(store, "run_id, step")
-    assert sorted(found) == [(run, step) for run in runs for step in (1, 2)]
+    assert sorted(events(store, "run_id, step")) == [("llm", 1), ("llm", 2)]
 
 
 # how many processes it has
@@ -325,29 +269,6 @@ def test_the_steps_of_a_log(store, read, text, steps):
     read(text)
 
     assert events(store) == [("step", step) for step in steps]
-
-
-# growth and damage
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "iteration 999999999999/ 1 | elapsed time per iteration (ms): 9999999999999999999 |",
-        "iteration 999999999999/ 1 | elapsed time per iteration (ms): 1.2.3 |",
-        " [9999-99-99 99:99:99] iteration 5/ 1 | elapsed time per iteration (ms): 1.0 |",
-        " [0001-01-01 00:00:00] iteration 5/ 1 | elapsed time per iteration (ms): 1.0 |",
-        "{'loss': " + "[" * 2000 + ", 'epoch': 0.1}",
-        "{'loss': '9e999', 'epoch': 1}",
-        "[NeMo I] Global Checkpoint Save : Rank: 0 : Iteration: 4 : Start time: 99999999999.0s : "
-        "Save duration: 9.9.9s",
-    ],
-)
-def test_a_line_beyond_all_reason_is_rejected_or_passed_over(store, read, line):
-    read(f"{TEN}{line}\n{TEN}")
-
-    steps = {step for event, step in events(store) if event == "step"}
-    assert set(range(1, 11)) <= steps
 
 
 # recognising

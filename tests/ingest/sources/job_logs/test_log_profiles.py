@@ -2,7 +2,6 @@
 
 import math
 import re
-import struct
 from datetime import datetime
 from pathlib import Path
 from typing import get_args
@@ -26,7 +25,6 @@ from goodput_ingest.sources.job_logs.profiles.profile import (
 )
 from goodput_ingest.sources.job_logs.reader import LogReader
 from goodput_ingest.sources.job_logs.run_history import of_steps
-from goodput_ingest.sources.job_logs.tensorboard import CHECKSUM_BYTES, FRAME
 from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
@@ -297,20 +295,3 @@ def test_a_tensorboard_run_is_its_folder_and_what_is_below_for_validation_has_no
     assert {run for run, *_ in plain} == {run for run, *_ in of_training} == {"llm"}
     assert {event for _, event, *_ in plain} == {"step", "metric"}
     assert {(run, event) for run, event, *_ in of_validation} == {("llm", "metric")}
-
-
-def test_a_scalar_whose_step_is_none_is_rejected_and_those_after_it_are_read(tmp_path):
-    step = b"\x10" + b"\xff" * 9 + b"\x01"  # -1
-    summary = b"\x0a\x0b\x0a\x04loss\x15\x00\x00\x00\x40"
-    data = b"\x09" + struct.pack("<d", 1795805148.0) + step + b"\x2a\x0d" + summary
-    first = FRAME.size + FRAME.unpack(EVENTS[: FRAME.size])[0] + CHECKSUM_BYTES
-    record = FRAME.pack(len(data), 0) + data + bytes(CHECKSUM_BYTES)
-    path = tmp_path / "events.out.tfevents.1"
-    path.write_bytes(EVENTS[:first] + record + EVENTS[first:])
-
-    (batch,) = recognise(path)(path, ReadOptions()).extract()
-
-    assert [reject.reason for reject in batch.rejects] == [
-        "tensorboard: record 2: step is out of range."
-    ]
-    assert batch.rows.filter(event="step")["step"].max() == 12

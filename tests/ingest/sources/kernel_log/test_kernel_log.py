@@ -4,8 +4,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goodput_ingest.formats.pci import pci_bus_id
-
 XID = "NVRM: Xid (PCI:0000:9b:00): 31, pid=7, name=python, MMU Fault"
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -50,18 +48,3 @@ def test_the_same_log_in_another_zone_is_read_again(read):
     found = [read(line, zone=zone) for zone in (BERLIN, BERLIN, ZoneInfo("UTC"))]
 
     assert [summary.rows_new for summary in found] == [1, 0, 1]
-
-
-@pytest.mark.parametrize(
-    ("text", "normal"),
-    [
-        ("PCI:0000:9B:00", "00000000:9b:00.0"),
-        ("00000000:9b:00.0", "00000000:9b:00.0"),
-        ("9b:00.1", "00000000:9b:00.1"),
-        ("0018:01:00", "00000018:01:00.0"),
-        ("GPU-a", None),
-        (None, None),
-    ],
-)
-def test_pci_addresses_have_one_form(text, normal):
-    assert pci_bus_id(text) == normal

@@ -9,25 +9,8 @@ from tests.ingest.golden_cases import GOLDEN
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.nccl.debug_log import NcclDebug
 from goodput_ingest.sources.nccl.nccl_tests import NcclTests
 from goodput_queries.errors import IngestError
-
-START = (
-    "vm:1182:1182 [3] NCCL INFO ncclCommInitRankConfig comm 0x24de2750 rank 3 nranks 4 cudaDev 3"
-    " nvmlDev 5 busId 1b000 commId 0xbb7076cbf189c27b - Init START"
-)
-LOCAL = (
-    "vm:1182:1182 [3] NCCL INFO comm 0x24de2750 rank 3 nRanks 4 nNodes 1 localRanks 4 localRank 2"
-    " MNNVL 0"
-)
-
-
-def test_a_log_with_a_line_of_the_inspector_is_one_of_nccl(tmp_path):
-    text = "\n".join([START, LOCAL, "NCCL Inspector Plugin - Version: v2.30.7-1"])
-
-    assert NcclDebug.recognises(tmp_path, text.encode())
-
 
 TAKEN_IN = GOLDEN / "nccl_ras/answers_taken_in_by_a_collector/input.log"
 ANSWER = "".join(line.partition("Z ")[2] for line in TAKEN_IN.read_text().splitlines(keepends=True))
@@ -73,12 +56,6 @@ def extracted(folder, text):
     path.write_text(text)
     assert NcclTests.recognises(path, text.encode())
     return list(NcclTests(path, ReadOptions()).extract())
-
-
-def test_a_start_without_a_zone_is_not_known(tmp_path):
-    (batch,) = extracted(tmp_path, DOCUMENT)
-
-    assert batch.rows["started_at"].to_list() == [None, None]
 
 
 @pytest.mark.parametrize(

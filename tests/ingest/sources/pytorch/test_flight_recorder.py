@@ -1,5 +1,4 @@
 import gzip
-import json
 import os
 import pickle
 
@@ -30,26 +29,9 @@ def pickled(folder, value, name="nccl_trace_rank_3"):
     return path
 
 
-def as_json(folder, value, name="trace_rank_3.json"):
-    path = folder / name
-    path.write_text(json.dumps(value, sort_keys=True))
-    return path
-
-
 def read(store, path, cluster=None):
     assert FlightRecorder.recognises(path, files.head(path))
     return [store.load(b) for b in FlightRecorder(path, ReadOptions(cluster)).extract()]
-
-
-def test_json_with_numbers_as_text_and_zero_for_unknown_gives_the_same_rows(store, tmp_path):
-    status = {name: str(number) for name, number in GROUPS["pg_status"]["0"].items()}
-    in_json = entry(process_group=["0", "default_pg"], time_discovered_completed_ns=0, frames=[])
-    read(store, pickled(tmp_path, dump(entry(frames=[])), "a_rank_3"))
-    read(store, as_json(tmp_path, dump(in_json, pg_status={"0": status}), "b_rank_3.json"))
-
-    for table in ("flight_records", "flight_groups"):
-        rows = store.read(f"select distinct * exclude (dump_set, load_sequence) from raw.{table}")
-        assert rows.height == 1, table
 
 
 @pytest.mark.parametrize(

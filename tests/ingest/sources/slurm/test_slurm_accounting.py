@@ -34,13 +34,6 @@ def read(folder, text, **options):
     return {batch.table: batch for batch in Slurm(file, ReadOptions(**options)).extract()}
 
 
-def run_of(folder, record, **options):
-    """Return the one job run that a record becomes."""
-    batch = read(folder, sacct(record), **options)["job_runs"]
-    assert not batch.rejects
-    return batch.rows.row(0, named=True)
-
-
 @pytest.mark.parametrize("separator", ["\x1f", "|", "\t", ";", "^^", "¦"])
 @pytest.mark.parametrize("end", ["", None])
 def test_the_header_says_the_delimiter(tmp_path, separator, end):
@@ -54,32 +47,12 @@ def test_the_header_says_the_delimiter(tmp_path, separator, end):
     assert not batch.rejects
 
 
-def test_fields_come_in_any_order_and_optional_ones_may_be_missing(tmp_path):
-    names = ["End", "State", "JobIDRaw", "Start", "Cluster", "Submit"]
-
-    found = run_of(tmp_path, {name: RECORD[name] for name in names})
-
-    assert found["job_id"] == "7"
-    assert found["gpus"] is None
-    assert found["db_index"] is None
-
-
 @pytest.mark.parametrize("name", ["State", "Submit", "Start", "End"])
 def test_a_header_without_a_needed_field_is_refused(tmp_path, name):
     record = {key: value for key, value in RECORD.items() if key != name}
 
     with pytest.raises(IngestError, match=name if name != "State" else "not a text of Slurm"):
         read(tmp_path, sacct(record))
-
-
-def test_a_text_may_lack_its_cluster_and_its_lines_may_end_as_on_windows(tmp_path):
-    record = {key: value for key, value in RECORD.items() if key != "Cluster"} | {"Comment": "x"}
-    file = tmp_path / "sacct.txt"
-    file.write_bytes(sacct(record).replace("\n", "\r\n").encode())
-
-    (batch,) = Slurm(file, ReadOptions(cluster="lab")).extract()
-
-    assert batch.rows.select("cluster", "comment").rows() == [("lab", "x")]
 
 
 def test_a_later_listing_ends_a_run_that_was_running(read_text, store):

@@ -24,16 +24,6 @@ def read(folder, document, **options):
     return {batch.table: batch for batch in Slurm(file, ReadOptions(**options)).extract()}
 
 
-def test_a_listing_that_breaks_off_gives_what_came_before(tmp_path):
-    text = json.dumps({"jobs": [RECORD, RECORD | {"job_id": 3}], "meta": {}})
-
-    found = read(tmp_path, text[: text.rindex('"job_id": 3') + 20])["job_runs"]
-
-    assert found.rows["job_id"].to_list() == [str(RECORD["job_id"])]
-    assert [reject.line for reject in found.rejects] == [2]
-    assert "cut" in found.rejects[0].reason
-
-
 ERRORS = {"meta": {"plugin": {"type": "openapi/dbv0.0.38"}}}
 
 
@@ -57,14 +47,6 @@ def test_a_long_listing_comes_in_parts(tmp_path, monkeypatch):
 
     assert [batch.rows.height for batch in batches] == [2, 2, 1]
     assert len({batch.digest for batch in batches}) == 3
-
-
-def test_a_node_with_more_than_a_node_can_have_has_an_unknown_number(tmp_path):
-    node = {"name": "n1", "state": ["IDLE"], "cpus": 2**40, "real_memory": 2**63 - 1}
-
-    found = read(tmp_path, {"nodes": [node | {"gres_used": ""}]}, cluster="lab")
-
-    assert found["nodes"].rows.select("node", "cpus", "memory_bytes").rows() == [("n1", None, None)]
 
 
 JSON = st.recursive(

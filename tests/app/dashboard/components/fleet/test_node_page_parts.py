@@ -189,40 +189,49 @@ def test_a_name_opens_the_page_of_what_it_names(column, row, page, monkeypatch):
     assert (found and found[0]) == page
 
 
-def test_a_drained_node_is_first_in_the_list_and_says_since_when(evidence, visit):
-    for node in ("a", "b"):
-        evidence.node(node, 1)
-        evidence.samples(f"{node}#0", evidence.every(0, 600, 30), lambda _second: True)
-    evidence.state("b", "drained", 300, None)
-    evidence.store.build()
-
-    nodes = visit(evidence.store, "nodes_and_one")
-    (frame,) = (f.value for f in nodes.dataframe if "state" in f.value)
-    assert frame["node"].to_list() == ["b", "a"]
-    assert "drained since" in frame["state"][0]
-
-
 NODES = ("a", "b", "d")
+SETTING = {"setting": "vm.swappiness", "belongs_to": "node"}
 
 
-@pytest.fixture
-def fleet(evidence):
-    """Give three nodes with a job and a snapshot each: one of them differs in both."""
-    for node in NODES:
-        evidence.node(node, 1)
-    evidence.watched(7200)
-    evidence.job("1", 60, 3600, list(NODES), 3)
+@pytest.fixture(scope="module")
+def world(made):
+    """Give four clusters.
+
+    c: nodes with a job and a snapshot each, of which one differs in both. later: a node with two
+    snapshots. bare: one without any. out: two nodes, of which one is drained.
+    """
+    later, bare, out = (Evidence(made.store, name) for name in ("later", "bare", "out"))
+    for cluster, nodes in ((made, NODES), (later, ("twice",)), (bare, ("none",))):
+        for node in nodes:
+            cluster.node(node, 1)
+        cluster.watched(7200)
+    made.job("1", 60, 3600, list(NODES), 3)
     for node in NODES:
         is_odd = node == "d"
         rows = [
-            {"setting": "vm.swappiness", "value": "60" if is_odd else "10", "belongs_to": "node"},
+            SETTING | {"value": "60" if is_odd else "10"},
             {"setting": "gpu.count", "unknown_because": "no driver", "belongs_to": "node"},
             {"setting": "env:NCCL_HOME", "value": HOSTILE, "belongs_to": "process"},
             {"setting": "env:NCCL_IB_DISABLE", "value": str(+is_odd), "belongs_to": "process"},
         ]
-        evidence.add("node_settings", *rows, node=node, ts=0, run_id="1")
-    evidence.store.build()
-    return evidence.store
+        made.add("node_settings", *rows, node=node, ts=0, run_id="1")
+    for taken_s, value in ((3600, "10"), (5400, "60")):
+        row = SETTING | {"value": value}
+        later.add("node_settings", row, node="twice", ts=taken_s, run_id="")
+    for node in ("up", "z-out"):
+        out.node(node, 1)
+        out.samples(f"{node}#0", out.every(0, 600, 30), lambda _second: True)
+    out.state("z-out", "drained", 300, None)
+    made.store.build()
+    return made.store
+
+
+def test_a_drained_node_is_first_in_the_list_and_says_since_when(world, visit):
+    nodes = visit(world, "nodes_and_one", cluster="out")
+
+    (frame,) = (f.value for f in nodes.dataframe if "state" in f.value)
+    assert frame["node"].to_list() == ["z-out", "up"]
+    assert "drained since" in frame["state"][0]
 
 
 def table(app, column):
@@ -231,8 +240,8 @@ def table(app, column):
     return [tuple(row[:3]) for row in found.itertuples(index=False)]
 
 
-def test_a_run_shows_what_differs_between_its_nodes_first_and_all_settings_folded(fleet, visit):
-    app = visit(fleet, "one_run", run="c/1")
+def test_a_run_shows_what_differs_between_its_nodes_first_and_all_settings_folded(world, visit):
+    app = visit(world, "one_run", run="c/1")
 
     assert table(app, "usual_value") == [
         ("env:NCCL_IB_DISABLE", "1", "0"),
@@ -242,43 +251,32 @@ def test_a_run_shows_what_differs_between_its_nodes_first_and_all_settings_folde
     assert "sockets carry the traffic" in str([t.value.to_dict() for t in app.dataframe])
 
 
-def test_a_node_shows_what_it_has_otherwise_than_its_peers_and_nothing_of_jobs(fleet, visit):
-    app = visit(fleet, "nodes_and_one", node="d")
+def test_a_node_shows_what_it_has_otherwise_than_its_peers_and_nothing_of_jobs(world, visit):
+    app = visit(world, "nodes_and_one", node="d")
 
     assert table(app, "usual_value") == [("vm.swappiness", "60", "10")]
     assert [row[0] for row in table(app, "unknown_because")] == ["gpu.count", "vm.swappiness"]
 
 
-def test_a_node_like_the_others_says_how_many_were_compared(fleet, visit):
-    app = visit(fleet, "nodes_and_one", node="a")
+def test_a_node_like_the_others_says_how_many_were_compared(world, visit):
+    app = visit(world, "nodes_and_one", node="a")
 
     assert "No setting differs or is known to cost time; 1 node of 3 compared." in texts(app)
 
 
-def test_without_a_snapshot_there_is_no_table(evidence, visit):
-    evidence.node("a", 1)
-    evidence.watched(7200)
-    evidence.store.build()
-
-    assert "Configuration" not in texts(visit(evidence.store, "nodes_and_one", node="a"))
+def test_without_a_snapshot_there_is_no_table(world, visit):
+    assert "Configuration" not in texts(visit(world, "nodes_and_one", node="none"))
 
 
 @pytest.mark.parametrize(
     ("ends_s", "value", "is_later"), [(3000, "10", True), (3700, "10", False), (7200, "60", False)]
 )
 def test_a_node_shows_its_last_snapshot_in_the_range_else_the_first_one_after_it(
-    store, visit, ends_s, value, is_later
+    world, visit, ends_s, value, is_later
 ):
-    evidence = Evidence(store)
-    evidence.node("a", 1)
-    evidence.watched(7200)
-    for taken_s, of_it in ((3600, "10"), (5400, "60")):
-        row = {"setting": "vm.swappiness", "value": of_it, "belongs_to": "node"}
-        evidence.add("node_settings", row, node="a", ts=taken_s, run_id="")
-    store.build()
     times = {name: f"{Evidence.at(s)}Z" for name, s in (("from", 0), ("to", ends_s))}
 
-    app = visit(store, "nodes_and_one", node="a", **times)
+    app = visit(world, "nodes_and_one", node="twice", **times)
 
     assert table(app, "unknown_because") == [("vm.swappiness", value, 1)]
     said = f"before the end of this time range; this is of {Evidence.at(3600)} UTC."
@@ -296,13 +294,8 @@ def test_the_time_axis_marks_events_and_findings():
     assert "Page: A node is down<br>no reading" in marks["hover"].to_list()
 
 
-def test_a_time_in_the_list_marks_its_event_on_the_axis_and_selects_its_row(store, visit):
-    made = Evidence(store)
-    made.node("a", 1)
-    made.samples("a#0", made.every(0, 600, 30), lambda _second: True)
-    made.state("a", "drained", 300, None)
-    store.build()
-    page = visit(store, "nodes_and_one", node="a")
+def test_a_time_in_the_list_marks_its_event_on_the_axis_and_selects_its_row(world, visit):
+    page = visit(world, "nodes_and_one", node="z-out")
     (button,) = (b for b in page.button if (b.key or "").startswith("happened_at_"))
 
     app = button.click().run()
