@@ -71,18 +71,66 @@ def _left_s() -> float:
     return left_s
 
 
-class _Transport(httpx.HTTPTransport):
+@contextlib.contextmanager
+def _as_httpx() -> Iterator[None]:
+    """Raise errors of connections as httpx does: under the same names, of its own."""
+    try:
+        yield
+    except (
+        *(httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError),
+        *(httpcore.ProxyError, httpcore.UnsupportedProtocol),
+    ) as error:
+        raise getattr(httpx, type(error).__name__)(str(error)) from error
+
+
+class _Transport(httpx.BaseTransport):
     """Sends requests over connections that keep to the deadline."""
 
     def __init__(self, context: ssl.SSLContext, connections: int) -> None:
-        super().__init__(verify=context, trust_env=False)
-        # the pool that httpx makes by itself takes no network backend
+        # what httpx makes by itself takes no network backend
         self._pool = httpcore.ConnectionPool(
             ssl_context=context,
             max_connections=connections,
             max_keepalive_connections=connections,
             network_backend=_Backend(),
         )
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        url = request.url
+        asked = httpcore.Request(
+            method=request.method,
+            url=httpcore.URL(
+                scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+            ),
+            headers=request.headers.raw,
+            content=request.stream,
+            extensions=request.extensions,
+        )
+        with _as_httpx():
+            answer = self._pool.handle_request(asked)
+        return httpx.Response(
+            answer.status,
+            headers=answer.headers,
+            stream=_Body(answer),
+            extensions=answer.extensions,
+        )
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class _Body(httpx.SyncByteStream):
+    """The body of an answer, as it comes."""
+
+    def __init__(self, answer: httpcore.Response) -> None:
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[bytes]:
+        with _as_httpx():
+            yield from self._answer.iter_stream()
+
+    def close(self) -> None:
+        self._answer.close()
 
 
 class _Stream(httpcore.NetworkStream):
