@@ -9,7 +9,7 @@ import msgspec
 
 from goodput_messages.printable import printable
 from goodput_queries.catalog.rules import SEVERITIES
-from goodput_queries.instants import iso
+from goodput_queries.scope import iso
 
 Event = Literal["open", "repeat", "resolved"]
 BEGINNINGS = {"open": "", "repeat": "Still open: ", "resolved": "Resolved: "}

@@ -16,7 +16,7 @@ import polars as pl
 from goodput_messages.message import Event, Message, Notice
 from goodput_queries.catalog import models
 from goodput_queries.evidence import load
-from goodput_queries.instants import epoch_ms, utc_at
+from goodput_queries.scope import epoch_ms, utc_at
 from goodput_queries.storage.database_file import DatabaseFile, Reader
 
 DAY = timedelta(days=1)

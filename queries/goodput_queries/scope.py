@@ -1,6 +1,7 @@
-"""The scope of a query: a time window and a part of the fleet."""
+"""The scope of a query: a time window and a part of the fleet; its instants as datetimes."""
 
 from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
 from typing import Any
 
 from goodput_queries.errors import QueryError
@@ -46,3 +47,18 @@ class Scope:
 
 
 EVERYTHING = Scope()
+
+
+def utc_at(at_ms: float) -> datetime:
+    """Return an instant in epoch milliseconds as naive UTC."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).replace(tzinfo=None)
+
+
+def epoch_ms(at: datetime) -> int:
+    """Return an instant (naive: UTC) in epoch milliseconds."""
+    return round(at.replace(tzinfo=at.tzinfo or UTC).timestamp() * 1000)
+
+
+def iso(at_ms: int) -> str:
+    """Return an instant in epoch milliseconds as ISO 8601 has it, to the second."""
+    return f"{utc_at(at_ms):%Y-%m-%dT%H:%M:%SZ}"

@@ -12,9 +12,8 @@ from goodput_ingest.bundle import write as bundles
 from goodput_ingest.bundle.cut import EVER, Cut, cut_of_run
 from goodput_ingest.bundle.pseudonyms import Pseudonyms
 from goodput_queries.errors import GoodputError
-from goodput_queries.instants import utc_at
 from goodput_queries.names import resolved
-from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope, utc_at
 
 
 @click.command()

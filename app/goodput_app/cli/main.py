@@ -43,7 +43,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module, first lin
     "serving": ("serving", "List models served, with tokens per second and cost of tokens."),
     "report": (
         "report",
-        "Write the statement of a day; `weekly`: a report of the week.",
+        "Write the statement of a day; `month`: of a month; `weekly`: a report of the week.",
     ),
     "adjust": ("adjust", "Write notes, disputes and credits on statements."),
     "what-if": ("what_if", "Estimate the effect of other GPUs, fewer losses or power limits."),

@@ -16,8 +16,7 @@ from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
 from goodput_messages.printable import printable
 from goodput_queries.errors import QueryError
-from goodput_queries.instants import utc_at
-from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope, utc_at
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 

@@ -14,8 +14,7 @@ from goodput_messages.outbox import AT, naive_utc
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore, Store
 from goodput_queries.evidence import load
-from goodput_queries.instants import epoch_ms, utc_at
-from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope, epoch_ms, utc_at
 
 WINDOW_MS = 24 * 3_600_000  # findings of the last day
 LIVE_MS = 3_600_000  # evidence that ends earlier says nothing of now

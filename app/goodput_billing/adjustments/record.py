@@ -17,7 +17,7 @@ from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import rows_as_they_are
 from goodput_queries.database import Store
 from goodput_queries.errors import QueryError
-from goodput_queries.instants import utc_at
+from goodput_queries.scope import utc_at
 
 REASON_MAX_CHARS = 500
 NAME_MAX_CHARS = 80

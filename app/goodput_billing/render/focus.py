@@ -28,7 +28,7 @@ from goodput_billing.statement.amounts.rounding import apportion
 from goodput_billing.statement.amounts.summary import NOBODYS
 from goodput_billing.statement.days import day_of, days_in_month
 from goodput_billing.statement.statement import Statement
-from goodput_queries.instants import iso
+from goodput_queries.scope import iso
 
 VERSIONS = ("1.2", "1.3")
 UNIT = "GPU-Hours"

@@ -13,7 +13,7 @@ from goodput_billing.render.wording import Table, account_name, hours, money, pe
 from goodput_billing.statement.amounts.currency import decimals, sign
 from goodput_billing.statement.amounts.ownership import HELD_LINES, UNPLACED
 from goodput_billing.statement.statement import Statement
-from goodput_queries.instants import utc_at
+from goodput_queries.scope import utc_at
 
 BARS_SHOWN = 20
 CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # categories of what is not to be seen

@@ -24,7 +24,7 @@ from goodput_billing.statement.amounts import ownership
 from goodput_billing.statement.amounts.rows import AMOUNTS
 from goodput_billing.statement.amounts.summary import BUCKETS, NOBODYS, account_of
 from goodput_billing.statement.statement import Statement
-from goodput_queries.instants import utc_at
+from goodput_queries.scope import utc_at
 
 
 def tables(statement: Statement, *, lines: int) -> list[Table]:

@@ -18,7 +18,7 @@ from goodput_billing.statement.amounts.summary import Days, accounts
 from goodput_billing.statement.days import Day
 from goodput_queries.database import Store
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.instants import utc_at
+from goodput_queries.scope import utc_at
 
 KINDS = ("note", "dispute", "resolved", "credit")
 BY_RULE = "policy"

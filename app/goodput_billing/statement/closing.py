@@ -22,7 +22,7 @@ from goodput_billing.statement.days import Day
 from goodput_queries.database import Store
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.instants import utc_at
+from goodput_queries.scope import utc_at
 
 SOURCE = "statement"
 INSTANT = pl.Datetime("us")

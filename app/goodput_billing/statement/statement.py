@@ -25,7 +25,7 @@ from goodput_billing.statement.overlaps import refuse_overlap
 from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.database import Store
 from goodput_queries.errors import NoEvidenceError
-from goodput_queries.instants import utc_at
+from goodput_queries.scope import utc_at
 
 LOSSES_SHOWN = 10
 DIFFERENCES = "select * from marts.statement_differences order by cluster, reason"

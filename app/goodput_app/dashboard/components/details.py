@@ -16,8 +16,7 @@ from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.scope import View
 from goodput_app.dashboard.table_columns import Columns, headers
 from goodput_app.text import headline, units
-from goodput_queries.instants import epoch_ms
-from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope, epoch_ms
 
 RUN_PAGE = "pages/one_run.py"
 WASTE_PAGE = "pages/idle_gaps.py"

@@ -25,8 +25,7 @@ from goodput_app.settings import settings
 from goodput_app.text import units
 from goodput_app.time_expressions import last_week, moment_ms
 from goodput_queries.errors import QueryError
-from goodput_queries.instants import epoch_ms, utc_at
-from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope, epoch_ms, utc_at
 
 CARRIED = (*FILTERS, "from", "to", "refresh", time_zone.PARAM, wall.PARAM)
 ALL = ""

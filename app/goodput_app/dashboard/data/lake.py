@@ -11,9 +11,8 @@ from goodput_app.dashboard.data import marts
 from goodput_app.process.store import current_store
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore
-from goodput_queries.instants import utc_at
 from goodput_queries.lake.arrange import READINGS
-from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope, utc_at
 
 HOST_BEFORE_MS: Final = 3_600_000  # an interval between two readings of a host is as long at most
 NAMES_OF_NODE: Final = """select $1 as node

@@ -18,8 +18,7 @@ from goodput_app.text import units
 from goodput_billing.statement import window
 from goodput_billing.statement.amounts.charges import IDLE_POLICIES
 from goodput_billing.statement.days import Day
-from goodput_queries.instants import epoch_ms
-from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope, epoch_ms
 
 SECTIONS = {"": "Statement", "prices": "Prices", "what-if": "What if"}
 IDLE_LABELS = headers("cost_scope.idle_labels")

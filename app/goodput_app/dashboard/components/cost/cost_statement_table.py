@@ -21,7 +21,7 @@ from goodput_app.text import units
 from goodput_billing.adjustments.record import Target
 from goodput_billing.render.safe_text import harmless
 from goodput_billing.statement.days import day_of
-from goodput_queries.instants import iso
+from goodput_queries.scope import iso
 
 RUN_PAGE, RUNS_PAGE = "pages/one_run.py", "pages/all_runs.py"
 OVERVIEW_PAGE = "pages/fleet_overview.py"

@@ -17,8 +17,7 @@ from goodput_app.settings import settings
 from goodput_app.text import units
 from goodput_app.time_expressions import moment_ms
 from goodput_queries.errors import QueryError
-from goodput_queries.instants import epoch_ms, utc_at
-from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope, epoch_ms, utc_at
 from goodput_scenarios.comparison import report
 from goodput_scenarios.comparison.aligned import PROGRESS, STEP, aligned
 from goodput_scenarios.comparison.compare import Comparison

@@ -14,8 +14,7 @@ from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
 from goodput_app.text import units
-from goodput_queries.instants import epoch_ms
-from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope, epoch_ms
 
 QUEUE = "Queue"
 ACTIVE = "active"  # of the link: ranks are coloured by it
