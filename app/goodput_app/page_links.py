@@ -2,7 +2,8 @@
 
 from urllib.parse import urlencode
 
-from goodput_queries.scope import Scope, iso
+from goodput_queries.scope import Scope
+from goodput_queries.scope import iso as iso_of
 
 FILTERS = ("cluster", "team", "node", "run")
 
@@ -25,4 +26,4 @@ def filters_of(scope: Scope) -> dict[str, str]:
 
 def iso(at_ms: int | None) -> str | None:
     """Return a moment in epoch milliseconds as ISO 8601."""
-    return None if at_ms is None else iso(at_ms)
+    return None if at_ms is None else iso_of(at_ms)
