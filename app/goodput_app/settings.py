@@ -17,7 +17,7 @@ from goodput_app.access.settings import AccessSettings
 from goodput_app.settings_errors import explained
 from goodput_billing.delivery.settings import ReportSettings
 from goodput_billing.statement.settings import StatementSettings
-from goodput_messages.checks import check_url, optional_secret
+from goodput_messages.checks import check_url, optional_secret, refuse_outside
 from goodput_messages.targets import AnyTarget, refuse_equal_targets
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
@@ -117,9 +117,7 @@ class DatabaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         """Refuse what no build can do with."""
-        for key, (least, most) in {"threads": (1, 1024), "memory_mib": (256, 16_777_216)}.items():
-            if (given := getattr(self, key)) is not None and not least <= given <= most:
-                raise GoodputError(f"'database.{key}' is {given!r}, expected {least} to {most}.")
+        refuse_outside("database", self, threads=(1, 1024), memory_mib=(256, 16_777_216))
 
 
 class UiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -191,11 +189,7 @@ class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         """Refuse more series than a Prometheus takes, and hours that are not over."""
-        for key, most in (("label_values", 500), ("settle_h", 720)):
-            if not 1 <= getattr(self, key) <= most:
-                raise GoodputError(
-                    f"'metrics.{key}' is {getattr(self, key)!r}, expected 1 to {most}."
-                )
+        refuse_outside("metrics", self, label_values=(1, 500), settle_h=(1, 720))
 
 
 class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -224,17 +218,8 @@ class QuerySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         """Refuse what would leave no room for a query, or for anything else."""
-        allowed = {
-            "timeout_s": (1, 600),
-            "memory_mib": (64, 65_536),
-            "rows_max": (1, 5_000_000),
-            "at_once": (1, 32),
-        }
-        for key, (least, most) in allowed.items():
-            if not least <= getattr(self, key) <= most:
-                raise GoodputError(
-                    f"'query.{key}' is {getattr(self, key)!r}, expected {least} to {most}."
-                )
+        refuse_outside("query", self, timeout_s=(1, 600), memory_mib=(64, 65_536))
+        refuse_outside("query", self, rows_max=(1, 5_000_000), at_once=(1, 32))
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -101,6 +101,13 @@ def refuse_others(key: str, given: list[str] | tuple[str, ...], known: tuple[str
             raise GoodputError(f"{key!r} is {one!r}, expected one of {', '.join(known)}.")
 
 
+def refuse_outside(section: str, given: object, **ranges: tuple[int, int]) -> None:
+    """Raise GoodputError for a key of settings that is set to a number outside its range."""
+    for key, (least, most) in ranges.items():
+        if (number := getattr(given, key)) is not None and not least <= number <= most:
+            raise GoodputError(f"'{section}.{key}' is {number!r}, expected {least} to {most}.")
+
+
 def refuse_unless_positive(key: str, number: float) -> None:
     """Raise GoodputError for a number of seconds that is not above 0."""
     if number <= 0:

@@ -1,14 +1,19 @@
 """`[access]` of goodput.toml: how people sign in, under which names, and what they may do."""
 
 import ipaddress
-from collections.abc import Sequence
 from datetime import date
 from urllib.parse import urlsplit
 
 import msgspec
 
 from goodput_app.access.identity import Role
-from goodput_messages.checks import check_url, secret
+from goodput_messages.checks import (
+    check_url,
+    optional_secret,
+    refuse_others,
+    refuse_unless_one,
+    secret,
+)
 from goodput_queries.errors import GoodputError
 from goodput_queries.remote import LOOPBACK_HOSTS
 
@@ -34,14 +39,12 @@ def _network(text: str) -> Network:
         ) from None
 
 
-def _refuse_unknown(key: str, given: str, known: Sequence[str]) -> None:
-    if given not in known:
-        raise GoodputError(f"{key!r} is {given!r}, expected one of {', '.join(known)}.")
-
-
-def _refuse_unless_one(what: str, *given: str | None) -> None:
-    if sum(one is not None for one in given) != 1:
-        raise GoodputError(f"'access.oidc' needs one of {what}_env and {what}_file.")
+def _refuse_role(section: str, role: str, teams: tuple[str, ...] | None) -> None:
+    refuse_others(f"access.{section}.role", [role], ROLES)
+    if teams is not None and not teams:
+        raise GoodputError(
+            f"'access.{section}.teams' is empty, expected names of teams, or no such key for all."
+        )
 
 
 def _refuse_readable(key: str, url: str) -> None:
@@ -75,11 +78,7 @@ class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Refuse a member who is nobody, or both a person and a group."""
         if (self.person is None) == (self.group is None) or "" in (self.person, self.group):
             raise GoodputError("an [[access.members]] table needs one of 'person' and 'group'.")
-        _refuse_unknown("access.members.role", self.role, ROLES)
-        if self.teams is not None and not self.teams:
-            raise GoodputError(
-                "'access.members.teams' is empty, expected names of teams, or no such key for all."
-            )
+        _refuse_role("members", self.role, self.teams)
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -106,11 +105,7 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"'access.tokens.sha256' of {self.name!r} is not a SHA-256 in lower case; "
                 "`goodput token` prints it."
             )
-        _refuse_unknown("access.tokens.role", self.role, ROLES)
-        if self.teams is not None and not self.teams:
-            raise GoodputError(
-                "'access.tokens.teams' is empty, expected names of teams, or no such key for all."
-            )
+        _refuse_role("tokens", self.role, self.teams)
 
 
 class OidcSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -141,8 +136,9 @@ class OidcSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for key in ("client_id", "name_claim", "groups_claim"):
             if not getattr(self, key):
                 raise GoodputError(f"'access.oidc.{key}' is missing, expected a text in quotes.")
-        _refuse_unless_one("client_secret", self.client_secret_env, self.client_secret_file)
-        _refuse_unless_one("cookie_secret", self.cookie_secret_env, self.cookie_secret_file)
+        where = "access.oidc"
+        refuse_unless_one(where, "client_secret", self.client_secret_env, self.client_secret_file)
+        refuse_unless_one(where, "cookie_secret", self.cookie_secret_env, self.cookie_secret_file)
         _refuse_readable("access.oidc.redirect_uri", self.redirect_uri)
         if not urlsplit(self.redirect_uri).path.endswith(CALLBACK):
             raise GoodputError(
@@ -240,7 +236,7 @@ class AccessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         """Refuse a sign-in that would let nobody in, or that lacks its section."""
         if self.sign_in is not None:
-            _refuse_unknown("access.sign_in", self.sign_in, SIGN_INS)
+            refuse_others("access.sign_in", [self.sign_in], SIGN_INS)
             if not self.members and self.default_role is None:
                 raise GoodputError(
                     "'access.members' is empty, expected [[access.members]] tables or a "
@@ -254,7 +250,7 @@ class AccessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "'access.hosts' is empty, expected the names under which the proxy is reached."
             )
         if self.default_role is not None:
-            _refuse_unknown("access.default_role", self.default_role, ROLES)
+            refuse_others("access.default_role", [self.default_role], ROLES)
         if not 1 <= self.session_h <= SESSION_MAX_H:
             raise GoodputError(
                 f"'access.session_h' is {self.session_h}, expected 1 to {SESSION_MAX_H} hours."
@@ -312,6 +308,4 @@ class AccessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def metrics_token(self) -> str | None:
         """Return the bearer token of `/metrics`, where there is one."""
-        if self.metrics_token_env is None and self.metrics_token_file is None:
-            return None
-        return secret(self.metrics_token_env, self.metrics_token_file)
+        return optional_secret(self.metrics_token_env, self.metrics_token_file)

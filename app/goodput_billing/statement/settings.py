@@ -8,6 +8,7 @@ import msgspec
 from goodput_billing.statement.amounts import currency
 from goodput_billing.statement.amounts.charges import IDLE_POLICIES
 from goodput_billing.statement.amounts.credit_rules import CreditRule, refuse_twice
+from goodput_messages.checks import refuse_others
 from goodput_queries.errors import GoodputError
 
 
@@ -37,11 +38,7 @@ class StatementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     credits: tuple[CreditRule, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.idle_policy not in IDLE_POLICIES:
-            known = ", ".join(IDLE_POLICIES)
-            raise GoodputError(
-                f"'statement.idle_policy' is {self.idle_policy!r}, expected one of {known}."
-            )
+        refuse_others("statement.idle_policy", [self.idle_policy], IDLE_POLICIES)
         if self.lateness_h < 0:
             raise GoodputError("'statement.lateness_h' is below 0, expected hours.")
         if self.currency not in currency.CODES:

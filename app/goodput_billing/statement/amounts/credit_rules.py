@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from goodput_messages.checks import refuse_others
 from goodput_queries.errors import GoodputError
 
 OF = {"infrastructure": "platform_waste_cost", "all": "total_cost"}
@@ -34,10 +35,7 @@ class CreditRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"'statement.credits.reason' has {len(self.reason)} characters, expected 1 to "
                 f"{REASON_MAX_CHARS}: it is printed on the statement."
             )
-        if self.of not in OF:
-            raise GoodputError(
-                f"'statement.credits.of' is {self.of!r}, expected one of {', '.join(OF)}."
-            )
+        refuse_others("statement.credits.of", [self.of], tuple(OF))
         if not 0 < self.share <= 1:
             raise GoodputError(
                 f"'statement.credits.share' is {self.share}, expected above 0 and at most 1."
