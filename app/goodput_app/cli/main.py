@@ -41,10 +41,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module, first lin
     "fixes": ("findings", "List what to do first, by what it saves in the time range."),
     "objectives": ("findings", "List goodput objectives with error budget and burn rates."),
     "serving": ("serving", "List models served, with tokens per second and cost of tokens."),
-    "report": (
-        "report",
-        "Write the statement of a day; `month`: of a month; `weekly`: a report of the week.",
-    ),
+    "report": ("report", "Write the statement of a day or `month`, or a `weekly` report."),
     "adjust": ("adjust", "Write notes, disputes and credits on statements."),
     "what-if": ("what_if", "Estimate the effect of other GPUs, fewer losses or power limits."),
     "compare": ("compare", "Compare two runs or time ranges, and fail a slower change in CI."),

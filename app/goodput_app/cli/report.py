@@ -119,7 +119,7 @@ def report(
     by_account: bool,
     delivers: bool,
 ) -> None:
-    """Write the statement of a day; `month`: of a month; `weekly`: a report of the week."""
+    """Write the statement of a day or `month`, or a `weekly` report."""
     context = click.get_current_context()
     if context.invoked_subcommand is not None:
         if any(map(_is_given, context.params)):

@@ -200,8 +200,8 @@ def test_a_select_ends_at_its_deadline(sql):
 
 
 @pytest.mark.parametrize(("sql", "why"), [
-    ("select length(repeat('x', 4000000000))", "needs more than 64 MiB"),
-    ("select list(range) from range(1000000000)", "needs more than 64 MiB"),
+    ("select length(repeat('x', 4000000000))", "more than 64 MiB"),
+    ("select list(range) from range(1000000000)", "more than 64 MiB"),
     # ends DuckDB on a stack of 8 MiB; `make` allows its commands a larger one
     ("select * from (" * 1_500 + "select 1" + ")" * 1_500,
      "its process ended|Max expression depth"),
