@@ -13,7 +13,7 @@ reported once on stderr, and from then on nothing is written.
             with goodput.step(k) as step:
                 with step.data_wait():
                     batch = next(batches)
-                train(batch)
+                step.loss(train(batch))
             if k % 500 == 0:
                 with goodput.phase("ckpt_save"):
                     save(k)
@@ -29,18 +29,20 @@ import contextlib
 import hashlib
 import importlib
 import json
+import math
 import os
 import platform
 import re
 import sys
 import threading
 import time
+from collections import deque
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 VERSION = 1
 MSG_MAX_CHARS = 300  # of an exception; job logs have the whole
@@ -53,6 +55,7 @@ SIZES = (
 )
 LIVES_MAX = 100  # that are numbered of a step of a Slurm job, and steps of a start of the job
 NUMBERED_FROM_S = 1_577_836_800  # 2020: numbers of attempts have 31 bits
+UNMEASURED_MAX = 100  # steps that wait for what the GPU measures
 START_MAX_S = 600.0  # before the first life; a process that is older did something else until then
 
 
@@ -85,11 +88,31 @@ class Emitter:
         self._file: int | None = None
         self._is_broken = False
         self._lock = threading.Lock()
+        self._steps: deque[Step] = deque()  # completed, with what the GPU has yet to measure
         self.is_in_run = False
         self.is_alive = False  # between job.start and how the process ended
+        self.current_step: Step | None = None  # between its begin and its end
 
     def emit(self, event: str, *, ts: float | None = None, **fields: Any) -> None:
         """Write one event; `ts` is epoch seconds, default now. Never raises."""
+        self._write_steps()
+        self._write(event, ts, fields)
+
+    def complete(self, step: Step) -> None:
+        """Write a completed step once the GPU has measured it; the training loop never waits."""
+        self._steps.append(step)
+        self._write_steps()
+
+    def _write_steps(self, *, is_end: bool = False) -> None:
+        """Write completed steps in their order; at the end also those that are not measured."""
+        while self._steps:
+            are_many = len(self._steps) > UNMEASURED_MAX
+            if not (is_end or are_many or self._steps[0].is_measured()):
+                return
+            step = self._steps.popleft()
+            self._write("step", step.ended_s, step.row())
+
+    def _write(self, event: str, ts: float | None, fields: dict[str, Any]) -> None:
         if self._is_broken or not self.is_own:
             return  # a forked child, as a data loader's worker, is not the rank
         try:
@@ -165,7 +188,11 @@ class Emitter:
         if not self.is_alive:
             return
         self.is_alive = False
-        if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+        is_well = error is None or (isinstance(error, SystemExit) and error.code in (None, 0))
+        if is_well and self._steps:
+            self._steps[-1].wait()
+        self._write_steps(is_end=True)
+        if is_well:
             self.emit("job.end")
         else:
             self.emit("failure", kind=_kind(error), msg=_message(error))
@@ -220,38 +247,110 @@ class Emitter:
 
 
 class Step:
-    """One training step under way; it is written when it ends, and not if an exception ends it."""
+    """One training step under way; it is written when it ends, and not if an exception ends it.
+
+    Its parts are measured on the GPU where PyTorch uses one, by events in the current stream: a
+    step is written when these have happened, with the time of its end.
+    """
 
     def __init__(self, emitter: Emitter, number: int, fields: dict[str, Any]) -> None:
         self.emitter = emitter
         self.number = number
         self.fields = fields
-        self._data_s = 0.0
+        self.ended_s = 0.0
+        self.is_whole = True  # else its loss is still to come
         self._began = 0.0
-        self._has_waited = False
+        self._seconds: dict[str, float] = {}  # by field, of the process
+        self._spans: list[tuple[str, Any, Any]] = []  # field, events of the GPU around a part
+        self._loss: tuple[Any, Any] | None = None  # and the event after its copy from the GPU
 
     def begin(self) -> Step:
         """Start the step's clock; for call-backs that cannot use `with`."""
         self._began = time.perf_counter()
+        self.emitter.current_step = self
         return self
 
     def end(self, **fields: Any) -> None:
         """Write the completed step with its duration; `fields` go with it."""
-        if self._has_waited:
-            self.fields.setdefault("data_s", round(self._data_s, 6))
         dur_s = round(time.perf_counter() - self._began, 6)
-        row = {"step": self.number, "dur_s": dur_s, **self.fields, **fields}
-        self.emitter.emit("step", **row)
+        self.ended_s = time.time()
+        self.fields = {"dur_s": dur_s, **self.fields, **fields}
+        self.emitter.current_step = None
+        self.emitter.complete(self)
+
+    def loss(self, value: Any) -> None:
+        """Give the step its loss: a number, or a tensor, for which nothing waits."""
+        with contextlib.suppress(Exception):
+            if getattr(value, "is_cuda", False):
+                self._loss = value.detach().to("cpu", non_blocking=True), _mark()
+            else:
+                self._loss = float(value), None
+
+    def data_wait(self) -> contextlib.AbstractContextManager[None]:
+        """Add the time inside to `data_s`, the step's wait for its input."""
+        return self._part("data_s", is_of_process=True)
+
+    def forward(self) -> contextlib.AbstractContextManager[None]:
+        """Add the time inside to `fwd_s`."""
+        return self._part("fwd_s")
+
+    def backward(self) -> contextlib.AbstractContextManager[None]:
+        """Add the time inside to `bwd_s`, with its collectives and the waits in them."""
+        return self._part("bwd_s")
+
+    def optimizer(self) -> contextlib.AbstractContextManager[None]:
+        """Add the time inside to `opt_s`."""
+        return self._part("opt_s")
+
+    def communication(self) -> contextlib.AbstractContextManager[None]:
+        """Add the time inside to `comm_s`: collectives that nothing overlaps, waits in them."""
+        return self._part("comm_s")
 
     @contextlib.contextmanager
-    def data_wait(self) -> Iterator[None]:
-        """Add the time inside to `data_s`, the step's wait for its input."""
+    def _part(self, field: str, *, is_of_process: bool = False) -> Iterator[None]:
         began = time.perf_counter()
+        first = None if is_of_process else _mark()
         try:
             yield
         finally:
-            self._data_s += time.perf_counter() - began
-            self._has_waited = True
+            last = None if first is None else _mark()
+            if last is not None:
+                self.span(field, first, last)
+            else:
+                took_s = time.perf_counter() - began
+                self._seconds[field] = self._seconds.get(field, 0.0) + took_s
+
+    def span(self, field: str, first: Any, last: Any) -> None:
+        """Add the time between two events of the GPU to a field."""
+        self._spans.append((field, first, last))
+
+    def is_measured(self) -> bool:
+        """Say whether the GPU has come to the end of all parts, and the loss from it."""
+        return self.is_whole and all(_has_happened(mark) for mark in self._marks())
+
+    def wait(self) -> None:
+        """Wait until the GPU has come to the end of the parts."""
+        with contextlib.suppress(Exception):
+            for mark in self._marks():
+                mark.synchronize()
+
+    def _marks(self) -> list[Any]:
+        marks = [last for _, _, last in self._spans]
+        return marks if self._loss is None or self._loss[1] is None else [*marks, self._loss[1]]
+
+    def row(self) -> dict[str, Any]:
+        """Return the fields of the event, without those whose parts are not all measured."""
+        measured = dict(self._seconds)
+        for field, first, last in self._spans:
+            took_s = first.elapsed_time(last) / 1000 if _has_happened(last) else float("nan")
+            measured[field] = measured.get(field, 0.0) + took_s
+        found: dict[str, Any] = {
+            field: round(took_s, 6) for field, took_s in measured.items() if math.isfinite(took_s)
+        }
+        if self._loss is not None and (self._loss[1] is None or _has_happened(self._loss[1])):
+            loss = float(self._loss[0])
+            found["loss"] = loss if math.isfinite(loss) else str(loss)
+        return {"step": self.number, **found, **self.fields}
 
     def __enter__(self) -> Step:
         return self.begin()
@@ -259,6 +358,24 @@ class Step:
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is None:
             self.end()
+
+
+def _mark() -> Any:
+    """Return an event that the GPU comes to in its current stream; None: PyTorch uses no GPU."""
+    with contextlib.suppress(Exception):
+        cuda: Any = sys.modules["torch"].cuda
+        if cuda.is_initialized() and not cuda.is_current_stream_capturing():
+            mark = cuda.Event(enable_timing=True)
+            mark.record()
+            return mark
+    return None
+
+
+def _has_happened(mark: Any) -> bool:
+    """Say whether the GPU has come to an event; not if CUDA has failed."""
+    with contextlib.suppress(Exception):
+        return bool(mark.query())
+    return False
 
 
 def _run_id(run_id: str | None) -> str | None:
@@ -457,10 +574,40 @@ def failure(kind: str, msg: str = "", **fields: Any) -> None:
     current().failure(kind, msg, **fields)
 
 
+def measure_communication(model: Any) -> None:
+    """Measure `comm_s` of the steps of a `DistributedDataParallel` model, on every rank.
+
+    It is the time from the last gradient of a step to the end of their all-reduce: what the
+    backward does not hide, with the waits for late ranks. Takes the place of a communication hook.
+    """
+    try:
+        torch_hooks = "torch.distributed.algorithms.ddp_comm_hooks.default_hooks"
+        all_reduce = importlib.import_module(torch_hooks).allreduce_hook
+
+        def hook(group: Any, bucket: Any) -> Any:
+            under_way = current().current_step
+            first = _mark() if under_way is not None and bucket.is_last() else None
+            reduced = all_reduce(group, bucket)
+            if under_way is None or first is None:
+                return reduced
+
+            def measured(future: Any) -> Any:
+                if (last := _mark()) is not None:  # in a stream that waits for the collective
+                    under_way.span("comm_s", first, last)
+                return future.value()
+
+            return reduced.then(measured)
+
+        model.register_comm_hook(None, hook)
+    except Exception as error:
+        _report(f"communication is not measured: {error}")
+
+
 def hf_callback(run_id: str | None = None, path: str | os.PathLike[str] | None = None) -> Any:
     """Return a `TrainerCallback` for `transformers.Trainer(callbacks=[...])`.
 
-    Steps, evaluations and saves are written; Trainer saves synchronously, so a finished save is
+    Steps with their loss, evaluations and saves are written, and tokens where Trainer counts them
+    (`include_num_input_tokens_seen`). Trainer saves synchronously, so a finished save is
     durable. Trainer has no hook for exceptions: put `trainer.train()` into `with run():` for those.
     """
     base = importlib.import_module("transformers").TrainerCallback
@@ -472,7 +619,8 @@ def lightning_callback(
 ) -> Any:
     """Return a `Callback` for `lightning.Trainer(callbacks=[...])` (or pytorch_lightning's).
 
-    Steps, validations, saves and exceptions are written. Saves of an asynchronous checkpoint plugin
+    Steps with their loss, forward, backward and optimizer, restores, validations, saves and
+    exceptions are written. Saves of an asynchronous checkpoint plugin
     are not called durable: call `durable(step)` where the plugin says so.
     """
     try:
@@ -498,22 +646,45 @@ class _HfHooks:
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
         self.current_step: Step | None = None
+        self.ended_step: Step | None = None  # whose loss may come
+        self.tokens = 0  # that the gang had seen before the step
         self.mark_s = time.time()
         self.is_in_eval = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         self.emitter.begin()
+        self.tokens = getattr(state, "num_input_tokens_seen", 0)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self._end_step()
         self.current_step = self.emitter.step(state.global_step + 1).begin()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         if self.current_step is not None:
-            self.current_step.end(step=state.global_step)
-            self.current_step = None
+            tokens, self.tokens = self.tokens, getattr(state, "num_input_tokens_seen", 0)
+            is_first_rank = self.emitter.identity["rank"] == 0  # they are those of the gang
+            self.current_step.is_whole = False
+            self.current_step.end(
+                step=state.global_step,
+                tokens=(self.tokens - tokens or None) if is_first_rank else None,
+            )
+            self.ended_step, self.current_step = self.current_step, None
         self.mark_s = time.time()
 
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **more: Any
+    ) -> None:
+        if self.ended_step is not None and logs is not None and "loss" in logs:
+            self.ended_step.loss(logs["loss"])
+
+    def _end_step(self) -> None:
+        """Let the last step be written: what Trainer logs of it has come."""
+        if self.ended_step is not None:
+            self.ended_step.is_whole = True
+            self.ended_step = None
+
     def on_prediction_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self._end_step()
         if not self.is_in_eval:
             self.is_in_eval = True
             self.emitter.emit("phase.start", phase="eval")
@@ -525,6 +696,7 @@ class _HfHooks:
         self.mark_s = time.time()
 
     def on_save(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self._end_step()
         now_s = time.time()
         dur_s = round(now_s - self.mark_s, 6)
         self.emitter.emit("phase", ts=now_s, phase="ckpt_save", dur_s=dur_s)
@@ -532,6 +704,7 @@ class _HfHooks:
         self.mark_s = time.time()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self._end_step()
         if not self.emitter.is_in_run:
             self.emitter.ended()
 
@@ -542,13 +715,34 @@ class _LightningHooks:
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
         self.current_step: Step | None = None
+        self.part = contextlib.ExitStack()  # of the step, that is under way
         self.saved_step: int | None = None
+        self.set_up_s = 0.0
+        self.has_restored = False
         self.has_failed = False
 
     def setup(self, trainer: Any, module: Any, stage: str) -> None:
         if stage == "fit":
-            self.has_failed = False
+            self.has_failed = self.has_restored = False
             self.emitter.begin()
+            self.set_up_s = time.time()
+
+    def on_load_checkpoint(self, trainer: Any, module: Any, checkpoint: Any) -> None:
+        self.has_restored = True
+
+    def on_sanity_check_start(self, trainer: Any, module: Any) -> None:
+        self._end_restore()
+
+    def on_train_start(self, trainer: Any, module: Any) -> None:
+        self._end_restore()
+
+    def _end_restore(self) -> None:
+        """Write the restore, from the end of the set-up: Lightning has no hook for its start."""
+        if self.has_restored:
+            self.has_restored = False
+            now_s = time.time()
+            dur_s = round(now_s - self.set_up_s, 6)
+            self.emitter.emit("phase", ts=now_s, phase="restore", dur_s=dur_s)
 
     def _end_save(self, trainer: Any) -> None:
         """End a save at the hook after it: Lightning has none for its end."""
@@ -564,8 +758,26 @@ class _LightningHooks:
         self._end_save(trainer)
         if self.current_step is None:  # a step may take several batches
             self.current_step = self.emitter.step(trainer.global_step + 1).begin()
+        self.part.enter_context(self.current_step.forward())
 
-    def on_train_batch_end(self, trainer: Any, *more: Any) -> None:
+    def on_before_backward(self, *more: Any) -> None:
+        self._next_part(Step.backward)
+
+    def on_after_backward(self, *more: Any) -> None:
+        self.part.close()
+
+    def on_before_optimizer_step(self, *more: Any) -> None:
+        self._next_part(Step.optimizer)
+
+    def _next_part(self, part: Callable[[Step], contextlib.AbstractContextManager[None]]) -> None:
+        self.part.close()
+        if self.current_step is not None:
+            self.part.enter_context(part(self.current_step))
+
+    def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, *more: Any) -> None:
+        self.part.close()
+        if self.current_step is not None and outputs is not None:
+            self.current_step.loss(outputs["loss"] if isinstance(outputs, dict) else outputs)
         if self.current_step is not None and trainer.global_step >= self.current_step.number:
             self.current_step.end(step=trainer.global_step)
             self.current_step = None

@@ -274,7 +274,8 @@ def assert_is_whole(seen):
 
 @pytest.mark.usefixtures("hf")
 def test_transformers_trainer_writes_steps_evaluations_and_saves(tmp_path):
-    callback, state = goodput_emitter.hf_callback("hf"), SimpleNamespace(global_step=0)
+    callback = goodput_emitter.hf_callback("hf")
+    state = SimpleNamespace(global_step=0, num_input_tokens_seen=700)  # before it was resumed
 
     def call(*hooks):
         for hook in hooks:
@@ -283,13 +284,19 @@ def test_transformers_trainer_writes_steps_evaluations_and_saves(tmp_path):
     call("on_train_begin")
     for step in range(1, 5):
         call("on_step_begin")
-        state.global_step = step
-        call("on_step_end", "on_prediction_step", "on_prediction_step", "on_evaluate")
+        state.global_step, state.num_input_tokens_seen = step, 700 + 1024 * step
+        call("on_step_end")
+        if step > 1:  # logged after the first
+            callback.on_log(None, state, None, logs={"loss": 1 / step})
+        call("on_prediction_step", "on_prediction_step", "on_evaluate")
         if step % 2 == 0:
             call("on_save")
     call("on_train_end")
 
     assert_is_whole(events(tmp_path / "e.jsonl"))
+    steps = [(e["tokens"], e.get("loss")) for e in events(tmp_path / "e.jsonl") if "dur_s" in e
+             and e["event"] == "step"]  # fmt: skip
+    assert steps == [(1024, None), (1024, 1 / 2), (1024, 1 / 3), (1024, 1 / 4)]
 
 
 def test_lightning_writes_steps_validations_and_saves(monkeypatch, tmp_path):
@@ -299,10 +306,16 @@ def test_lightning_writes_steps_validations_and_saves(monkeypatch, tmp_path):
     callback = goodput_emitter.lightning_callback("pl", tmp_path / "e.jsonl")
 
     callback.setup(trainer, None, "fit")
+    callback.on_load_checkpoint(trainer, None, {})
+    callback.on_sanity_check_start(trainer, None)
+    callback.on_train_start(trainer, None)
     for step in range(1, 5):
         callback.on_train_batch_start(trainer)
+        callback.on_before_backward(trainer)
+        callback.on_after_backward(trainer)
+        callback.on_before_optimizer_step(trainer)
         trainer.global_step = step
-        callback.on_train_batch_end(trainer)
+        callback.on_train_batch_end(trainer, None, {"loss": 1 / step})
         if step % 2 == 0:
             callback.on_save_checkpoint(trainer)
             callback.on_validation_start(trainer)
@@ -310,3 +323,7 @@ def test_lightning_writes_steps_validations_and_saves(monkeypatch, tmp_path):
     callback.teardown(trainer, None, "fit")
 
     assert_is_whole(events(tmp_path / "e.jsonl"))
+    seen = events(tmp_path / "e.jsonl")
+    assert [e["loss"] for e in seen if e["event"] == "step"] == [1 / step for step in range(1, 5)]
+    assert all({"fwd_s", "bwd_s", "opt_s"} <= {*e} for e in seen if e["event"] == "step")
+    assert [e["event"] for e in seen if e.get("phase") == "restore"] == ["phase"]
