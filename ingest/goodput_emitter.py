@@ -192,7 +192,7 @@ class Emitter:
         if is_well and self._steps:
             self._steps[-1].wait()
         self._write_steps(is_end=True)
-        if is_well:
+        if is_well or error is None:
             self.emit("job.end")
         else:
             self.emit("failure", kind=_kind(error), msg=_message(error))
@@ -236,6 +236,10 @@ class Emitter:
         """
         found = {} if self._is_broken else _versions()
         self.emit("metric", **{**found, "commit": commit, "image": image, **fields})
+
+    def plan(self, steps: int) -> None:
+        """Say how many steps the run is to have in all, so that its end can be forecast."""
+        self.emit("metric", planned_steps=steps)
 
     def durable(self, step: int, **fields: Any) -> None:
         """Say that a checkpoint that holds `step` can be restored from: written, not just begun."""
@@ -564,6 +568,11 @@ def versions(commit: str | None = None, image: str | None = None, **fields: Any)
     current().versions(commit, image, **fields)
 
 
+def plan(steps: int) -> None:
+    """Say how many steps the run is to have in all; see `Emitter.plan`."""
+    current().plan(steps)
+
+
 def durable(step: int, **fields: Any) -> None:
     """Say that a checkpoint that holds `step` can be restored from."""
     current().durable(step, **fields)
@@ -654,6 +663,8 @@ class _HfHooks:
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         self.emitter.begin()
         self.tokens = getattr(state, "num_input_tokens_seen", 0)
+        if getattr(state, "max_steps", 0) > 0:
+            self.emitter.plan(state.max_steps)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         self._end_step()
@@ -735,6 +746,8 @@ class _LightningHooks:
 
     def on_train_start(self, trainer: Any, module: Any) -> None:
         self._end_restore()
+        with contextlib.suppress(Exception):  # without end: no integer
+            self.emitter.plan(int(trainer.estimated_stepping_batches))
 
     def _end_restore(self) -> None:
         """Write the restore, from the end of the set-up: Lightning has no hook for its start."""

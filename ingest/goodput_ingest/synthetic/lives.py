@@ -51,6 +51,12 @@ class Life:
         return self.run.request
 
     @property
+    def planned_steps(self) -> int:
+        """Return how many steps it was to have: those it did, or where it did not end half more."""
+        done = max((int(a.steps.number[-1]) for a in self.attempts if len(a.steps)), default=0)
+        return max(1, done if self.outcome == "ok" else done * 3 // 2)
+
+    @property
     def outcome(self) -> str:
         """Return how the job run ended: ok, limit, failed, or running."""
         if self.run.end_s is None:

@@ -274,6 +274,7 @@ queue_waits = reader(
 )
 run_categories = reader("run_categories", "run_key, gpu_ms desc")
 run_wall_clock = run_reader("run_wall_clock", "run_key")  # no row: no step was completed
+run_forecasts = run_reader("run_forecasts", "run_key")  # no row: its end is not planned, or past
 attempts = run_reader("attempts", "attempt")
 
 

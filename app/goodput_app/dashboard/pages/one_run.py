@@ -51,6 +51,7 @@ with panel("", "marts.runs"):
     with before:
         run_before.draw(scope)
     tiles.of_run(run)
+    run_parts.forecast(marts.run_forecasts(scope))
     run_parts.wall_clock(run, marts.run_wall_clock(scope))
 attempts = marts.attempts(scope)
 last_attempt = failures.failed_last(attempts, scope)

@@ -28,6 +28,7 @@ from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
 from goodput_ingest.sources.job_logs.lines import Line, cleaned
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_ingest.sources.job_logs.moments import Moments
+from goodput_ingest.sources.job_logs.planned_steps import PLANNED_STEPS, PlannedSteps
 from goodput_ingest.sources.job_logs.torchrun import Torchrun
 from goodput_ingest.sources.job_logs.world_size import HINTS, WORLD_SIZE, WorldSize
 
@@ -66,6 +67,7 @@ class LogReader:
         self.any_hint = self._any_hint()
         self.versions: dict[str, str] = {}  # printed since the last event
         self.processes = WorldSize()
+        self.planned = PlannedSteps()
         self.steps_of: str | None = None
         self.plain_step: Line | None = None  # the first line like a step of no known format
         self.undated_error: Event | None = None  # the last failure in the text, without a time
@@ -99,7 +101,9 @@ class LogReader:
                     self.grown_at = part.written[0] + (part.written[1] - part.written[0]) * share
                 self._keep_versions(line)
                 self.processes.take(line.text)
+                has_facts, rejected = False, len(rejects)
                 for log_format, event in self._events(line, rejects):
+                    has_facts = True
                     if event.at is None:
                         lack = self._lack_of_time(line)
                         self.first_lack = self.first_lack or f"line {line.number}: {lack}"
@@ -108,9 +112,12 @@ class LogReader:
                         if event.extra.get("at") == PLACED:
                             self.lacking.pop(_fact(event), None)  # of an earlier part: rejected
                         self.first_line = self.first_line or number
+                        self.planned.take(line.text)
                         rows.append(_row(log_format, event, self.versions))
                         self.versions = {}
-                        rows += self._processes_at(log_format, event)
+                        rows += self._size_at(log_format, event)
+                if not has_facts and len(rejects) == rejected:
+                    self.planned.take(line.text)
             if len(rows) >= ROWS_PER_BATCH:
                 self.placed += len(rows)
                 yield rows, rejects
@@ -163,14 +170,19 @@ class LogReader:
             if found[2] is not None:
                 self.versions["cuda_version"] = found[2]
 
-    def _processes_at(self, log_format: LogFormat, event: Event) -> list[dict[str, Any]]:
-        """Return the number of the job's processes at an event, where the log has printed it."""
-        if event.event == "job.start":  # and at one moment the life before it would have it
+    def _size_at(self, log_format: LogFormat, event: Event) -> list[dict[str, Any]]:
+        """Return the job's processes and planned steps at an event, where the log printed them."""
+        if event.event == "job.start":  # and at one moment the life before it would have them
             self.processes.begin()
-        elif (size := self.processes.news()) is not None:
-            said = Event("metric", event.at, kind=WORLD_SIZE, extra={"world_size": size})
-            return [_row(log_format, said, {})]
-        return []
+            self.planned.begin()
+            return []
+        found = {WORLD_SIZE: self.processes.news(), PLANNED_STEPS: self.planned.news()}
+        said = [
+            Event("metric", event.at, kind=kind, extra={kind: number})
+            for kind, number in found.items()
+            if number is not None
+        ]
+        return [_row(log_format, one, {}) for one in said]
 
     def _reject(self, line: Line, reason: str, rejects: list[Reject]) -> None:
         """Reject a line; of very many with one reason the last that is listed says so."""

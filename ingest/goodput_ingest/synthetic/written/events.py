@@ -107,7 +107,8 @@ class _Rank:
         process = (
             f'"pid":{pid(life, rank)},"local_rank":{rank % GPUS_PER_NODE},"gpu_uuid":"{uuid}",'
         )
-        found = [line(attempt.job_start, "job.start", process)]
+        plan = f'"planned_steps":{life.planned_steps},' if rank == 0 else ""
+        found = [line(attempt.job_start, "job.start", f"{process}{plan}")]
         for name, start, end in attempt.phases:
             length = f'"phase":"{name}","dur_s":{(end - start) / SECOND:.3f},'
             found.append(line(end, "phase", length))

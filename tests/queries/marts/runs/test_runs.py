@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -134,6 +135,25 @@ EPOCHS = [
     for epoch, wait in ((0, 4.0), (1, 1.0))
     for n, step in enumerate(steps(10 * epoch + 1, 10 * epoch + 10, 100 * epoch, 10))
 ]
+PLAN = {"event": "metric", "t": 5, "extra": '{"planned_steps": 1101}'}
+WITH_A_PAUSE = [*steps(1, 51, 0), *steps(52, 101, 1010)]
+
+
+def run(made, *lives, end=None, plan=PLAN, price=36):
+    """Load a run of two GPUs, and what each of its lives reports."""
+    made.watched(2000)
+    if price:
+        made.add("rates", gpu_model="h100", price_per_gpu_h=Decimal(price))
+    made.job_on_a_node("1", 0, end, 2, "RUNNING" if end is None else "COMPLETED")
+    for attempt, events in enumerate(lives):
+        of_first = [plan] if plan and attempt == 0 else []
+        made.events("1", [*of_first, *events], attempt=attempt)
+
+
+ENDS = f"""select done_steps, round(progress_ratio, 3), pace_s, stepping_s,
+    (epoch_ms(expected_end_at) - {START_MS}) // 1000, (epoch_ms(earliest_end_at) - {START_MS}) // 1000,
+    expected_rest_cost, earliest_rest_cost
+    from marts.run_forecasts"""  # noqa: E501 -- a column each
 # what it shows: what is loaded, what is read of it
 RUNS = {
     # accounting alone: allocated time, and no word of what the GPUs did in it
@@ -145,6 +165,26 @@ RUNS = {
         lambda c: [gang(c, "1", ["a"]), c.events("1", EPOCHS)],
         "select epoch, steps, data_wait_ratio, median_step_s from marts.run_epochs order by epoch",
         [(0, 10, 0.4, 10.0), (1, 10, 0.1, 10.0)]),
+    "a run ends at its pace with its pauses, at the earliest at that of its steps": (
+        lambda c: run(c, WITH_A_PAUSE), ENDS,
+        [(101, 0.092, 15.0, 10.0, 16_510, 11_510, 300.0, 200.0)]),
+    "without a price it ends as well": (
+        lambda c: run(c, WITH_A_PAUSE, price=None), ENDS,
+        [(101, 0.092, 15.0, 10.0, 16_510, 11_510, None, None)]),
+    "steps that are reported ten at a time count as ten": (
+        lambda c: run(c, [{"event": "step", "step": 10 * n, "t": 100 * n, "dur_s": 100}
+                          for n in range(1, 11)]),
+        ENDS, [(100, 0.091, 10.0, 10.0, 11_010, 11_010, 200.2, 200.2)]),
+    "steps that are done again slow the pace": (
+        lambda c: run(c, steps(1, 50, 0), steps(1, 51, 1000)), ENDS,
+        [(51, 0.046, 30.0, 10.0, 33_010, 12_010, 630.0, 210.0)]),
+    "what is done again from the start has no pace yet": (
+        lambda c: run(c, steps(1, 50, 0), steps(1, 1, 1000)), ENDS,
+        [(1, 0.001, None, None, None, None, None, None)]),
+    "a run that ended has no forecast": (
+        lambda c: run(c, WITH_A_PAUSE, end=1600), "from marts.run_forecasts", []),
+    "a run that does not say how many steps it is to have has none": (
+        lambda c: run(c, WITH_A_PAUSE, plan=None), "from marts.run_forecasts", []),
 }  # fmt: skip
 test_what_is_read_of_runs = shown_by(RUNS)
 

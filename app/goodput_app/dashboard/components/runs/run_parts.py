@@ -62,6 +62,25 @@ def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
     places.to_page(finding_parts.PAGE, "Open the finding", "flag", finding=row["finding_key"])
 
 
+def forecast(frame: pl.DataFrame) -> None:
+    """Say how far a run is that goes on and when it will end; `frame`: marts.run_forecasts."""
+    for row in frame.iter_rows(named=True):
+        said = (
+            f"Step {row['done_steps']:,} of {row['planned_steps']:,} "
+            f"({units.percent(row['progress_ratio'])})."
+        )
+        known = [
+            f"{when} {time_zone.moment(row[f'{which}_end_at'])}"
+            + (f" for another {units.cost(cost)}" if (cost := row[f"{which}_rest_cost"]) else "")
+            for when, which in (
+                ("At the pace of its last day it ends on", "expected"),
+                ("if nothing stops it on", "earliest"),
+            )
+            if row[f"{which}_end_at"] is not None
+        ]
+        st.caption(theme.markdown_text(f"{said} {', '.join(known)}." if known else said))
+
+
 def wall_clock(run: dict[str, Any], frame: pl.DataFrame) -> None:
     """Draw the run's goodput as other tools define it.
 
