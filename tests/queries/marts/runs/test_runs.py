@@ -139,9 +139,9 @@ PLAN = {"event": "metric", "t": 5, "extra": '{"planned_steps": 1101}'}
 WITH_A_PAUSE = [*steps(1, 51, 0), *steps(52, 101, 1010)]
 
 
-def run(made, *lives, end=None, plan=PLAN, price=36):
+def run(made, *lives, end=None, plan=PLAN, price=36, until=1510):
     """Load a run of two GPUs, and what each of its lives reports."""
-    made.watched(2000)
+    made.watched(until)
     if price:
         made.add("rates", gpu_model="h100", price_per_gpu_h=Decimal(price))
     made.job_on_a_node("1", 0, end, 2, "RUNNING" if end is None else "COMPLETED")
@@ -168,12 +168,15 @@ RUNS = {
     "a run ends at its pace with its pauses, at the earliest at that of its steps": (
         lambda c: run(c, WITH_A_PAUSE), ENDS,
         [(101, 0.092, 15.0, 10.0, 16_510, 11_510, 300.0, 200.0)]),
+    "a run that stands ends later with each second": (
+        lambda c: run(c, WITH_A_PAUSE, until=2510), ENDS,
+        [(101, 0.092, 25.0, 10.0, 27_510, 12_510, 500.0, 200.0)]),
     "without a price it ends as well": (
         lambda c: run(c, WITH_A_PAUSE, price=None), ENDS,
         [(101, 0.092, 15.0, 10.0, 16_510, 11_510, None, None)]),
     "steps that are reported ten at a time count as ten": (
         lambda c: run(c, [{"event": "step", "step": 10 * n, "t": 100 * n, "dur_s": 100}
-                          for n in range(1, 11)]),
+                          for n in range(1, 11)], until=1000),
         ENDS, [(100, 0.091, 10.0, 10.0, 11_010, 11_010, 200.2, 200.2)]),
     "steps that are done again slow the pace": (
         lambda c: run(c, steps(1, 50, 0), steps(1, 51, 1000)), ENDS,

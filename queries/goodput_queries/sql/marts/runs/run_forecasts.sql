@@ -5,11 +5,11 @@
 -- planned_steps: `planned_steps` of the job or its log
 -- done_steps: last step of the running attempt, whichever attempt did it first
 -- progress_ratio: done_steps / planned_steps, at most 1
--- pace_s, stepping_s: wall time of a step, over the last 24 hours of its steps with all that came between them, and of the
+-- pace_s, stepping_s: wall time of a step, over the last 24 hours with all that came between steps and since, and of the
 --  running attempt's steps alone; of a trainer that reports several steps at once, of each
 -- expected_end_at: at pace_s; null: no step was new in these hours
 -- earliest_end_at: at stepping_s, if nothing stops it
--- expected_rest_cost, earliest_rest_cost: of its GPUs from its last step until then, at its mean price in the window; null: the
+-- expected_rest_cost, earliest_rest_cost: of its GPUs from the end of evidence until then, at its mean price in the window; null: the
 --  rate card has no price
 with planned as (
     select run_key, try_cast(value as bigint) as planned_steps
@@ -22,9 +22,11 @@ running as (
         attempts.run_key,
         max(attempts.attempt) as attempt,
         arg_max(attempts.gpus, attempts.attempt) as gpus,
-        any_value(planned.planned_steps) as planned_steps
+        any_value(planned.planned_steps) as planned_steps,
+        any_value(clusters.as_of_ms) as as_of_ms
     from intermediate.int_attempts as attempts
     inner join planned using (run_key)
+    inner join intermediate.int_clusters as clusters using (cluster)
     where planned.planned_steps > 0 and of_teams(attempts.team)
     group by attempts.run_key
     having bool_or(attempts.end_ms is null)
@@ -37,7 +39,7 @@ steps as (
         steps.start_ms,
         steps.end_ms,
         attempts.attempt = running.attempt as is_current,
-        max(steps.end_ms) over (partition by running.run_key) as last_ms
+        greatest(running.as_of_ms, max(steps.end_ms) over (partition by running.run_key)) as now_ms
     from intermediate.int_train_steps as steps
     inner join intermediate.int_attempts as attempts using (attempt_key)
     inner join running on attempts.run_key = running.run_key
@@ -46,13 +48,13 @@ steps as (
 done as (
     select
         run_key,
-        max(last_ms) as last_ms,
+        max(now_ms) as now_ms,
         max(step) filter (where is_current) as done_steps,
         min(step) filter (where is_current) as first_step,
         sum(end_ms - start_ms) filter (where is_current) - arg_min(end_ms - start_ms, step) filter (where is_current)
             as stepping_ms,
-        arg_min(step, end_ms) filter (where end_ms >= last_ms - one_day_ms()) as day_step,
-        min(end_ms) filter (where end_ms >= last_ms - one_day_ms()) as day_ms
+        arg_min(step, end_ms) filter (where end_ms >= now_ms - one_day_ms()) as day_step,
+        min(end_ms) filter (where end_ms >= now_ms - one_day_ms()) as day_ms
     from steps
     group by run_key
 ),
@@ -61,10 +63,10 @@ paces as (
     select
         running.*,
         done.done_steps,
-        done.last_ms,
+        done.now_ms,
         greatest(0, running.planned_steps - done.done_steps) as steps_left,
         case when done.done_steps > done.day_step
-            then (done.last_ms - done.day_ms) / (done.done_steps - done.day_step)
+            then (done.now_ms - done.day_ms) / (done.done_steps - done.day_step)
         end as pace_ms,
         case when done.done_steps > done.first_step then done.stepping_ms / (done.done_steps - done.first_step) end
             as stepping_ms
@@ -86,8 +88,8 @@ select
     least(1, paces.done_steps / paces.planned_steps) as progress_ratio,
     paces.pace_ms / 1000.0 as pace_s,
     paces.stepping_ms / 1000.0 as stepping_s,
-    from_ms((paces.last_ms + paces.steps_left * paces.pace_ms)::bigint) as expected_end_at,
-    from_ms((paces.last_ms + paces.steps_left * paces.stepping_ms)::bigint) as earliest_end_at,
+    from_ms((paces.now_ms + paces.steps_left * paces.pace_ms)::bigint) as expected_end_at,
+    from_ms((paces.now_ms + paces.steps_left * paces.stepping_ms)::bigint) as earliest_end_at,
     paces.gpus * paces.steps_left * paces.pace_ms / one_hour_ms() * prices.price_per_gpu_h as expected_rest_cost,
     paces.gpus * paces.steps_left * paces.stepping_ms / one_hour_ms() * prices.price_per_gpu_h as earliest_rest_cost
 from paces
