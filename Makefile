@@ -78,7 +78,7 @@ attack: $(VENV)/.stamp-dev ## hostile input, servers, selects and kills, with wh
 	$(PYTEST) -n 2 -m "not slow" --durations=20 $(ATTACKED)
 
 # how many random small worlds are compared
-COUNT ?= 200
+COUNT ?= 300
 
 oracle: $(VENV)/.stamp-dev ## the ledger of random worlds against a brute-force one, to the millisecond, and more examples
 	$(BIN)/python -m tests.oracle --count $(COUNT) --seed $(SEED)
