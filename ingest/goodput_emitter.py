@@ -607,6 +607,7 @@ def measure_communication(model: Any) -> None:
 
             return reduced.then(measured)
 
+        hook.__annotations__ = {}  # PyTorch refuses types that are written otherwise than its own
         model.register_comm_hook(None, hook)
     except Exception as error:
         _report(f"communication is not measured: {error}")

@@ -1,0 +1,33 @@
+"""A rank that was late for a while on two real GPUs is named by what the emitter measured.
+
+Recorded by `late_rank_on_real_gpus.py` on 2026-11-28 on two H200: rank 1 slept before its forward
+for 60 ms in steps 40 to 99, where a step takes 22 ms.
+"""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+
+TRIAL = Path(__file__).with_name("late_rank")
+WAITED_GPU_S = 60 * 0.06
+
+
+@pytest.fixture(scope="module")
+def stragglers(new_store):
+    """Return the stragglers of both runs."""
+    with contextlib.closing(new_store()) as store:
+        ingest(store, "auto", sorted(TRIAL.iterdir()), ReadOptions(cluster="lab"))
+        store.build()
+        yield store.read("from marts.stragglers").rows(named=True)
+
+
+@pytest.mark.parametrize("measured", ["communication", "parts"])
+def test_the_late_rank_is_named_with_its_steps_and_the_wait_it_imposed(stragglers, measured):
+    (found,) = [row for row in stragglers if row["run_id"] == measured]
+
+    assert (found["rank"], found["first_step"], found["last_step"]) == (1, 40, 99)
+    assert found["imposed_wait_gpu_s"] == pytest.approx(WAITED_GPU_S, rel=0.05)
