@@ -64,6 +64,7 @@ JOB_LOGS = (
     *("megatron_two_lives_and_a_hang", "megatron_save_within_a_step", "megatron_save_of_a_fork"),
     *("torchtitan_unlabelled_ranks", "torchtitan_synchronous_save", "hf_trainer_save"),
     *("nemo_steps_between_saves", "nemo_length_of_each_step", "composer_saves_and_a_resume"),
+    "nemo_undated_steps_before_a_save",
     *("deepspeed_save_is_durable_when_it_is_ready", "torchrun_root_cause", "nvrx_restart_cycles"),
     *("nccl_watchdog_year_of_any_line_before", "slurm_cancelled"),
 )

@@ -269,14 +269,20 @@ def said_of(logs, store, tmp_path, text):
     return (logs.skipped or "").replace(f"{tmp_path}/", "")
 
 
+UNDATED = (  # until a save has a time
+    "Training epoch 0, iteration 0/9 | lr: 3e-05 | global_step: 0 | train_step_timing in s: 2.5\n"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         (STEP_LINE, ""),  # young: the first save may come yet
         (STEP_LINE + SAVE_LINE, "train.out: job-log: steps and no finished save were read; line 2"),
         ("[titan] starting\n[titan] x step: 1 loss: 2\n", "train.out: job-log: no row was read"),
+        (UNDATED, f"train.out: job-log: no row was read; line 1 ({UNDATED[:75]}"),
     ],
-    ids=["a step", "a save of another form", "a step of another form"],
+    ids=["a step", "a save of another form", "a step of another form", "a step without a time"],
 )
 def test_what_a_followed_log_lacks_is_said(logs, store, tmp_path, text, said):
     found = said_of(logs, store, tmp_path, text)

@@ -8,6 +8,7 @@ step 120. A save is durable when the log reports it saved, not when it was sched
 """
 
 import re
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -61,7 +62,16 @@ class Nemo:
         self.progress = Progress()
         self.is_labelled = False
         self.amounts: dict[str, float | None] = {}  # of a step, by the last line
-        self.undated: list[Event] = []  # steps before any moment
+        # steps before any moment, the last of them; of those without a length the last one
+        self.undated: deque[Event] = deque(maxlen=STEPS_MAX)
+        self.last_undated: Event | None = None
+
+    @property
+    def waiting(self) -> list[Event]:
+        """Return the steps without a time that the next save may date."""
+        if self.progress.at is not None:
+            return []
+        return [*self.undated, *([] if self.last_undated is None else [self.last_undated])]
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events of a line."""
@@ -87,15 +97,17 @@ class Nemo:
         }
         self.is_labelled = self.is_labelled or at is not None
         if each_s is not None and each_s <= DURATION_MAX_S:
-            if at is None and self.progress.at is None and len(self.undated) < STEPS_MAX:
+            if at is None and self.progress.at is None:
                 done = Event("step", None, step=step, dur_s=each_s, loss=loss_of(line.text))
                 self.undated += with_amounts([done], **self.amounts)
             return with_amounts(self.progress.mean(step, each_s, at), **self.amounts)
         if at is None:
             if "train_step_timing in s" in line.text:
                 raise FieldError("train_step_timing in s is no length of a step")
-            # placed by the next save; until one comes there is no moment
-            return () if self.progress.at is not None else (Event("step", None, step=step),)
+            if self.progress.at is not None:
+                return ()  # placed by the next save
+            self.last_undated = Event("step", None, step=step)
+            return (self.last_undated,)
         return with_amounts(self.progress.point(step, at), **self.amounts)
 
     def _span(self, found: re.Match[str], line: Line, moments: Moments) -> Iterable[Event]:
@@ -135,7 +147,7 @@ class Nemo:
         for step in reversed(self.undated):
             events.append(replace(step, at=end, extra={**step.extra, "at": PLACED}))
             end -= timedelta(seconds=step.dur_s or 0)
-        self.undated = []
+        self.undated.clear()
         return events[::-1]
 
 

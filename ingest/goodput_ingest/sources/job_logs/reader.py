@@ -28,6 +28,7 @@ from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
 from goodput_ingest.sources.job_logs.lines import Line, cleaned
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_ingest.sources.job_logs.moments import Moments
+from goodput_ingest.sources.job_logs.nemo import Nemo
 from goodput_ingest.sources.job_logs.planned_steps import PLANNED_STEPS, PlannedSteps
 from goodput_ingest.sources.job_logs.torchrun import Torchrun
 from goodput_ingest.sources.job_logs.world_size import HINTS, WORLD_SIZE, WorldSize
@@ -75,7 +76,7 @@ class LogReader:
         self.is_life_begun = False
         self.placed = 0
         self.first_line: int | None = None  # with an event that has a moment
-        # lines of a part without a time, by what they say: a later line may say when that was
+        # lines without a time, by what they say: a later line may say when that was
         self.lacking: dict[Fact, list[tuple[Line, str]]] = defaultdict(list)
         self.without_moment, self.first_lack = 0, ""
         self.listed: Counter[str] = Counter()  # rejects by reason
@@ -89,7 +90,6 @@ class LogReader:
             self._drop_fallbacks()
         rows: list[dict[str, Any]] = []
         rejects: list[Reject] = []
-        self.lacking.clear()
         for number, raw in enumerate(part.lines, part.first_line):
             if "\x1b" not in raw and not self.any_hint.search(raw):
                 self._note(number, raw)
@@ -110,7 +110,7 @@ class LogReader:
                         self.lacking[_fact(event)].append((line, lack))
                     else:
                         if event.extra.get("at") == PLACED:
-                            self.lacking.pop(_fact(event), None)  # of an earlier part: rejected
+                            self.lacking.pop(_fact(event), None)
                         self.first_line = self.first_line or number
                         self.planned.take(line.text)
                         rows.append(_row(log_format, event, self.versions))
@@ -122,13 +122,33 @@ class LogReader:
                 self.placed += len(rows)
                 yield rows, rejects
                 rows, rejects = [], []
-        lacking = {line.number: (line, lack) for line, lack in chain(*self.lacking.values())}
+        rejects += [*self._rejects_without_time(self._waiting()), *part.cut]
+        self.placed += len(rows)
+        yield rows, rejects
+
+    def rest(self) -> list[Reject]:
+        """Return the rejects of lines for whose time the log ended too early."""
+        return self._rejects_without_time(set())
+
+    @property
+    def first_waiting(self) -> Line | None:
+        """Return the first line that a later one may date."""
+        return next((line for lines in self.lacking.values() for line, _ in lines), None)
+
+    def _waiting(self) -> set[Fact]:
+        """Return what a line of a later part may date."""
+        of_nemo = (one.waiting for one in self.formats if isinstance(one, Nemo))
+        return {_fact(event) for event in chain(*of_nemo)}
+
+    def _rejects_without_time(self, kept: set[Fact]) -> list[Reject]:
+        """Reject lines without a time but for those that say what is kept."""
+        rejects: list[Reject] = []
+        due = [self.lacking.pop(fact) for fact in [*self.lacking] if fact not in kept]
+        lacking = {line.number: (line, lack) for line, lack in chain(*due)}
         for _, (line, lack) in sorted(lacking.items()):
             self.without_moment += 1
             self._reject(line, lack, rejects)
-        rejects += part.cut
-        self.placed += len(rows)
-        yield rows, rejects
+        return rejects
 
     def _any_hint(self) -> re.Pattern[str]:
         """Return the pattern of all hints, by first letter: tried at each place of a long log."""

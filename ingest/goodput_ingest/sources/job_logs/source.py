@@ -71,6 +71,8 @@ class JobLog:
         for part in files.parts(self.path):
             yield from self.read(part)
         readers = [reader for reader, _ in self._logs.values()]
+        if rejects := [reject for reader in readers for reject in reader.rest()]:
+            yield self._batch("", [], rejects, files.digest_of(f"the end of {self._so_far}"))
         if not any(reader.placed for reader in readers):
             reader = max(readers, key=lambda one: (one.without_moment, len(one.first_problem)))
             raise IngestError(
@@ -102,9 +104,14 @@ class JobLog:
                 "; the dictionaries of the Hugging Face Trainer have an epoch and no step, and the "
                 "lines `Num Epochs = N` and `Total optimization steps = N` before them are missing"
             )
-        if found is None:
+        undated = next((line for one in readers if (line := one.first_waiting) is not None), None)
+        if (line := found or undated) is None:
             return ""
-        shown = json_lines.printable(found.text.strip(), SHOWN_MAX_CHARS)
+        shown = json_lines.printable(line.text.strip(), SHOWN_MAX_CHARS)
+        if found is None:
+            return (
+                f"; line {line.number} ({shown}) has no time; that of the next checkpoint dates it"
+            )
         return (
             f"; line {found.number} ({shown}) looks like a training step of no known format: "
             "`goodput profile draft` proposes a profile for it"

@@ -8,7 +8,7 @@ from tests.ingest.job_log_lines import ITERATION
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.job_logs import reader
+from goodput_ingest.sources.job_logs import nemo, reader
 from goodput_ingest.sources.job_logs.source import JobLog
 from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
@@ -153,6 +153,24 @@ def test_of_very_many_lines_without_a_moment_the_last_that_is_listed_says_so(
         (1, "the line has no timestamp"),
         (2, "the line has no timestamp; further such lines are not listed"),
     ]
+
+
+def test_of_more_undated_steps_than_are_kept_the_last_end_at_the_save(store, read, monkeypatch):
+    monkeypatch.setattr(nemo, "STEPS_MAX", 3)
+    step = (
+        "Training epoch 0, iteration {0}/9 | lr: 1 | global_step: {0} | train_step_timing in s: 2\n"
+    )
+    save = (
+        "Global Checkpoint Save : Rank: 0 : Iteration: 4 : Start time: 1787234600s : "
+        "Save duration: 1s"
+    )
+
+    read("".join(map(step.format, range(5))) + save)
+
+    assert events(store, "step, epoch_ms(ts) // 1000 - 1787234600") == [
+        (3, -4), (4, -2), (5, 0), (None, 1),
+    ]  # fmt: skip
+    assert store.read("select line from raw.rejects order by 1")["line"].to_list() == [1, 2]
 
 
 def test_the_pods_of_a_file_of_one_run_are_that_run(store, read):
