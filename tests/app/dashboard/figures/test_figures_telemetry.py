@@ -69,6 +69,22 @@ def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title():
     assert {shape.x0 for shape in shapes} == {START + timedelta(minutes=5)}
 
 
+def test_a_known_state_is_drawn_whole_above_missing_readings():
+    down = bars(lane=["State"], label=["Down"], colour=["failed"], hover=["Down"])
+    gaps = bars(lane=[figures.NO_READINGS])
+    lanes = figures.Lanes(["State", figures.NO_READINGS], categories=down, gaps=gaps)
+
+    figure, _ = drawn([line(power_w=[1.0, None, None])], lanes=lanes)
+
+    drawn_bars = [(bar.name, bar.y, bar.x) for bar in figure.data if bar.type == "bar"]
+    assert drawn_bars == [
+        ("Down", ("State",), (1_800_000,)),
+        (figures.NO_READINGS, (figures.NO_READINGS,), (1_800_000,)),
+    ]
+    assert figure.layout.yaxis.categoryarray == ("State", figures.NO_READINGS)
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first is the top
+
+
 def test_reasons_of_bins_that_follow_each_other_are_one_bar():
     series = pl.DataFrame({
         "at": minutes(0, 10, 20, 40),

@@ -91,6 +91,12 @@ def test_a_lane_adds_up_to_the_ledger(cluster, evidence, window):
     expected = dict(found.select("category", "gpu_ms").rows())
     assert {name: round(ms) for name, ms in drawn.items()} == expected
 
+    whole = Scope(first, last, cluster=cluster.name, bucket_ms=600_000)  # of GPUs, in bins
+    bins = "select category, sum(gpu_ms)::bigint from marts.category_bins group by all"
+    lanes = {name: ms for name, ms in cluster.read(bins, whole).rows() if ms}
+    found = ledger(cluster.store, by=["category"], scope=replace(whole, bucket_ms=None))
+    assert lanes == dict(found.select("category", "gpu_ms").rows())
+
 
 NEED = {"event": "metric", "t": 10, "extra": '{"input_bytes_per_gpu_s": 2e8}'}
 
