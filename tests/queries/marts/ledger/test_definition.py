@@ -200,6 +200,14 @@ def test_rung_of_the_evidence(cluster, jobs, has_steps, expected, about):
 
 
 @built_together
+def test_telemetry_without_activity_is_asked_for_it(cluster):
+    cluster.job_on_a_node("1", 0, 1000, 1)
+    cluster.readings(cluster.gpu("a#0"), range(0, 1001, 10), power_w=300.0)
+    yield
+    assert ladder(cluster)["next_step"].endswith(": their telemetry has none")
+
+
+@built_together
 def test_a_window_of_minutes_counts_those_minutes_alone(cluster):
     node_read(cluster)
     for gpu in ("a#0", "a#1"):

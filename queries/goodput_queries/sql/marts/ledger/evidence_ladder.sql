@@ -112,6 +112,18 @@ seen as (
     where end_ms > start_ms and sees_all_teams()
 ),
 
+-- of any metric
+read as (
+    select count(*) > 0 as has_readings
+    from (
+        select 1
+        from intermediate.int_gpu_metrics as metrics
+        semi join units using (gpu_uuid)
+        where in_window(metrics.hour_ms, metrics.hour_ms + one_hour_ms()) and sees_all_teams()
+        limit 1
+    )
+),
+
 owned_seen as (
     select
         readings.* exclude (start_ms, end_ms),
@@ -148,6 +160,7 @@ chosen as (
         end as rung
     from sums
     cross join seen
+    cross join read
     cross join owned
 ),
 
@@ -171,11 +184,13 @@ select
     rung,
     case when coverage >= 0.5 then measured_ratio end as ratio,
     coverage,
-    * exclude (rung, coverage, useful_ms, measured_ratio),
+    * exclude (rung, coverage, useful_ms, measured_ratio, has_readings),
     case
         when rung = 'goodput' then null
         when coalesce(coverage, 0) < 0.5 and observed_ms > 0
             then 'Read GPU telemetry of all nodes and of the whole time: it covers a part'
+        when coalesce(coverage, 0) < 0.5 and has_readings
+            then 'Read the activity of GPUs, too (DCGM_FI_DEV_GPU_UTIL): their telemetry has none'
         when coalesce(coverage, 0) < 0.5 then 'Add GPU telemetry: [[collect]] source = "nvml" or "dcgm"'
         when rung = 'active_while_allocated' then 'Let jobs report their steps: job events, five lines of Python'
         else 'Add the scheduler, [[collect]] source = "slurm" or "kubernetes"; without one, let jobs write job events'
