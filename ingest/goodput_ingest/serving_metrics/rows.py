@@ -22,8 +22,8 @@ COUNT_MAX: Final = 2.0**63
 KEY: Final = ("endpoint", "engine", "model", "metric")
 PLACE: Final = ("node", "pod", "namespace", "pid", "gpu_labels", "role", "product")
 NOWHERE: Final = (
-    "the series of a serving engine do not say which endpoint they are of: pass its host, as in "
-    "--node gpu-a01, or write `# scraped_at 2026-11-20T12:00:00Z http://gpu-a01:8000/metrics` "
+    "the series of a serving engine ({}) do not say which endpoint they are of: pass its host, as "
+    "in --node gpu-a01, or write `# scraped_at 2026-11-20T12:00:00Z http://gpu-a01:8000/metrics` "
     "before each scrape"
 )
 NO_BUCKETS: Final = "a sum of a histogram has no buckets beside it; it was left out"
@@ -51,7 +51,8 @@ def serving_rows(
     """
     read = _read_as(series, label_sets, given or Identity())
     is_nowhere = read["endpoint"].is_null()
-    rejects = [Reject(None, NOWHERE)] if is_nowhere.any() else []
+    products = ", ".join(read.filter(is_nowhere)["product"].unique().sort())
+    rejects = [Reject(None, NOWHERE.format(products))] if is_nowhere.any() else []
     without_bound = read.filter((pl.col("part") == "bucket") & pl.col("le_s").is_null())["metric"]
     rejects += [Reject(None, NO_BOUND, name) for name in without_bound.unique().sort()]
     infinite = points.filter(pl.col("value").is_infinite()).join(read, on="series", how="semi")

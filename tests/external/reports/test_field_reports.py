@@ -180,6 +180,12 @@ def test_a_case_is_read_whole_where_its_endpoint_is_known(clusters, name):
     assert clusters[name].rejects == (name == "nim of no host")
 
 
+def test_an_engine_whose_endpoint_is_not_known_is_named(clusters):
+    (reason,) = clusters["nim"].store.read("select reason from raw.rejects")["reason"]
+
+    assert reason.startswith("the series of a serving engine (nvidia-nim) do not say which")
+
+
 def test_ranks_that_write_the_same_are_one_attempt_and_blank_values_are_counted(clusters):
     for late in LATE_RANKS:
         found = clusters[f"ranks {late}"].mart("select count(*) from marts.attempts")
