@@ -163,6 +163,8 @@ GANGS = {
         {"straggler_wait": 9.6, "exposed_comm": 8, "productive": 160 - 9.6 - 8}),
     "equal communication names nobody": (
         [0.9] * 4, 20, 2.0, [], {"exposed_comm": 72, "productive": 88}),
+    "of a job of one GPU all of it is communication, and the rest stays unsplit": (
+        [0.9], 20, 2.0, [], {"exposed_comm": 18, "step_unsplit": 22}),
     "comm_s of some ranks names nobody and splits no wait": (
         [0.9, None, None, 0.1], 20, 2.0, [], {"exposed_comm": 20, "step_unsplit": 140}),
     # as the ranks of a job that hangs after some short steps do
