@@ -73,8 +73,8 @@ ATTACKED := tests/ingest/run/test_archives.py tests/ingest/run/test_unexpected.p
 
 attack: $(VENV)/.stamp-dev ## hostile input, servers, selects and kills, with what each took; FILES=, KILLS=
 	$(BIN)/python -m tests.fuzz --files $(FILES) --seed $(SEED)
-	$(BIN)/python -m tests.fuzz.kills --kills $(KILLS) --seed $(SEED)
-	$(BIN)/python -m tests.fuzz.kills_of_copies --kills $(KILLS) --seed $(SEED)
+	for each in kills kills_of_copies kills_of_servers; do \
+		$(BIN)/python -m tests.fuzz.$$each --kills $(KILLS) --seed $(SEED) || exit; done
 	$(PYTEST) -n 2 -m "not slow" --durations=20 $(ATTACKED)
 
 # how many random small worlds are compared
