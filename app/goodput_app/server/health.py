@@ -27,7 +27,7 @@ def health_route(store: LocalStore, instance: str, upkeep: Upkeep) -> Route:
         try:
             store.read("select 1", timeout_s=remote.HEALTH_TIMEOUT_S)
             status, code = "ok", 200
-        except GoodputError:  # after a full disk DuckDB answers nothing until it is opened again
+        except GoodputError:
             log.exception("the database does not answer; free some space and start again")
             status, code = "the database does not answer", 503
         body = {
