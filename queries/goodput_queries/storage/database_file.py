@@ -75,6 +75,7 @@ class DatabaseFile:
         self.path = str(path)
         self.variables = dict(variables or {})
         self.is_read_only = False
+        self.write_error: str | None = None  # why the last write failed, where the disk is to blame
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
         self.commits = 0
@@ -176,6 +177,7 @@ class DatabaseFile:
                         raise
                 finally:
                     self.commits += changes_views
+                self.write_error = None
             except BaseException as error:
                 with contextlib.suppress(duckdb.Error):  # after a full disk nothing answers
                     cursor.execute("rollback")
@@ -183,9 +185,8 @@ class DatabaseFile:
                 self._raise_if_damaged(cause)
                 if isinstance(cause, NOT_WRITTEN) or "Could not write file" in str(cause):
                     first = str(cause).splitlines()[0]
-                    raise StoreError(
-                        f"{self.path}: the disk is full or not writable: {first}"
-                    ) from error
+                    self.write_error = f"{self.path}: the disk is full or not writable: {first}"
+                    raise StoreError(self.write_error) from error
                 raise
 
     def read(
