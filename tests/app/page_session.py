@@ -16,17 +16,17 @@ class PageSession:
         self._socket = socket
 
     def draw(self, page="", query=""):
-        """Open a page; return all messages of it, and those among them that are exceptions."""
+        """Open a page; return all that is sent for it, as text, and the exceptions among it."""
         asked = BackMsg()
         asked.rerun_script.page_name, asked.rerun_script.query_string = page, query
         self._socket.send(asked.SerializeToString())
-        sent, errors = [], []
-        while not (sent and sent[-1].HasField("script_finished")):
-            message = ForwardMsg.FromString(self._socket.recv(PATIENCE_S))
-            sent.append(message)
-            if message.delta.new_element.WhichOneof("type") == "exception":
-                errors.append(message.delta.new_element.exception)
-        return sent, errors
+        sent, errors, message = b"", [], ForwardMsg()
+        while not message.HasField("script_finished"):
+            sent += (received := self._socket.recv(PATIENCE_S))
+            message = ForwardMsg.FromString(received)
+            if message.delta.new_element.HasField("exception"):
+                errors.append(message.delta.new_element.exception.message)
+        return sent.decode("utf-8", "replace"), errors
 
 
 @contextlib.contextmanager

@@ -82,7 +82,7 @@ def test_a_full_disk_stops_no_page_and_loses_nothing(site, tmp_path):
         for page in ("", "runs", "data"):
             sent, errors = session.draw(page)
             assert errors == []
-        assert "not stored" in str(sent)
+        assert "not stored" in sent
 
     (site.folder / "filler").unlink()
     job.go_on()
