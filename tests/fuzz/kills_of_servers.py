@@ -8,10 +8,8 @@ twice only where a kill came before it was marked. A recording stays as it is, a
 removes what killed ones left. Takes some seconds a kill.
 """
 
-import argparse
 import contextlib
 import json
-import random
 import signal
 import subprocess
 import sys
@@ -22,7 +20,8 @@ from pathlib import Path
 
 from tests.app.receivers import web
 from tests.app.served import PATIENCE_S, running
-from tests.fuzz.kills import SAMPLE, STARTS
+from tests.fuzz.commands import STARTS, options
+from tests.fuzz.kills import SAMPLE
 from tests.until import until
 
 from goodput_app.demo import demo_database, recipe
@@ -37,18 +36,12 @@ UNSENT = "select count(*) from state.notifications where sent_at is null"
 
 def main(arguments=None):
     """Kill, finish, compare; return 1 where something is lost, doubled or left."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0], prog="tests.fuzz.kills_of_servers"
-    )
-    parser.add_argument("--kills", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args(arguments)
-    chance = random.Random(given.seed)  # noqa: S311 -- moments to kill at, no secrets
+    kills, chance = options(arguments, "tests.fuzz.kills_of_servers", __doc__, kills=8)
     problems = []
     with tempfile.TemporaryDirectory(prefix="goodput-kills-") as folder, web() as hook:
         hook.pause_s = ANSWER_BYTE_S
         for kind, site in (("notifier", _Notifier(folder, hook)), ("replay", _Replay(folder))):
-            for _ in range(given.kills // 2):
+            for _ in range(kills // 2):
                 site.kill(chance)
                 problems += [f"after a killed {kind}: {one}" for one in site.problems()]
             site.finish()
