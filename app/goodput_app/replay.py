@@ -1,7 +1,6 @@
 """`goodput replay`: a recording as a live source of a database that is made for it."""
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +13,7 @@ from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError
+from goodput_queries.storage.file_lock import temporary_folder
 from goodput_queries.storage.opening import MAGIC, MAGIC_OFFSET
 
 
@@ -41,7 +41,7 @@ def replaying(
     recording without evidence.
     """
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-replay-"))
+        folder = stack.enter_context(temporary_folder("goodput-replay-"))
         if len(paths) == 1 and is_database(paths[0]):
             source = LocalStore(paths[0])
         else:

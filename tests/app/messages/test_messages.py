@@ -2,20 +2,21 @@
 
 import json
 import os
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
 from tests.app.messages.notices import AT_MS, DOWN, HANG, HOSTILE, IDLE, MINUTE_MS, changed
+from tests.app.receivers import Clock
 
 from goodput_app.time_expressions import moment_ms
 from goodput_billing.delivery.settings import StatementMail
 from goodput_messages import bodies
 from goodput_messages.message import finding_url, headline, message
 from goodput_messages.retries import PAUSE_MAX_S, PAUSES_S, NotSentError, send_with_retry
-from goodput_messages.schedule import last_time, next_time
+from goodput_messages.schedule import last_time, next_time, repeat
 from goodput_messages.send import letter
 from goodput_messages.targets import AnyTarget, Owner
 from goodput_queries.errors import GoodputError
@@ -191,6 +192,24 @@ def test_a_time_of_day_comes_once_a_day_whatever_the_clocks_do(now, at, last, fo
     found = last_time(clock, BERLIN, moment), next_time(clock, BERLIN, moment)
 
     assert [one.strftime("%Y-%m-%dT%H:%M") for one in found] == [last, following]
+
+
+def test_what_is_planned_is_looked_at_where_the_clock_was_set_back():
+    began = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    clock, looks = Clock(began), []
+
+    class Over:
+        steps = iter([-3600, 600, 600])
+
+        def is_set(self):
+            return len(looks) == 2
+
+        def wait(self, _):
+            clock.at += timedelta(seconds=next(self.steps))
+
+    repeat(lambda: looks.append(clock.at) or 900.0, clock.now, Over())
+
+    assert looks == [began, began - timedelta(hours=1)]
 
 
 SLACK = 'to = "slack"\nurl = "https://hooks.example/T0/secret"\n'

@@ -74,6 +74,11 @@ ROUNDS = {
             ((IDLE, SECOND, DOWN), 30_000, [("open", ["down00000001"])]),
         ],
     ),
+    "a clock that is set back holds nothing up, and doubles nothing": (
+        WAITS | {"page_repeat_h": 0.5},
+        [((IDLE, HANG), HOUR_MS, OPEN), ((IDLE, HANG), -HOUR_MS, [("open", ["idle00000001"])]),
+         ((IDLE, HANG), HOUR_MS, []), ((IDLE,), MINUTE_MS, CLOSED)],
+    ),
     "one that closes while it waits is not sent": (
         WAITS, [((IDLE,), 0, []), ((), 30_000, []), ((), HOUR_MS, [])],
     ),
