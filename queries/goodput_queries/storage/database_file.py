@@ -65,16 +65,17 @@ class DatabaseFile:
         memory_mib: int | None = None,
         variables: Mapping[str, object] | None = None,
         is_from_template: bool = True,
+        is_read_only: bool = False,
     ) -> None:
         """Open or create the database; raises StoreError where it cannot be opened.
 
         threads, memory_mib: of DuckDB; unset: all cores, 80 % of the machine's memory.
         variables: of DuckDB, by name, that every cursor has.
         is_from_template: a new database is a copy of the template (`template.py`).
+        is_read_only: leave the file as it is; StoreError where it is not what a build would leave.
         """
         self.path = str(path)
         self.variables = dict(variables or {})
-        self.is_read_only = False
         self.write_error: str | None = None  # why the last write failed, where the disk is to blame
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
@@ -88,7 +89,7 @@ class DatabaseFile:
             keep_private()
             if is_from_template:
                 template.copy_to(Path(path), _create_empty)
-        self.is_read_only = opening.is_for_reading_only(self.path)
+        self.is_read_only = is_read_only or opening.is_for_reading_only(self.path)
         self._limits = {"threads": threads, "memory_mib": memory_mib}
         self._open_lock = threading.Lock()
         self._is_to_be_reopened = False
