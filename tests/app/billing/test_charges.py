@@ -6,23 +6,13 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.app.billing.conftest import line as statement_line
+from tests.app.billing.conftest import line_of_no_run as line
 
 from goodput_billing.statement.amounts.charges import IDLE_POLICIES, Policy, charges
 from goodput_billing.statement.amounts.rounding import apportion, apportion_groups, nearest
 from goodput_billing.statement.amounts.rows import frame_of, in_cents
 
 H = 3_600_000
-
-
-def line(kind, gpu_ms, team=None, price="2", **more):
-    """Return a row of `marts.statement_lines` of no run."""
-    cost = None if price is None else Decimal(price)
-    of_no_run = dict.fromkeys(("run_key", "run_id", "job_name", "partition", "qos"))
-    prices = {"list_price_per_gpu_h": cost, "price_per_gpu_h": cost}
-    factor = None if price is None else Decimal(1)
-    of = {**of_no_run, **prices, "factor": factor, "gpu_model": "H100", **more}
-    return statement_line(kind, gpu_ms, team, **of)
 
 
 def total(found):

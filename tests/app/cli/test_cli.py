@@ -8,7 +8,6 @@ from tests.app.command_line import run
 
 from goodput_app.cli import main
 from goodput_app.settings import settings
-from goodput_ingest.sources.job_events.job_events import JobEvents
 
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]
 
@@ -182,15 +181,8 @@ def loggers():
 
 
 @pytest.mark.usefixtures("loggers")
-def test_an_unexpected_error_is_a_sentence_and_the_other_files_are_read(tmp_path, monkeypatch):
-    extract = JobEvents.extract
-
-    def broken(self):
-        yield from extract(self)
-        if self.path.name == "bad.jsonl":
-            raise KeyError("rank")
-
-    monkeypatch.setattr(JobEvents, "extract", broken)
+def test_an_unexpected_error_is_a_sentence_and_the_other_files_are_read(tmp_path, breaking):
+    breaking(KeyError("rank"))
     line = '{"v": 1, "ts": 1795178033, "event": "step", "step": %d, "run_id": "r", "rank": 0}\n'
     for number, name in enumerate(("a.jsonl", "bad.jsonl", "c.jsonl")):
         (tmp_path / name).write_text(line % number)

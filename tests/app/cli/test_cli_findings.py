@@ -1,13 +1,10 @@
 """`goodput findings`, `fixes` and `finding`: what needs a person, and what people say of it."""
 
 import json
-import shutil
 
 import pytest
 from tests.app.command_line import run
 from tests.recorded_session import CAPTURED, built
-
-from goodput_app.settings import settings
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +35,6 @@ def test_an_empty_list_counts_what_is_below_its_severity(recorded):
     assert "below it: add --severity note." in result.stderr
 
 
-def test_an_empty_database_has_no_data_rather_than_no_findings(empty_database, tmp_path):
-    path = str(shutil.copyfile(empty_database, tmp_path / "empty.duckdb"))
-
-    assert "Nothing was ingested: " in run("findings", "--db", path).output
-
-
 def test_fixes_are_sorted_by_what_comes_back_and_those_without_are_counted(recorded):
     shown = run("fixes", "--db", recorded, "--format", "json")
     every = json.loads(run("fixes", "--db", recorded, "--format", "json", "--all").stdout)
@@ -60,12 +51,11 @@ def test_fixes_are_sorted_by_what_comes_back_and_those_without_are_counted(recor
     assert input_["back_ms"] == input_["gpu_ms"] > 20_000
 
 
-def test_objectives_are_those_of_the_settings(recorded, here):
+def test_objectives_are_those_of_the_settings(recorded, configured):
     none = run("objectives", "--db", recorded, "--format", "json")
     assert (json.loads(none.stdout), "goodput.toml" in none.stderr) == ([], True)
 
-    settings.cache_clear()
-    (here / "goodput.toml").write_text('[[objectives]]\ncluster = "lab"\ntarget = 0.5\n')
+    configured('[[objectives]]\ncluster = "lab"\ntarget = 0.5\n')
     (row,) = json.loads(run("objectives", "--db", recorded, "--format", "json").stdout)
     assert (row["name"], row["target_ratio"], row["burn_rate_1h"]) == ("lab", 0.5, None)
 

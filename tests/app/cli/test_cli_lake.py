@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from tests.app.command_line import run
 
-from goodput_app import settings as app_settings
 from goodput_queries.lake.lake import Lake
 
 pytestmark = pytest.mark.usefixtures("site")
@@ -17,17 +16,15 @@ WHO = {"run_id": "9001", "rank": 0, "host": "n1"}
 
 
 @pytest.fixture
-def site(here, monkeypatch):
+def site(here, configured):
     """Work in a folder with a lake, settings that name it, and a folder of job events."""
     Lake.create("lake", buckets=2)
     (here / "events").mkdir()
     (here / "events" / "job.jsonl").write_text(json.dumps(STEP | WHO) + "\n")
-    (here / "site.toml").write_text(
+    configured(
         '[lake]\nurl = "lake"\ncluster = "west"\n'
         '[[collect]]\nsource = "job-events"\nfolder = "events"\ninterval_s = 0.1\n'
     )
-    monkeypatch.setenv("GOODPUT_CONFIG", "site.toml")
-    app_settings.settings.cache_clear()
     return here
 
 
@@ -104,9 +101,8 @@ def test_a_ledger_without_closed_hours_publishes_nothing(empty_database):
     assert not Path("lake", "ledger").exists()
 
 
-def test_no_lake_is_named(site):
-    (site / "site.toml").write_text("")
-    app_settings.settings.cache_clear()
+def test_no_lake_is_named(configured):
+    configured("")
     done = run("lake", "status")
 
     assert done.exit_code == 1
@@ -135,9 +131,8 @@ def test_doctor_looks_at_the_lake(site):
     assert doctor()["lake"][0] == "problem"
 
 
-def test_rows_of_an_unknown_cluster_are_warned_of(site, caplog):
-    (site / "site.toml").write_text('[lake]\nurl = "lake"\n')
-    app_settings.settings.cache_clear()
+def test_rows_of_an_unknown_cluster_are_warned_of(configured, caplog):
+    configured('[lake]\nurl = "lake"\n')
     run("ingest", "job-events", "events")
 
     assert "name no cluster, and none is configured: add `cluster` under [lake]" in caplog.text

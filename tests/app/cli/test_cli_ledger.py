@@ -190,7 +190,7 @@ def test_episodes_at_the_power_cap_are_counted_and_listed_with_all(copied):
     assert losses.stderr == f"{said}--all lists them.\n"
 
 
-@pytest.mark.parametrize("command", ["gaps", "runs", "hangs"])
+@pytest.mark.parametrize("command", ["gaps", "runs", "hangs", "findings"])
 def test_a_question_to_an_empty_database_says_that_nothing_was_ingested(
     here, empty_database, command
 ):

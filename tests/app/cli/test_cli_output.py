@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from rich.text import Text
 from tests.app.command_line import run
+from tests.tables import gives
 
 from goodput_app.cli import output
 from goodput_app.cli.output import as_json, encoded
@@ -101,26 +102,22 @@ def test_a_long_table_is_cut_and_says_so(monkeypatch):
     assert result.stderr == "1 of 2 rows; --format json has them all.\n"
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "shown"),
-    [
-        ("gpu_ms", 1326268, "1,326,268"),
-        ("job_id", 1326268, "1326268"),
-        ("share", 0.1234, "12.3 %"),
-        ("goodput_ratio", 1.0, "100.0 %"),
-        ("cost", 1234.5, "1,234.50"),
-        ("gpu_s", 1326.2684, "1,326.268"),
-        ("power_w", 699.123, "699.1"),
-        ("is_open", True, "yes"),
-        ("reason", None, "-"),
-        ("reason", "a\nb", "a\\nb"),
-        ("reason", "x" * 100, "x" * 79 + "…"),
-        ("kinds", ["a", 1], '["a", 1]'),
-        ("power_w", float("nan"), "-"),
-    ],
+test_a_cell_reads_as_its_column_means = gives(
+    output.cell,
+    ("gpu_ms", 1326268, "1,326,268"),
+    ("job_id", 1326268, "1326268"),
+    ("share", 0.1234, "12.3 %"),
+    ("goodput_ratio", 1.0, "100.0 %"),
+    ("cost", 1234.5, "1,234.50"),
+    ("gpu_s", 1326.2684, "1,326.268"),
+    ("power_w", 699.123, "699.1"),
+    ("is_open", True, "yes"),
+    ("reason", None, "-"),
+    ("reason", "a\nb", "a\\nb"),
+    ("reason", "x" * 100, "x" * 79 + "…"),
+    ("kinds", ["a", 1], '["a", 1]'),
+    ("power_w", float("nan"), "-"),
 )
-def test_a_cell_reads_as_its_column_means(column, value, shown):
-    assert output.cell(column, value) == shown
 
 
 def test_parquet_is_not_for_a_terminal(monkeypatch):

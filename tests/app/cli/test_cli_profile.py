@@ -39,25 +39,21 @@ def test_a_draft_is_a_profile_that_reads_the_log(tmp_path):
     ]
 
 
-def test_a_log_of_which_nothing_is_read_shows_the_lines_that_look_like_steps(tmp_path):
-    log = tmp_path / "mine.log"
-    log.write_text("hello\nglobal step 7: loss = 2.5 (0.4 sec/step)\n")
+@pytest.mark.parametrize(
+    ("known", "said", "shown"),
+    [
+        ("megatron", "nothing of mine.log is read.\n", "2,not read,"),
+        ("megatrom", "there is no log format 'megatrom'; known: megatron, torchtitan, ", ""),
+    ],
+)
+def test_a_log_that_is_not_read_shows_lines_like_steps_or_the_formats(here, known, said, shown):
+    (here / "mine.log").write_text("hello\nglobal step 7: loss = 2.5 (0.4 sec/step)\n")
 
-    tried = run("profile", "try", str(log), "megatron", "--format", "csv")
-
-    assert tried.exit_code == 1
-    assert tried.stderr.endswith(f"nothing of {log} is read.\n")
-    assert "2,not read," in tried.stdout
-
-
-def test_a_format_that_is_not_known_is_named_with_those_that_are(tmp_path):
-    log = tmp_path / "mine.log"
-    log.write_text(LOG)
-
-    tried = run("profile", "try", str(log), "megatrom")
+    tried = run("profile", "try", "mine.log", known, "--format", "csv")
 
     assert tried.exit_code == 1
-    assert "there is no log format 'megatrom'; known: megatron, torchtitan, " in tried.stderr
+    assert said in tried.stderr
+    assert shown in tried.stdout
 
 
 def test_snapshots_are_appended_to_a_file_that_is_recognised(tmp_path):

@@ -7,7 +7,6 @@ import pytest
 from tests.app.command_line import run
 from tests.app.cost_page import SACCT, cost_file
 
-from goodput_app.settings import settings
 from goodput_queries.database import LocalStore
 from goodput_queries.errors import QueryError
 from goodput_queries.names import resolved
@@ -195,10 +194,8 @@ def test_a_wrong_value_is_a_usage_error(one_job, arguments, words):
     assert words in result.stderr
 
 
-def test_answers_are_in_the_sites_currency(one_job, tmp_path, monkeypatch):
-    (tmp_path / "goodput.toml").write_text('[statement]\ncurrency = "EUR"\n')
-    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
-    settings.cache_clear()
+def test_answers_are_in_the_sites_currency(one_job, configured):
+    configured('[statement]\ncurrency = "EUR"\n')
 
     for name in ("halve-a-loss", "power-cap"):
         found = asked(one_job, "what-if", name, "--format", "json", *EVERYTHING_GIVEN.get(name, ()))

@@ -11,16 +11,14 @@ import httpx
 import polars as pl
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from tests.app.served import ask
+from tests.app.server.conftest import behind_tokens
 from tests.queries.conftest import START_MS, Evidence, at
 
 from goodput_app.access import tokens
 from goodput_app.access.settings import AccessSettings, Member, ProxySettings, Token
 from goodput_app.server.api.document import openapi
 from goodput_app.server.api.routes import api_routes
-from goodput_app.server.sign_in import SignIn
 from goodput_app.sql_access import run_query
 from goodput_app.sql_access.formats import MEDIA_TYPES, content
 from goodput_app.sql_access.slots import BusyError, Slots
@@ -50,12 +48,7 @@ class Client:
 
     def __init__(self, store):
         self.store = store
-        self.app = Starlette(
-            routes=api_routes(store), middleware=[Middleware(SignIn, ACCESS, self.record)]
-        )
-
-    async def record(self, *_entry):
-        """Drop an entry of a sign-in."""
+        self.app = behind_tokens(*api_routes(store), access=ACCESS)
 
     def ask(self, path, token=ALL, method="GET", **given):
         """Return the answer to a request below /api/v1."""

@@ -5,6 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from tests.tables import refuses
 
 from goodput_ingest.live.config import FOLLOWED, LIVE, NAMES, collectors
 from goodput_ingest.live.tail import Tail
@@ -119,17 +120,13 @@ def test_the_cluster_of_a_site_is_that_of_sources_that_name_none():
     assert found[2].timezone == "Europe/Berlin"
 
 
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        ({}, "is missing; expected one of prometheus, kubernetes, dcgm"),
-        ({"source": "nope"}, "is 'nope', expected one of prometheus, "),
-        ({"source": 3}, "is 3, expected one of prometheus, "),
-    ],
+test_a_table_of_no_known_source_is_named = refuses(
+    IngestError,
+    lambda table: collectors([table]),
+    ({}, "[[collect]] 1: 'source' is missing; expected one of prometheus, kubernetes, dcgm"),
+    ({"source": "nope"}, "[[collect]] 1: 'source' is 'nope', expected one of prometheus, "),
+    ({"source": 3}, "[[collect]] 1: 'source' is 3, expected one of prometheus, "),
 )
-def test_a_table_of_no_known_source_is_named(table, said):
-    with pytest.raises(IngestError, match=re.escape(f"[[collect]] 1: 'source' {said}")):
-        collectors([table])
 
 
 ON_URL = {"url": URL}
@@ -152,10 +149,11 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("source", "settings", "said"), WRONG)
-def test_a_wrong_setting_is_named(source, settings, said):
-    with pytest.raises(IngestError, match=re.escape(f"[[collect]] 1 ({source}): {said}")):
-        one(source, **settings)
+test_a_wrong_setting_is_named = refuses(
+    IngestError,
+    lambda source, settings: one(source, **settings),
+    *((source, settings, f"[[collect]] 1 ({source}): {said}") for source, settings, said in WRONG),
+)
 
 
 @pytest.mark.parametrize("key", ["password", "token", "secret"])

@@ -16,7 +16,6 @@ from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.run import ingest as load
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_ingest.sources.registry import SOURCES
 from goodput_queries.errors import IngestError
 
@@ -143,22 +142,6 @@ def test_bombs_among_the_lines_are_rejected(store, tmp_path, name):
 
     assert (summary.files, summary.failed) == (1, [])
     assert store.read("select coalesce(max(length(content)), 0) from raw.rejects").item() <= 500
-
-
-@pytest.fixture
-def breaking(monkeypatch):
-    """Let the reader of job events break down in files called bad."""
-    extract = JobEvents.extract
-
-    def breaks_with(error):
-        def broken(self):
-            yield from extract(self)
-            if "bad" in self.path.name:
-                raise error
-
-        monkeypatch.setattr(JobEvents, "extract", broken)
-
-    return breaks_with
 
 
 @pytest.mark.parametrize("error", [KeyError("step"), PanicException("step")], ids=type)

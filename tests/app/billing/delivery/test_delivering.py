@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace as change
 from tests.app.billing.conftest import past_statement
 from tests.app.command_line import run
+from tests.app.cost_page import SACCT, cost_store
 from tests.app.served import serving
 from tests.until import until
 
@@ -21,16 +22,11 @@ from goodput_billing.delivery.schedule import AGAIN_S, Timetable, delivering
 from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.database import LocalStore
 
 TODAY = datetime.now(UTC).date()
 DAY = TODAY - timedelta(2)  # closed
 YESTERDAY = TODAY - timedelta(1)  # open: evidence ends at 14 h
 SECRET = "geheim-t0ken"  # noqa: S105 -- of no use
-HEAD = (
-    "Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|NNodes|NodeList|"
-    "AllocTRES|JobName\n"
-)
 
 
 def job(when, start=8, hours=6, account="nlp"):
@@ -44,7 +40,7 @@ def job(when, start=8, hours=6, account="nlp"):
 
 
 def read_in(store, path, *jobs):
-    path.write_text(HEAD + "".join(jobs))
+    path.write_text(accounting(*jobs))
     ingest(store, "slurm", [path], ReadOptions(zone=ZoneInfo("UTC")))
     store.build()
 
@@ -52,22 +48,22 @@ def read_in(store, path, *jobs):
 @pytest.fixture(scope="module")
 def made(empty_database, tmp_path_factory):
     """Give a database with a job on each of two days, the first of them closed."""
-    folder = tmp_path_factory.mktemp("made")
-    shutil.copyfile(empty_database, folder / "fleet.duckdb")
-    (folder / "rates.csv").write_text("price_per_gpu_h\n2\n")
-    with contextlib.closing(LocalStore(folder / "fleet.duckdb")) as store:
-        ingest(store, "rates", [folder / "rates.csv"], ReadOptions())
-        read_in(store, folder / "sacct.txt", job(DAY), job(YESTERDAY))
+    rates = {"rates": "price_per_gpu_h\n2\n"}
+    jobs = accounting(job(DAY), job(YESTERDAY))
+    for store in cost_store(empty_database, tmp_path_factory, rates, jobs):
         assert statement(store, DAY, settings().statement).is_closed
-    return folder / "fleet.duckdb"
+    return store.path
 
 
 @pytest.fixture
-def days(made, tmp_path):
+def days(made, new_store):
     """Give a copy of that database, open."""
-    shutil.copyfile(made, tmp_path / "fleet.duckdb")
-    with contextlib.closing(LocalStore(tmp_path / "fleet.duckdb")) as store:
+    with contextlib.closing(new_store(copy_of=made)) as store:
         yield store
+
+
+def accounting(*jobs):
+    return "".join([SACCT.partition("\n")[0], "\n", *jobs])
 
 
 @pytest.fixture

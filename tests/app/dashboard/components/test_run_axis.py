@@ -8,6 +8,7 @@ import pytest
 from tests.app.opened_page import HOSTILE, sent, table, texts
 from tests.queries.conftest import steps
 from tests.recorded_session import CAPTURED, built, extent_ms
+from tests.tables import gives
 
 from goodput_app.dashboard.components.runs import run_axis as components
 from goodput_app.dashboard.components.runs import run_before, run_filters
@@ -175,13 +176,11 @@ def test_the_run_before_is_of_the_same_workload_and_size(world, job, before):
     assert found == (None if before is None else run_key(world, before))
 
 
-@pytest.mark.parametrize(
-    ("step_s", "before_s", "said"),
-    [(1.0, 1.2, "20.0 % faster"), (1.25, 1.0, "20.0 % slower"), (1.0, 1.005, "Same speed"),
-     (None, 1.0, "Which is faster is not known: no steps")],
+test_the_verdict_is_about_the_speed_of_steps = gives(
+    run_before.verdict,
+    (1.0, 1.2, "20.0 % faster"), (1.25, 1.0, "20.0 % slower"), (1.0, 1.005, "Same speed"),
+    (None, 1.0, "Which is faster is not known: no steps"),
 )  # fmt: skip
-def test_the_verdict_is_about_the_speed_of_steps(step_s, before_s, said):
-    assert run_before.verdict(step_s, before_s) == said
 
 
 def test_the_page_of_a_run_has_both_runs_side_by_side(world, visit):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from tests.ingest.fake_nvml import DRIVER_NOT_LOADED, NOT_SUPPORTED, FakeGpu, FakeNvml
+from tests.tables import gives
 
 from goodput_ingest.processes.command_line import HIDDEN
 from goodput_ingest.sources.node_snapshot.found import grouped
@@ -131,13 +132,9 @@ def test_without_a_driver_or_an_environment_to_read_the_rest_is_read(machine):
     assert found["settings"]["vm.swappiness"] == "10"
 
 
-@pytest.mark.parametrize(
-    ("values", "text"),
-    [
-        ({"0": "a", "1": "a"}, "a"),
-        ({"0": "a", "1": "a", "2": "a", "3": "b", "10": "a"}, "a: 0-2,10; b: 3"),
-        ({"mlx5_10": "x", "mlx5_2": "y"}, "y: mlx5_2; x: mlx5_10"),
-    ],
+test_values_by_key_are_one_text = gives(
+    grouped,
+    ({"0": "a", "1": "a"}, "a"),
+    ({"0": "a", "1": "a", "2": "a", "3": "b", "10": "a"}, "a: 0-2,10; b: 3"),
+    ({"mlx5_10": "x", "mlx5_2": "y"}, "y: mlx5_2; x: mlx5_10"),
 )
-def test_values_by_key_are_one_text(values, text):
-    assert grouped(values) == text

@@ -3,6 +3,7 @@
 import pytest
 from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeInstance, FakeNvml
+from tests.tables import gives
 
 from goodput_ingest.sources.nvml.gpu import Gpu
 from goodput_ingest.sources.nvml.library import DriverGoneError, GpuGoneError, Nvml
@@ -37,13 +38,11 @@ def test_a_slow_reading_has_counters_links_and_processes():
     assert "viol_thermal_ns" not in line
 
 
-@pytest.mark.parametrize(
-    ("missing", "name", "value"),
-    [("CurrentClocksEventReasons", "event_reasons", 4), ("TemperatureV", "temp_c", 55),
-     ("FieldValues", "power_mw", 690_400), ("FieldValues", "energy_mj", 2_000)],
+test_an_older_name_is_used_where_the_newer_is_not_in_the_package = gives(
+    lambda missing, name: opened(FakeGpu(), f"nvmlDeviceGet{missing}").fast(1.0, 1.0)[0][name],
+    ("CurrentClocksEventReasons", "event_reasons", 4), ("TemperatureV", "temp_c", 55),
+    ("FieldValues", "power_mw", 690_400), ("FieldValues", "energy_mj", 2_000),
 )  # fmt: skip
-def test_an_older_name_is_used_where_the_newer_is_not_in_the_package(missing, name, value):
-    assert opened(FakeGpu(), f"nvmlDeviceGet{missing}").fast(1.0, 1.0)[0][name] == value
 
 
 @pytest.mark.parametrize("code", [13, 25, 26, 3])
