@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.app.command_line import run
+from tests.app.command_line import failing, run
 
 from goodput_queries.lake.lake import Lake
 
@@ -103,10 +103,9 @@ def test_a_ledger_without_closed_hours_publishes_nothing(empty_database):
 
 def test_no_lake_is_named(configured):
     configured("")
-    done = run("lake", "status")
-
-    assert done.exit_code == 1
-    assert done.stderr.startswith("no lake is named: add --lake URL, or `url` under [lake]")
+    assert failing("lake", "status").startswith(
+        "no lake is named: add --lake URL, or `url` under [lake]"
+    )
 
 
 def test_doctor_looks_at_the_lake(site):
@@ -155,9 +154,7 @@ def test_a_database_of_a_lake_has_what_others_loaded_and_loads_into_it_with_its_
 def test_a_database_with_evidence_of_its_own_is_not_mixed_with_a_lake():
     run("ingest", "job-events", "events", "--db", "a.duckdb")
 
-    mixed = run("build", "--db", "a.duckdb", "--lake", "lake")
-    assert mixed.exit_code == 1
-    assert "it has evidence of its own; use a new database" in mixed.stderr
-    without = run("build", "--db", "a.duckdb", "--engine", "ray")
-    assert without.exit_code == 1
-    assert "it is not the database of a lake" in without.stderr
+    mixed = failing("build", "--db", "a.duckdb", "--lake", "lake")
+    assert "it has evidence of its own; use a new database" in mixed
+    without = failing("build", "--db", "a.duckdb", "--engine", "ray")
+    assert "it is not the database of a lake" in without

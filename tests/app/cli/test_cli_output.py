@@ -6,7 +6,7 @@ import json
 import polars as pl
 import pytest
 from rich.text import Text
-from tests.app.command_line import run
+from tests.app.command_line import failing, run
 from tests.tables import gives
 
 from goodput_app.cli import output
@@ -69,9 +69,7 @@ def test_the_name_of_the_file_says_the_format(database, options, begins):
     ],
 )
 def test_a_file_that_cannot_be_written_is_a_stated_failure(database, out, said):
-    result = run("show", "raw.gpus", "--out", out)
-
-    assert (result.exit_code, result.stderr) == (1, f"{out}: {said}\n")
+    assert failing("show", "raw.gpus", "--out", out) == f"{out}: {said}\n"
     assert not (database.parent / out).exists()
 
 
@@ -86,10 +84,7 @@ def test_a_file_that_cannot_be_written_is_a_stated_failure(database, out, said):
     ],
 )
 def test_only_our_own_views_are_shown(name, sentence):
-    result = run("show", name)
-
-    assert result.exit_code == 1
-    assert result.stderr.startswith(sentence)
+    assert failing("show", name).startswith(sentence)
 
 
 @pytest.mark.usefixtures("database")

@@ -6,7 +6,7 @@ import shutil
 from datetime import UTC, datetime
 
 import pytest
-from tests.app.command_line import run
+from tests.app.command_line import failing, run
 from tests.app.messages.notices import DOWN
 from tests.app.notify.conftest import fail
 from tests.app.opened_page import press, table
@@ -149,12 +149,8 @@ def test_a_dry_run_lists_messages_and_sends_none(here, hook, built_empty):
 @pytest.mark.usefixtures("here")
 def test_one_of_both_is_asked_for_and_targets_are_needed():
     assert "give either --test or --dry-run" in run("notify").stderr
-    assert run("notify", "--test", "--dry-run").exit_code == 2
-
-    result = run("notify", "--test")
-
-    assert result.exit_code == 1
-    assert "no target is named under [[notify]]" in result.stderr
+    assert failing("notify", "--test", "--dry-run", code=2)
+    assert "no target is named under [[notify]]" in failing("notify", "--test")
 
 
 def test_doctor_tries_each_target_and_sends_nothing(targets, hook, post):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests import compared_runs
-from tests.app.command_line import run
+from tests.app.command_line import failing, run
 from tests.queries.conftest import at
 
 SLOWER = ("--fail-on", "slower=3%")
@@ -96,9 +96,7 @@ def test_a_report_is_written_in_the_format_of_its_name(database, tmp_path, suffi
     ],
 )
 def test_wrong_use_exits_with_2(database, arguments, says):
-    found = compared(database, *arguments)
-
-    assert (found.exit_code, says in found.stderr) == (2, True), found.stderr
+    assert says in failing("compare", *arguments, "--db", database, code=2)
 
 
 def test_a_time_range_without_runs_names_that_of_the_data(database):
