@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import fields
 from tests.app.conftest import settings_of
-from tests.tables import refuses
+from tests.tables import each, refuses
 
 import goodput_app
 from goodput_app.settings import IngestSettings, ServeSettings, Settings, UiSettings, read, settings
@@ -42,26 +42,23 @@ def test_a_named_file_must_be_there(tmp_path, monkeypatch):
         settings()
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("colour = 1", f"there is no setting 'colour'; known: {KNOWN}."),
-        ("db = 1", "'db' is 1, expected a text in quotes."),
-        ("[serve]\nport = '1'", "'serve.port' is '1', expected a whole number."),
-        ("[database]\nmemory_mib = 100", "'database.memory_mib' is 100, expected 256 to 16777216."),
-        ("[serve]\nport = true", "'serve.port' is True, expected a whole number."),
-        ("[collect]", "'collect' is a list; write each source as [[collect]]."),
-        ("objectives = 1", "'objectives' is a list; write each objective as [[objectives]]."),
-        ("[[objectives]]", "an [[objectives]] table needs 'target', such as 0.6."),
-        ("[[objectives]]\ntarget = '1'", "'objectives.target' is not a number."),
-        ("[[objectives]]\ntarget = 0.5\nteam = 1", "'objectives.team' is not a text in quotes."),
-        ("[[ingest]]", "'ingest' is a section; write it as [ingest]."),
-        ("[report.webhook]\nlink = 1",
-         "there is no setting 'report.webhook.link'; known: report.webhook.url, "
-         "report.webhook.url_env, report.webhook.url_file, report.webhook.token_env, "
-         "report.webhook.token_file, report.webhook.secret_env, report.webhook.secret_file, "
-         "report.webhook.ca_file, report.webhook.timeout_s."),
-    ],
+@each(
+    ("colour = 1", f"there is no setting 'colour'; known: {KNOWN}."),
+    ("db = 1", "'db' is 1, expected a text in quotes."),
+    ("[serve]\nport = '1'", "'serve.port' is '1', expected a whole number."),
+    ("[database]\nmemory_mib = 100", "'database.memory_mib' is 100, expected 256 to 16777216."),
+    ("[serve]\nport = true", "'serve.port' is True, expected a whole number."),
+    ("[collect]", "'collect' is a list; write each source as [[collect]]."),
+    ("objectives = 1", "'objectives' is a list; write each objective as [[objectives]]."),
+    ("[[objectives]]", "an [[objectives]] table needs 'target', such as 0.6."),
+    ("[[objectives]]\ntarget = '1'", "'objectives.target' is not a number."),
+    ("[[objectives]]\ntarget = 0.5\nteam = 1", "'objectives.team' is not a text in quotes."),
+    ("[[ingest]]", "'ingest' is a section; write it as [ingest]."),
+    ("[report.webhook]\nlink = 1",
+     "there is no setting 'report.webhook.link'; known: report.webhook.url, "
+     "report.webhook.url_env, report.webhook.url_file, report.webhook.token_env, "
+     "report.webhook.token_file, report.webhook.secret_env, report.webhook.secret_file, "
+     "report.webhook.ca_file, report.webhook.timeout_s."),
 )  # fmt: skip
 def test_a_wrong_key_is_named_with_its_file(text, sentence):
     with pytest.raises(GoodputError) as caught:

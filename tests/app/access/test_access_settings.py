@@ -10,7 +10,7 @@ from streamlit.auth_util import set_cookie_with_chunks
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
 from tests.app.command_line import run
 from tests.app.conftest import settings_of
-from tests.tables import gives, refuses
+from tests.tables import each, gives, refuses
 
 from goodput_app.access import tokens
 from goodput_app.access.identity import Identity, Role
@@ -114,14 +114,11 @@ def test_a_name_that_cannot_be_shown_is_refused(name):
         person_of(name, [])
 
 
-@pytest.mark.parametrize(
-    ("text", "is_loopback", "names"),
-    [
-        ("", True, {"localhost", "127.0.0.1", "::1"}),
-        ("", False, None),
-        ('[access]\nhosts = ["a"]', False, {"a", "localhost", "127.0.0.1", "::1"}),
-        (OIDC, False, {"hpc.example.org", "localhost", "127.0.0.1", "::1"}),
-    ],
+@each(
+    ("", True, {"localhost", "127.0.0.1", "::1"}),
+    ("", False, None),
+    ('[access]\nhosts = ["a"]', False, {"a", "localhost", "127.0.0.1", "::1"}),
+    (OIDC, False, {"hpc.example.org", "localhost", "127.0.0.1", "::1"}),
 )
 def test_hosts_are_those_of_the_settings_and_the_loopback(text, is_loopback, names):
     found = settings_of(text).access.names(is_loopback=is_loopback)
@@ -196,18 +193,15 @@ def test_many_groups_are_read_from_several_cookies(cookie):
     assert cookie.person(cookies) is None
 
 
-@pytest.mark.parametrize(
-    "cookies",
-    [
-        dict[str, str],
-        lambda: {COOKIE: "forged"},
-        lambda: {COOKIE: json.dumps(CLAIMS)},
-        lambda: signed(CLAIMS, secret="t" * 32),
-        lambda: {COOKIE: signed(CLAIMS)[COOKIE][:-1]},
-        lambda: signed({**CLAIMS, "origin": "https://other.example.org"}),
-        lambda: signed({**CLAIMS, "is_logged_in": False}),
-        lambda: {COOKIE: create_signed_value(SECRET, "_streamlit_user_tokens", "{}").decode()},
-    ],
+@each(
+    dict[str, str],
+    lambda: {COOKIE: "forged"},
+    lambda: {COOKIE: json.dumps(CLAIMS)},
+    lambda: signed(CLAIMS, secret="t" * 32),
+    lambda: {COOKIE: signed(CLAIMS)[COOKIE][:-1]},
+    lambda: signed({**CLAIMS, "origin": "https://other.example.org"}),
+    lambda: signed({**CLAIMS, "is_logged_in": False}),
+    lambda: {COOKIE: create_signed_value(SECRET, "_streamlit_user_tokens", "{}").decode()},
 )
 def test_any_other_cookie_is_nobodys(cookie, cookies):
     assert cookie.person(cookies()) is None
@@ -234,16 +228,13 @@ def test_a_copy_of_a_cookie_opens_nothing_after_the_sign_out(cookie):
     assert isinstance(cookie.person(of_another), Person)
 
 
-@pytest.mark.parametrize(
-    ("claims", "sentence"),
-    [
-        ({"email": None}, "no claim 'email'"),
-        ({"email": ["ada"]}, "no claim 'email'"),
-        ({"email": "ada\u202e"}, "no usable name"),
-        ({"email_verified": False}, "did not verify the address"),
-        ({"groups": {"ml": True}}, "not a list of groups"),
-        ({"groups": ["ml", 1]}, "not a list of groups"),
-    ],
+@each(
+    ({"email": None}, "no claim 'email'"),
+    ({"email": ["ada"]}, "no claim 'email'"),
+    ({"email": "ada\u202e"}, "no usable name"),
+    ({"email_verified": False}, "did not verify the address"),
+    ({"groups": {"ml": True}}, "not a list of groups"),
+    ({"groups": ["ml", 1]}, "not a list of groups"),
 )
 def test_claims_that_name_nobody_are_refused(cookie, claims, sentence):
     with pytest.raises(RefusedError, match=sentence):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.app.billing.conftest import line_of_no_run as line
+from tests.tables import each
 
 from goodput_billing.statement.amounts.charges import IDLE_POLICIES, Policy, charges
 from goodput_billing.statement.amounts.rounding import apportion, apportion_groups, nearest
@@ -135,14 +136,11 @@ def test_failed_infrastructure_is_credited_on_a_row_of_its_own():
     ]
 
 
-@pytest.mark.parametrize(
-    ("policy", "useful_ms", "other_ms"),
-    [
-        (Policy(), 70, 10),
-        (Policy(evaluation_counts=True), 80, 0),
-        (Policy(definition_version=1), 50, 30),
-        (Policy(definition_version=1, evaluation_counts=True), 60, 20),
-    ],
+@each(
+    (Policy(), 70, 10),
+    (Policy(evaluation_counts=True), 80, 0),
+    (Policy(definition_version=1), 50, 30),
+    (Policy(definition_version=1, evaluation_counts=True), 60, 20),
 )
 def test_useful_time_is_counted_by_the_definition_of_the_policy(policy, useful_ms, other_ms):
     row = line("usage", 100, "a", productive_ms=70, other_use_ms=10, communication_ms=20)

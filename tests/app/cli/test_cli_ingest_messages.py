@@ -2,7 +2,7 @@
 
 import pytest
 from tests.app.command_line import run
-from tests.tables import gives
+from tests.tables import each, gives
 
 from goodput_app.cli.skipped_files import skipped_files
 
@@ -44,12 +44,9 @@ def test_an_empty_folder_is_named(folder):
         assert f"there are no files in {folder / f'nothing-{source}'}." in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "code", "said"),
-    [
-        ("empty.txt", "", 1, "the file is empty"),
-        ("none.txt", "No reservations in the system\n", 0, "it lists nothing"),
-    ],
+@each(
+    ("empty.txt", "", 1, "the file is empty"),
+    ("none.txt", "No reservations in the system\n", 0, "it lists nothing"),
 )
 def test_an_empty_file_is_called_empty_and_a_text_without_rows_is_no_failure(
     folder, name, text, code, said

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.app.command_line import failing, run
+from tests.tables import each
 
 from goodput_queries.lake.lake import Lake
 
@@ -59,13 +60,10 @@ def test_a_database_on_the_command_line_beats_the_lake_of_the_settings(empty_dat
     assert rows_of("lake", "step") == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--lake", "lake", "--db", "x.duckdb"], "name --db or --lake"),
-        (["--reopen"], "--reopen is for a database"),
-        (["--lake", "none"], "none: there is no lake; make one with `goodput lake create`."),
-    ],
+@each(
+    (["--lake", "lake", "--db", "x.duckdb"], "name --db or --lake"),
+    (["--reopen"], "--reopen is for a database"),
+    (["--lake", "none"], "none: there is no lake; make one with `goodput lake create`."),
 )
 def test_what_cannot_be_loaded_is_said(arguments, sentence):
     done = run("ingest", "job-events", "events", *arguments)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from rich.text import Text
 from tests.app.command_line import failing, run
-from tests.tables import gives
+from tests.tables import each, gives
 
 from goodput_app.cli import output
 from goodput_app.cli.output import as_json, encoded
@@ -44,15 +44,12 @@ def test_rows_of_a_view_are_csv():
     assert len(one) == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "begins"),
-    [
-        (["--out", "gpus.json"], b"[\n{"),
-        (["--out", "gpus.CSV"], b"source,cluster,"),
-        (["--out", "gpus.parquet"], b"PAR1"),
-        (["--out", "gpus.txt"], b"source  "),
-        (["--out", "gpus.json", "--format", "csv"], b"source,cluster,"),
-    ],
+@each(
+    (["--out", "gpus.json"], b"[\n{"),
+    (["--out", "gpus.CSV"], b"source,cluster,"),
+    (["--out", "gpus.parquet"], b"PAR1"),
+    (["--out", "gpus.txt"], b"source  "),
+    (["--out", "gpus.json", "--format", "csv"], b"source,cluster,"),
 )
 def test_the_name_of_the_file_says_the_format(database, options, begins):
     result = run("show", "raw.gpus", *options)
@@ -61,12 +58,9 @@ def test_the_name_of_the_file_says_the_format(database, options, begins):
     assert (database.parent / options[1]).read_bytes().startswith(begins)
 
 
-@pytest.mark.parametrize(
-    ("out", "said"),
-    [
-        ("gpus.xlsx", ".xlsx is none of table, json, csv, parquet; say --format."),
-        ("nowhere/gpus.txt", "cannot be written (No such file or directory)."),
-    ],
+@each(
+    ("gpus.xlsx", ".xlsx is none of table, json, csv, parquet; say --format."),
+    ("nowhere/gpus.txt", "cannot be written (No such file or directory)."),
 )
 def test_a_file_that_cannot_be_written_is_a_stated_failure(database, out, said):
     assert failing("show", "raw.gpus", "--out", out) == f"{out}: {said}\n"
@@ -74,14 +68,11 @@ def test_a_file_that_cannot_be_written_is_a_stated_failure(database, out, said):
 
 
 @pytest.mark.usefixtures("database")
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("raw.gpu", "there is no view 'raw.gpu'. Did you mean 'raw.gpus'? `goodput show` lists"),
-        ("gpus; drop table raw.gpus", "there is no view 'gpus; drop table raw.gpus'."),
-        ("pg_catalog.pg_tables", "there is no view 'pg_catalog.pg_tables'."),
-        ("raw.catalog", "there is no view 'raw.catalog'."),
-    ],
+@each(
+    ("raw.gpu", "there is no view 'raw.gpu'. Did you mean 'raw.gpus'? `goodput show` lists"),
+    ("gpus; drop table raw.gpus", "there is no view 'gpus; drop table raw.gpus'."),
+    ("pg_catalog.pg_tables", "there is no view 'pg_catalog.pg_tables'."),
+    ("raw.catalog", "there is no view 'raw.catalog'."),
 )
 def test_only_our_own_views_are_shown(name, sentence):
     assert failing("show", name).startswith(sentence)

@@ -7,6 +7,7 @@ import pytest
 from tests.app.command_line import run
 from tests.queries.conftest import Evidence
 from tests.queries.serving.load import Serving, counters
+from tests.tables import each
 
 from goodput_ingest.sources.node_snapshot.source import NodeSnapshot
 from goodput_ingest.sources.registry import recognise
@@ -39,12 +40,9 @@ def test_a_draft_is_a_profile_that_reads_the_log(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("known", "said", "shown"),
-    [
-        ("megatron", "nothing of mine.log is read.\n", "2,not read,"),
-        ("megatrom", "there is no log format 'megatrom'; known: megatron, torchtitan, ", ""),
-    ],
+@each(
+    ("megatron", "nothing of mine.log is read.\n", "2,not read,"),
+    ("megatrom", "there is no log format 'megatrom'; known: megatron, torchtitan, ", ""),
 )
 def test_a_log_that_is_not_read_shows_lines_like_steps_or_the_formats(here, known, said, shown):
     (here / "mine.log").write_text("hello\nglobal step 7: loss = 2.5 (0.4 sec/step)\n")
@@ -76,12 +74,9 @@ def test_it_describes_another_process():
     assert row["settings"]["process.cpus"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (("--out", "no folder/nodes.json"), 2, "nodes.json': No such file or directory"),
-        (("--pid", "4194305"), 1, "there is no process 4194305 on this machine.\n"),
-    ],
+@each(
+    (("--out", "no folder/nodes.json"), 2, "nodes.json': No such file or directory"),
+    (("--pid", "4194305"), 1, "there is no process 4194305 on this machine.\n"),
 )
 def test_what_cannot_be_described_or_written_is_a_sentence(here, arguments, code, said):
     result = run("snapshot", *arguments)

@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 import pytest
-from tests.tables import gives
+from tests.tables import each, gives
 
 from goodput_app.cli import output
 from goodput_app.dashboard import theme, time_zone
@@ -97,10 +97,9 @@ test_texts_of_times_names_and_prices = gives(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["https://evil.test/x", "HTTP://evil.test", "(www.evil.test)", "ann@evil.test",
-     ":material/skull:", ":streamlit:", "a -> b", "a <- b", "a <-> b", "a -- b", "a >= b"],
+@each(
+    "https://evil.test/x", "HTTP://evil.test", "(www.evil.test)", "ann@evil.test",
+    ":material/skull:", ":streamlit:", "a -> b", "a <- b", "a <-> b", "a -- b", "a >= b",
 )  # fmt: skip
 def test_markdown_gets_nothing_that_a_page_looks_for_in_the_finished_text(text):
     """The patterns of the page's scripts (Streamlit 1.67), which do not see the escapes."""
@@ -239,14 +238,11 @@ def site(monkeypatch):
     return use
 
 
-@pytest.mark.parametrize(
-    ("code", "amount", "least", "price"),
-    [
-        ("USD", "$1,234.50", "<$0.01", "$2.1200"),
-        ("EUR", "€1,234.50", "<€0.01", "€2.1200"),
-        ("JPY", "¥1,234", "<¥1", "¥2.12"),
-        ("KWD", "KWD\u00a01,234.500", "<KWD\u00a00.001", "KWD\u00a02.12000"),
-    ],
+@each(
+    ("USD", "$1,234.50", "<$0.01", "$2.1200"),
+    ("EUR", "€1,234.50", "<€0.01", "€2.1200"),
+    ("JPY", "¥1,234", "<¥1", "¥2.12"),
+    ("KWD", "KWD\u00a01,234.500", "<KWD\u00a00.001", "KWD\u00a02.12000"),
 )
 def test_a_screen_writes_amounts_as_the_currency_has_them(site, code, amount, least, price):
     site(code)
@@ -308,32 +304,29 @@ def shown(text, *, is_end):
     return moment.isoformat(sep=" ").removesuffix("+00:00")
 
 
-@pytest.mark.parametrize(
-    ("text", "begin", "end"),
-    [
-        *((text, moment, moment) for text, moment in (
-            ("now", "2026-03-31 14:45:30.500000"),
-            ("now-6h", "2026-03-31 08:45:30.500000"),
-            ("now-90s", "2026-03-31 14:44:00.500000"),
-            ("now+2d", "2026-04-02 14:45:30.500000"),
-            ("now-1M", "2026-02-28 14:45:30.500000"),
-            ("now-1y", "2025-03-31 14:45:30.500000"),
-            ("now-1d-6h", "2026-03-30 08:45:30.500000"),
-            ("2026-03-30", "2026-03-30 00:00:00"),
-            ("2026-03-30T12:00Z", "2026-03-30 12:00:00"),
-            ("2026-03-30T12:00:00.25+02:00", "2026-03-30 10:00:00.250000"),
-            (" now ", "2026-03-31 14:45:30.500000"),
-        )),
-        ("now/d", "2026-03-31 00:00:00", "2026-04-01 00:00:00"),
-        ("now-1d/d", "2026-03-30 00:00:00", "2026-03-31 00:00:00"),
-        ("now/h", "2026-03-31 14:00:00", "2026-03-31 15:00:00"),
-        ("now/m", "2026-03-31 14:45:00", "2026-03-31 14:46:00"),
-        ("now/s", "2026-03-31 14:45:30", "2026-03-31 14:45:31"),
-        ("now/w", "2026-03-30 00:00:00", "2026-04-06 00:00:00"),
-        ("now/M", "2026-03-01 00:00:00", "2026-04-01 00:00:00"),
-        ("now-1M/M", "2026-02-01 00:00:00", "2026-03-01 00:00:00"),
-        ("now/y", "2026-01-01 00:00:00", "2027-01-01 00:00:00"),
-    ],
+@each(
+    *((text, moment, moment) for text, moment in (
+        ("now", "2026-03-31 14:45:30.500000"),
+        ("now-6h", "2026-03-31 08:45:30.500000"),
+        ("now-90s", "2026-03-31 14:44:00.500000"),
+        ("now+2d", "2026-04-02 14:45:30.500000"),
+        ("now-1M", "2026-02-28 14:45:30.500000"),
+        ("now-1y", "2025-03-31 14:45:30.500000"),
+        ("now-1d-6h", "2026-03-30 08:45:30.500000"),
+        ("2026-03-30", "2026-03-30 00:00:00"),
+        ("2026-03-30T12:00Z", "2026-03-30 12:00:00"),
+        ("2026-03-30T12:00:00.25+02:00", "2026-03-30 10:00:00.250000"),
+        (" now ", "2026-03-31 14:45:30.500000"),
+    )),
+    ("now/d", "2026-03-31 00:00:00", "2026-04-01 00:00:00"),
+    ("now-1d/d", "2026-03-30 00:00:00", "2026-03-31 00:00:00"),
+    ("now/h", "2026-03-31 14:00:00", "2026-03-31 15:00:00"),
+    ("now/m", "2026-03-31 14:45:00", "2026-03-31 14:46:00"),
+    ("now/s", "2026-03-31 14:45:30", "2026-03-31 14:45:31"),
+    ("now/w", "2026-03-30 00:00:00", "2026-04-06 00:00:00"),
+    ("now/M", "2026-03-01 00:00:00", "2026-04-01 00:00:00"),
+    ("now-1M/M", "2026-02-01 00:00:00", "2026-03-01 00:00:00"),
+    ("now/y", "2026-01-01 00:00:00", "2027-01-01 00:00:00"),
 )  # fmt: skip
 def test_a_moment_begins_a_window_cut_down_and_ends_one_cut_up(text, begin, end):
     assert (shown(text, is_end=False), shown(text, is_end=True)) == (begin, end)
@@ -345,10 +338,9 @@ def test_now_may_be_given_in_any_zone():
     assert moment_ms("now/d", tokyo) == moment_ms("now/d", NOW)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "soon", "now-", "now-6", "now-6q", "now/q", "then-6h", "2026-13-01", "2026-02-30",
-     "now-9999y", "now-999999w", "14:00", "1700000000"],
+@each(
+    "", "soon", "now-", "now-6", "now-6q", "now/q", "then-6h", "2026-13-01", "2026-02-30",
+    "now-9999y", "now-999999w", "14:00", "1700000000",
 )  # fmt: skip
 def test_what_is_no_moment_is_refused(text):
     with pytest.raises(QueryError, match="is not a valid time; expected like"):

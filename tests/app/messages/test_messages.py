@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from tests.app.conftest import settings_of
 from tests.app.messages.notices import AT_MS, DOWN, HANG, HOSTILE, IDLE, MINUTE_MS, changed
-from tests.tables import gives, refuses
+from tests.tables import each, gives, refuses
 
 from goodput_app.time_expressions import moment_ms
 from goodput_billing.delivery.settings import StatementMail
@@ -84,10 +84,7 @@ def test_a_group_is_called_by_what_its_findings_share():
     )
 
 
-@pytest.mark.parametrize(
-    ("gpus", "minutes", "words"),
-    [(1, 59, "1 GPU has been idle for 59 min"), (8, 135, "8 GPUs have been idle for 2 h 15 min")],
-)
+@each((1, 59, "1 GPU has been idle for 59 min"), (8, 135, "8 GPUs have been idle for 2 h 15 min"))
 def test_idle_time_is_in_words(gpus, minutes, words):
     since_ms = AT_MS - minutes * MINUTE_MS
     notice = changed(IDLE, idle_gpus=gpus, idle_since_ms=since_ms)
@@ -142,13 +139,12 @@ def away(wait_s=0.0):
     return NotSentError("away.", is_transient=True, wait_s=wait_s)
 
 
-@pytest.mark.parametrize(
-    ("answers", "attempts", "error", "is_for_later"),
-    [
-        pytest.param([away(), away(), ("a",)], 3, None, False, id="away until it takes it"),
-        pytest.param([away()] * 9, len(PAUSES_S) + 1, "away.", True, id="stays away"),
-        pytest.param([NotSentError("no.")], 1, "no.", False, id="refuses for good"),
-    ],
+@each(
+    {
+        "away until it takes it": ([away(), away(), ("a",)], 3, None, False),
+        "stays away": ([away()] * 9, len(PAUSES_S) + 1, "away.", True),
+        "refuses for good": ([NotSentError("no.")], 1, "no.", False),
+    }
 )
 def test_what_is_away_is_asked_again_for_a_while(answers, attempts, error, is_for_later):
     sent, pauses = sending(*answers)
@@ -174,17 +170,14 @@ def test_the_end_of_the_server_ends_the_waiting():
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-@pytest.mark.parametrize(
-    ("now", "at", "last", "following"),
-    [
-        ("2026-11-20T06:00", "07:00", "2026-11-20T06:00", "2026-11-21T06:00"),
-        ("2026-11-20T05:59", "07:00", "2026-11-19T06:00", "2026-11-20T06:00"),
-        # the clocks skip 02:30 on 29 March: an hour later, once
-        ("2026-03-29T12:00", "02:30", "2026-03-29T01:30", "2026-03-30T00:30"),
-        # they show 02:30 twice on 25 October: the first, once
-        ("2026-10-25T00:30", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
-        ("2026-10-25T01:45", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
-    ],
+@each(
+    ("2026-11-20T06:00", "07:00", "2026-11-20T06:00", "2026-11-21T06:00"),
+    ("2026-11-20T05:59", "07:00", "2026-11-19T06:00", "2026-11-20T06:00"),
+    # the clocks skip 02:30 on 29 March: an hour later, once
+    ("2026-03-29T12:00", "02:30", "2026-03-29T01:30", "2026-03-30T00:30"),
+    # they show 02:30 twice on 25 October: the first, once
+    ("2026-10-25T00:30", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
+    ("2026-10-25T01:45", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
 )
 def test_a_time_of_day_comes_once_a_day_whatever_the_clocks_do(now, at, last, following):
     moment = datetime.fromisoformat(now).replace(tzinfo=UTC)

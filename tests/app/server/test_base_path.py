@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from tests.app.access.test_access_settings import OIDC
 from tests.app.served import ask
 from tests.app.server.conftest import unrecorded
-from tests.tables import gives
+from tests.tables import each, gives
 
 from goodput_app import settings
 from goodput_app.access.settings import AccessSettings, Member, ProxySettings
@@ -77,15 +77,12 @@ def test_without_its_last_slash_the_path_leads_to_the_dashboard(base, path):
     assert urljoin(f"http://h.test{path}", answer.headers["location"]) == f"http://h.test{path}/"
 
 
-@pytest.mark.parametrize(
-    ("path", "of_streamlit", "at"),
-    [
-        *((f"{base}{path}", False, path)
-          for base in ("/goodput", "") for path in ("/healthz", "/api/v1/views")),
-        ("/goodput/api/v1/views", True, "/api/v1/views"),
-        ("/goodput/findings", True, "/goodput/findings"),  # of its own pages below the path
-        ("/goodput/healthz", True, None),  # an unknown page: only the API answers there
-    ],
+@each(
+    *((f"{base}{path}", False, path)
+      for base in ("/goodput", "") for path in ("/healthz", "/api/v1/views")),
+    ("/goodput/api/v1/views", True, "/api/v1/views"),
+    ("/goodput/findings", True, "/goodput/findings"),  # of its own pages below the path
+    ("/goodput/healthz", True, None),  # an unknown page: only the API answers there
 )  # fmt: skip
 def test_calls_answer_below_the_path_also_where_streamlit_signs_people_in(path, of_streamlit, at):
     answer = asked(path, of_streamlit=of_streamlit)

@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from tests.tables import gives
+from tests.tables import each, gives
 
 from goodput_app.text import headline
 from goodput_app.text.confidence import hit_rates, with_hit_rate
@@ -45,14 +45,11 @@ test_a_rule_says_what_tests_found = gives(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("readings", "reasons", "counters", "beginning"),
-    [
-        (True, True, False, "No GPU was throttled."),
-        (True, False, True, "No GPU was throttled."),
-        (False, False, False, "Throttling is not known: no reading"),
-        (True, False, False, "Throttling is not known: these readings carry neither"),
-    ],
+@each(
+    (True, True, False, "No GPU was throttled."),
+    (True, False, True, "No GPU was throttled."),
+    (False, False, False, "Throttling is not known: no reading"),
+    (True, False, False, "Throttling is not known: these readings carry neither"),
 )
 def test_an_empty_list_says_whether_any_source_could_have_reported(
     readings, reasons, counters, beginning
@@ -64,14 +61,11 @@ def test_an_empty_list_says_whether_any_source_could_have_reported(
     assert empty_meaning(sources).startswith(beginning)
 
 
-@pytest.mark.parametrize(
-    ("known", "margin", "expected"),
-    [
-        ("chronic", 6.0, "hw_thermal chronic (3 of 12 h read). Margin to the slowdown "
-                         "temperature: 6 °C."),
-        (None, None, "hw_thermal in too few hours to call it chronic or passing (3 of 12 h read). "
-                     "Margin to the slowdown temperature: unknown."),
-    ],
+@each(
+    ("chronic", 6.0, "hw_thermal chronic (3 of 12 h read). Margin to the slowdown "
+                     "temperature: 6 °C."),
+    (None, None, "hw_thermal in too few hours to call it chronic or passing (3 of 12 h read). "
+                 "Margin to the slowdown temperature: unknown."),
 )  # fmt: skip
 def test_a_sentence_says_whether_throttling_is_chronic_and_what_is_not_known(
     known, margin, expected

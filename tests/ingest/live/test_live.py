@@ -22,7 +22,7 @@ from tests.ingest.fake_live import (
     seconds_of,
     status_of,
 )
-from tests.tables import gives
+from tests.tables import each, gives
 from tests.until import until
 
 from goodput_ingest.live import status as live_status
@@ -232,10 +232,7 @@ test_a_source_that_answers_is_asked_in_a_rhythm_and_what_was_missed_is_left_out 
 )
 
 
-@pytest.mark.parametrize(
-    ("interval_s", "failures", "longest_s"),
-    [(5, 1, 5), (5, 2, 10), (5, 3, 20), (5, 5, 60), (5, 10_000, 60), (300, 1, 300), (300, 9, 300)],
-)
+@each((5, 1, 5), (5, 2, 10), (5, 3, 20), (5, 5, 60), (5, 10_000, 60), (300, 1, 300), (300, 9, 300))
 def test_a_source_that_fails_is_asked_later_each_time_up_to_a_minute(
     interval_s, failures, longest_s
 ):

@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from tests.tables import refuses
+from tests.tables import each, refuses
 
 from goodput_ingest.live.config import FOLLOWED, LIVE, NAMES, collectors
 from goodput_ingest.live.tail import Tail
@@ -51,18 +51,15 @@ def test_the_rows_of_each_source_are_known_by_its_name():
     assert all(kind.name == name for name, kind in LIVE.items())
 
 
-@pytest.mark.parametrize(
-    ("table", "origin"),
-    [
-        ({"source": "prometheus", "url": f"{URL}/"}, URL),
-        ({"source": "kubernetes", "url": URL}, URL),
-        ({"source": "prometheus", "url": URL, "matchers": 'cluster="a"'}, f'{URL} {{cluster="a"}}'),
-        ({"source": "dcgm", "urls": ["http://n1:9400", "http://n2:9400"]}, "http://n1:9400 and 1"),
-        ({"source": "nvml", "node": "n1"}, "NVML on n1"),
-        ({"source": "kernel-log", "node": "n1"}, "journal of n1"),
-        ({"source": "slurm", "cluster": "lab"}, "slurm:lab"),
-        ({"source": "job-events", "folder": "/logs"}, "/logs"),
-    ],
+@each(
+    ({"source": "prometheus", "url": f"{URL}/"}, URL),
+    ({"source": "kubernetes", "url": URL}, URL),
+    ({"source": "prometheus", "url": URL, "matchers": 'cluster="a"'}, f'{URL} {{cluster="a"}}'),
+    ({"source": "dcgm", "urls": ["http://n1:9400", "http://n2:9400"]}, "http://n1:9400 and 1"),
+    ({"source": "nvml", "node": "n1"}, "NVML on n1"),
+    ({"source": "kernel-log", "node": "n1"}, "journal of n1"),
+    ({"source": "slurm", "cluster": "lab"}, "slurm:lab"),
+    ({"source": "job-events", "folder": "/logs"}, "/logs"),
 )
 def test_what_is_asked_is_what_a_source_calls_itself(table, origin):
     assert collectors([table])[0].origin.startswith(origin)
@@ -75,9 +72,7 @@ def test_the_kernel_log_is_this_machines_or_that_of_files():
     assert (source.reads, source.pattern) == ("kernel-log", "kern.log")
 
 
-@pytest.mark.parametrize(
-    "kind", [Prometheus, Kubernetes, DcgmLive, NvmlLive, SlurmLive, KernelLogLive, Tail]
-)
+@each(Prometheus, Kubernetes, DcgmLive, NvmlLive, SlurmLive, KernelLogLive, Tail)
 def test_every_field_that_is_a_setting_can_be_set(kind):
     """A field of a type that no settings file can hold would be left out without a word."""
     name = "job-log" if kind is Tail else kind.name

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from polars.exceptions import PanicException
 from tests.ingest.golden_cases import CASES, GOLDEN, input_of, name_of
+from tests.tables import each
 
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
@@ -170,14 +171,11 @@ def test_what_ends_a_process_ends_an_ingest(store, tmp_path, breaking, error):
         ingest(store, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "golden",
-    [
-        "dcgm/names_of_1_x/input.prom",
-        "slurm/22_05_sacct_steps_and_duplicates/input.txt",
-        "job_events/killed_rank_and_restart/input.jsonl",
-        "kernel_log/journal_of_two_nodes/input.log",
-    ],
+@each(
+    "dcgm/names_of_1_x/input.prom",
+    "slurm/22_05_sacct_steps_and_duplicates/input.txt",
+    "job_events/killed_rank_and_restart/input.jsonl",
+    "kernel_log/journal_of_two_nodes/input.log",
 )
 def test_lines_that_end_with_a_carriage_return_alone_are_lines(store, tmp_path, golden):
     content = (GOLDEN / golden).read_bytes()

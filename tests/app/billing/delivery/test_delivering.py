@@ -13,6 +13,7 @@ from tests.app.billing.conftest import past_statement
 from tests.app.command_line import failing, run
 from tests.app.cost_page import SACCT, cost_store
 from tests.app.served import serving
+from tests.tables import each
 from tests.until import until
 
 from goodput_app.settings import settings
@@ -113,15 +114,12 @@ def test_the_command_hands_out_what_is_due_and_fails_until_all_have_it(here, pos
         assert "secret-path" not in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["--out", "x"], 2, "--out is not for --deliver, which does as [report] says."),
-        (["--focus-version", "1.3"], 2, "--focus-version is not for --deliver"),
-        (["--close"], 2, "--close with --deliver needs the --date"),
-        (["--date", "2020-01-01"], 1, "there is no evidence of 2020-01-01 (UTC)"),
-        (["--db", "no.duckdb"], 1, "there is no such database"),
-    ],
+@each(
+    (["--out", "x"], 2, "--out is not for --deliver, which does as [report] says."),
+    (["--focus-version", "1.3"], 2, "--focus-version is not for --deliver"),
+    (["--close"], 2, "--close with --deliver needs the --date"),
+    (["--date", "2020-01-01"], 1, "there is no evidence of 2020-01-01 (UTC)"),
+    (["--db", "no.duckdb"], 1, "there is no such database"),
 )
 @pytest.mark.usefixtures("here")
 def test_what_cannot_be_delivered_is_reported_in_a_sentence(arguments, code, message):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.app.conftest import settings_of
-from tests.tables import gives, refuses
+from tests.tables import each, gives, refuses
 
 import goodput_app
 from goodput_app.settings import read
@@ -96,14 +96,11 @@ def test_a_secret_comes_from_a_variable_or_a_file_without_its_line_end(tmp_path,
     assert secret(None, str(tmp_path / "password")) == "from a file"
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is empty or not set"),
-        (b"geheim\nand more\n", "holds no secret but a text of several lines"),
-        (b"geheim" * 1000, "or a long one"),
-        (b"geheim\xff", "it is not UTF-8"),
-    ],
+@each(
+    (b"", "is empty or not set"),
+    (b"geheim\nand more\n", "holds no secret but a text of several lines"),
+    (b"geheim" * 1000, "or a long one"),
+    (b"geheim\xff", "it is not UTF-8"),
 )
 def test_a_file_that_holds_no_secret_is_named_and_not_repeated(tmp_path, content, message):
     file = tmp_path / "password"

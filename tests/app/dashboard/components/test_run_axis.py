@@ -8,7 +8,7 @@ import pytest
 from tests.app.opened_page import HOSTILE, sent, table, texts
 from tests.queries.conftest import steps
 from tests.recorded_session import CAPTURED, built, extent_ms
-from tests.tables import gives
+from tests.tables import each, gives
 
 from goodput_app.dashboard.components.runs import run_axis as components
 from goodput_app.dashboard.components.runs import run_before, run_filters
@@ -209,9 +209,7 @@ def test_users_and_states_are_offered_with_their_number_of_runs(world, visit):
     assert len(shown(app)) == 9
 
 
-@pytest.mark.parametrize(
-    ("filters", "number"), [({"user": "bob"}, 2), ({"user": "bob", "run_state": "FAILED"}, 1)]
-)
+@each(({"user": "bob"}, 2), ({"user": "bob", "run_state": "FAILED"}, 1))
 def test_filters_of_the_link_leave_the_runs_that_they_name(world, visit, filters, number):
     assert len(shown(visit(world, "all_runs", **filters))) == number
 

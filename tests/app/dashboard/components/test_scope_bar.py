@@ -6,7 +6,7 @@ from urllib.parse import quote
 import polars as pl
 import pytest
 import streamlit as st
-from tests.tables import gives
+from tests.tables import each, gives
 
 from goodput_app.dashboard import time_zone
 from goodput_app.dashboard.components import scope_bar
@@ -99,10 +99,7 @@ def window_of(monkeypatch):
     return minutes
 
 
-@pytest.mark.parametrize(
-    ("cluster", "expected"),
-    [(None, [-60, 0]), ("late", [-60, 0]), ("early", [-60, -35]), ("old", [-960, -900])],
-)
+@each((None, [-60, 0]), ("late", [-60, 0]), ("early", [-60, -35]), ("old", [-960, -900]))
 def test_a_range_ends_with_the_whole_database_whichever_cluster_is_chosen(
     window_of, cluster, expected
 ):

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import plotly.graph_objects as go
 import polars as pl
-import pytest
-from tests.tables import gives
+from tests.tables import each, gives
 
 from goodput_app.dashboard.components import charts, places, tables
 from goodput_app.text import glossary
@@ -40,14 +39,11 @@ def test_a_column_in_another_unit_is_called_after_it():
     assert list(config) == shown.columns
 
 
-@pytest.mark.parametrize(
-    ("seconds", "cell", "header"),
-    [
-        ([0.25, 599.0], [0.25, 599.0], "Length (s)"),
-        ([0.25, 226_350.4], [timedelta(0), timedelta(seconds=226_350)], "Length (h:m:s)"),
-        ([86_400.0, 8_688_000.0], [1.0, 8_688_000 / 86_400], "Length (days)"),
-        ([None, None], [None, None], "Length (s)"),
-    ],
+@each(
+    ([0.25, 599.0], [0.25, 599.0], "Length (s)"),
+    ([0.25, 226_350.4], [timedelta(0), timedelta(seconds=226_350)], "Length (h:m:s)"),
+    ([86_400.0, 8_688_000.0], [1.0, 8_688_000 / 86_400], "Length (days)"),
+    ([None, None], [None, None], "Length (s)"),
 )
 def test_long_times_read_as_on_a_clock(seconds, cell, header):
     frame = pl.DataFrame({"gap_s": seconds}, schema={"gap_s": pl.Float64})

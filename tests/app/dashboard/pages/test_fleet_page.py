@@ -5,6 +5,7 @@ import json
 import pytest
 from tests.app.opened_page import HOSTILE, table, texts, tile
 from tests.queries.conftest import Evidence
+from tests.tables import each
 
 from goodput_app.dashboard.data import fleet, metrics
 from goodput_app.process.store import use_store
@@ -89,9 +90,7 @@ def test_a_metric_that_nobody_measured_says_so(world, visit):
     assert "No source measured Tensor active" in app.info[0].value
 
 
-@pytest.mark.parametrize(
-    "given", [{"show": HOSTILE, "sort": HOSTILE}, {"sort": "deviation", "show": "errors"}]
-)
+@each({"show": HOSTILE, "sort": HOSTILE}, {"sort": "deviation", "show": "errors"})
 def test_any_choice_in_the_link_is_drawn(world, visit, given):
     assert len(cells(visit(world, PAGE, **given))) == 6
 
@@ -115,13 +114,10 @@ def test_what_is_not_allocated_is_listed_with_the_reason(page):
     assert found["largest_block"].to_list() == [6]
 
 
-@pytest.mark.parametrize(
-    ("level", "rows", "power"),
-    [
-        ("gpu", ["c/a#0", "c/b#1"], {"c/a#0": 300.0}),
-        ("node", ["c/a", "c/c"], {"c/a": 350.0}),
-        ("rack", [f"c/{HOSTILE}", "c/"], {f"c/{HOSTILE}": 300.0}),
-    ],
+@each(
+    ("gpu", ["c/a#0", "c/b#1"], {"c/a#0": 300.0}),
+    ("node", ["c/a", "c/c"], {"c/a": 350.0}),
+    ("rack", [f"c/{HOSTILE}", "c/"], {f"c/{HOSTILE}": 300.0}),
 )
 def test_rows_of_each_level_have_their_bins(world, level, rows, power):
     use_store(world)
@@ -136,14 +132,11 @@ def test_rows_of_each_level_have_their_bins(world, level, rows, power):
     assert (categories["share_ratio"] > 0.49).all()
 
 
-@pytest.mark.parametrize(
-    ("level", "key", "values"),
-    [
-        ("gpu", "c/a#1", {"throttled_ratio": 1, "memory_used_bytes": 2**31, "errors": 1}),
-        ("gpu", "c/b#0", {"throttled_ratio": 0, "memory_used_bytes": 2**31, "errors": 0}),
-        ("node", "c/a", {"throttled_ratio": 0.5, "memory_used_bytes": 2**31, "errors": 1}),
-        ("node", "c/a", {"gpu_temperature_c": 80.0}),  # the hottest
-    ],
+@each(
+    ("gpu", "c/a#1", {"throttled_ratio": 1, "memory_used_bytes": 2**31, "errors": 1}),
+    ("gpu", "c/b#0", {"throttled_ratio": 0, "memory_used_bytes": 2**31, "errors": 0}),
+    ("node", "c/a", {"throttled_ratio": 0.5, "memory_used_bytes": 2**31, "errors": 1}),
+    ("node", "c/a", {"gpu_temperature_c": 80.0}),  # the hottest
 )
 def test_rows_have_throttling_memory_and_incidents(world, level, key, values):
     use_store(world)

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.ingest.golden_cases import GOLDEN
 from tests.ingest.job_log_lines import ITERATION
-from tests.tables import gives, refuses
+from tests.tables import each, gives, refuses
 
 from goodput_ingest.formats.files import Part
 from goodput_ingest.source import ReadOptions
@@ -229,10 +229,7 @@ def test_of_the_metrics_of_an_mlflow_run_one_gives_steps_and_another_says_that_i
     assert others == [("5a4c", "metric", None, None)]
 
 
-@pytest.mark.parametrize(
-    ("folder", "run"),
-    [("wandb/offline-run-20261127_184553-grymqhhh/files", "grymqhhh"), ("exports", "llama")],
-)
+@each(("wandb/offline-run-20261127_184553-grymqhhh/files", "grymqhhh"), ("exports", "llama"))
 def test_a_wandb_run_is_that_of_its_folder_else_of_the_file(tmp_path, folder, run):
     assert events_of(tmp_path / folder / "llama.jsonl", HISTORY) == [(run, "step", 1, 3.0)]
     assert events_of(tmp_path / folder / "llama.jsonl", HISTORY, run_id="a")[0][0] == "a"

@@ -3,7 +3,7 @@
 import pytest
 from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeInstance, FakeNvml
-from tests.tables import gives
+from tests.tables import each, gives
 
 from goodput_ingest.sources.nvml.gpu import Gpu
 from goodput_ingest.sources.nvml.library import DriverGoneError, GpuGoneError, Nvml
@@ -154,9 +154,7 @@ def test_gpm_is_the_time_between_two_readings_of_ours():
     assert later["gpm_window_ms"] == pytest.approx(200.0)
 
 
-@pytest.mark.parametrize(
-    ("codes", "values"), [({10: 21}, {}), ({10: fake_nvml.UNKNOWN}, {}), ({}, {10: float("nan")})]
-)
+@each(({10: 21}, {}), ({10: fake_nvml.UNKNOWN}, {}), ({}, {10: float("nan")}))
 def test_a_share_that_nvml_could_not_give_is_missing_and_one_that_never_is_there_is_named(
     codes, values
 ):
@@ -227,14 +225,11 @@ def test_a_storm_of_xids_does_not_hold_up_a_reading():
     assert [len(gpu.events(1.0)), len(gpu.events(2.0))] == [XIDS_MAX, 5]
 
 
-@pytest.mark.parametrize(
-    ("gpu", "why"),
-    [
-        (FakeGpu(answers={"nvmlDeviceGetSupportedEventTypes": 0}), "not supported"),
-        (FakeGpu(errors={"nvmlDeviceRegisterEvents": 3}), "not supported"),
-        (FakeGpu(errors={"nvmlDeviceRegisterEvents": 4}), "no permission"),
-        (FakeGpu(errors={"nvmlEventSetWait": fake_nvml.UNKNOWN}), "Unknown Error"),
-    ],
+@each(
+    (FakeGpu(answers={"nvmlDeviceGetSupportedEventTypes": 0}), "not supported"),
+    (FakeGpu(errors={"nvmlDeviceRegisterEvents": 3}), "not supported"),
+    (FakeGpu(errors={"nvmlDeviceRegisterEvents": 4}), "no permission"),
+    (FakeGpu(errors={"nvmlEventSetWait": fake_nvml.UNKNOWN}), "Unknown Error"),
 )
 def test_where_xids_cannot_be_heard_the_reason_is_reported(gpu, why):
     opened_gpu = opened(gpu)
@@ -243,10 +238,7 @@ def test_where_xids_cannot_be_heard_the_reason_is_reported(gpu, why):
     assert opened_gpu.without()["xids"] == why
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [(1, None), (9, None), (12, None), (fake_nvml.VERSION_MISMATCH, "restart this collector")],
-)
+@each((1, None), (9, None), (12, None), (fake_nvml.VERSION_MISMATCH, "restart this collector"))
 def test_a_driver_that_is_away_or_was_updated_is_reported_at_opening(code, said):
     with pytest.raises(DriverGoneError, match=said):
         Nvml(FakeNvml(init_error=code)).open()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.ingest.http_pages import serving
 from tests.ingest.sources.prometheus.fake_server import FakeServer, Reply, matrix, series
-from tests.tables import refuses
+from tests.tables import each, refuses
 
 from goodput_ingest.prometheus_api import client as client_module
 from goodput_ingest.prometheus_api.client import Client, TooLargeError
@@ -53,15 +53,12 @@ def test_a_compressed_answer_is_read(ask):
     assert found.series[0].values.tolist() == [5.0]
 
 
-@pytest.mark.parametrize(
-    ("status", "error_type", "error", "is_too_much"),
-    [
-        (422, "execution", "query processing would load too many samples into memory", True),
-        (400, "bad_data", "exceeded maximum resolution of 11,000 points per timeseries", True),
-        (400, "bad_data", "the query hit the max number of series limit", True),
-        (503, "timeout", "query timed out in expression evaluation", True),
-        *((status, "execution", "found duplicate series", False) for status in (400, 422, 500)),
-    ],
+@each(
+    (422, "execution", "query processing would load too many samples into memory", True),
+    (400, "bad_data", "exceeded maximum resolution of 11,000 points per timeseries", True),
+    (400, "bad_data", "the query hit the max number of series limit", True),
+    (503, "timeout", "query timed out in expression evaluation", True),
+    *((status, "execution", "found duplicate series", False) for status in (400, 422, 500)),
 )
 def test_a_query_that_is_too_much_is_distinguished_from_one_that_is_wrong(
     ask, status, error_type, error, is_too_much
