@@ -79,5 +79,5 @@ def _load_faults(store):
 def used(world):
     """Let the data of pages be read from the module's world; forget them after the test."""
     use_store(world)
-    yield
+    yield world
     st.cache_data.clear()

@@ -74,10 +74,8 @@ def run_key(store, job):
     return store.read("select run_key from marts.runs where run_id = $1", [job]).item()
 
 
-def test_a_run_waits_from_when_it_could_start_until_it_starts(world):
-    use_store(world)
-
-    waits = run_axis.waits(Scope(from_ms=0, to_ms=2**52, run=run_key(world, "silent")))
+def test_a_run_waits_from_when_it_could_start_until_it_starts(used):
+    waits = run_axis.waits(Scope(from_ms=0, to_ms=2**52, run=run_key(used, "silent")))
 
     assert waits["wait_s"].to_list() == [60.0]
     assert waits["end_at"][0] - waits["start_at"][0] == timedelta(seconds=60)
@@ -168,12 +166,10 @@ def test_a_run_that_says_nothing_has_a_page(visit, world):
     ("job", "before"), [("4", "2"), ("2", "1"), ("1", None), ("3", None), ("5", None)],
     ids=["the latest, not of another size", "the first", "none before", "other size", "other name"],
 )  # fmt: skip
-def test_the_run_before_is_of_the_same_workload_and_size(world, job, before):
-    use_store(world)
+def test_the_run_before_is_of_the_same_workload_and_size(used, job, before):
+    found = speed.run_before(Scope(run=run_key(used, job)))
 
-    found = speed.run_before(Scope(run=run_key(world, job)))
-
-    assert found == (None if before is None else run_key(world, before))
+    assert found == (None if before is None else run_key(used, before))
 
 
 test_the_verdict_is_about_the_speed_of_steps = gives(
