@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import shutil
+import ssl
 import subprocess
 from pathlib import Path
 
@@ -16,11 +17,14 @@ from xdist.scheduler import LoadFileScheduling
 from goodput_app.demo import demo_database, digest
 from goodput_app.process.store import use_store
 from goodput_app.settings import settings
+from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_queries.database import LocalStore
 from goodput_queries.storage import opening
 
 TESTS = Path(__file__).parent
 SAMPLE_DATA = TESTS.parent / "sample_data"
+
+pytest.register_assert_rewrite("tests.tables")  # whose failures show both sides
 
 gc.disable()  # while the tests are collected: all of it stays
 
@@ -140,3 +144,40 @@ def certificate(tmp_path_factory):
         capture_output=True,
     )  # fmt: skip
     return files
+
+
+@pytest.fixture(scope="session")
+def tls(certificate):
+    """Give a server's side of TLS with that certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    return context
+
+
+@pytest.fixture
+def configured(tmp_path, monkeypatch):
+    """Give what writes the settings of the site, which hold from then on."""
+
+    def written(text):
+        path = tmp_path / "goodput.toml"
+        path.write_text(text)
+        monkeypatch.setenv("GOODPUT_CONFIG", str(path))
+        settings.cache_clear()
+
+    return written
+
+
+@pytest.fixture
+def breaking(monkeypatch):
+    """Let the reader of job events break down in files called bad."""
+    extract = JobEvents.extract
+
+    def breaks_with(error):
+        def broken(self):
+            yield from extract(self)
+            if "bad" in self.path.name:
+                raise error
+
+        monkeypatch.setattr(JobEvents, "extract", broken)
+
+    return breaks_with

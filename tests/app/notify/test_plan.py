@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.app.messages.notices import AT_MS, DOWN, HANG, HOUR_MS, IDLE, MINUTE_MS, changed
+from tests.tables import each
 
 from goodput_app.notify.plan import Occurrence, Seen, due
 from goodput_messages.targets import Alertmanager, Owner, Slack, Target
@@ -162,15 +163,12 @@ def test_old_evidence_opens_and_closes_nothing_and_nothing_is_queued_behind_what
     assert target.known == {}
 
 
-@pytest.mark.parametrize(
-    ("filters", "keys"),
-    [
-        ({}, {"hang00000001", "idle00000001", "down00000001"}),
-        ({"min_severity": "page"}, {"hang00000001"}),
-        ({"rules": ("node_down",)}, {"down00000001"}),
-        ({"teams": ("research",)}, {"hang00000001", "idle00000001"}),
-        ({"clusters": ("other",)}, set()),
-    ],
+@each(
+    ({}, {"hang00000001", "idle00000001", "down00000001"}),
+    ({"min_severity": "page"}, {"hang00000001"}),
+    ({"rules": ("node_down",)}, {"down00000001"}),
+    ({"teams": ("research",)}, {"hang00000001", "idle00000001"}),
+    ({"clusters": ("other",)}, set()),
 )
 def test_filters_leave_what_a_target_is_to_get(filters, keys):
     target = slack(**filters)

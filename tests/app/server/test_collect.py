@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.app import served
-from tests.app.command_line import run
+from tests.app.command_line import failing, run
 from tests.app.served import running
 from tests.until import until
 
@@ -154,10 +154,7 @@ def test_a_server_that_is_stopped_during_a_build_ends_it_first(site):
 
 
 def test_without_live_sources_there_is_nothing_to_collect():
-    done = run("collect")
-
-    assert done.exit_code == 1
-    assert done.stderr == (
+    assert failing("collect") == (
         "goodput.toml: no live source is named under [[collect]]; `goodput doctor` says which "
         "there are and the lines that add them.\n"
     )
@@ -167,10 +164,9 @@ def test_without_live_sources_there_is_nothing_to_collect():
 def test_a_wrong_live_source_is_a_stated_failure(tmp_path, command):
     (tmp_path / "goodput.toml").write_text('[[collect]]\nsource = "nope"\n')
 
-    done = run(command)
+    said = failing(command)
 
-    assert done.exit_code == 1
-    assert done.stderr.startswith("goodput.toml: [[collect]] 1: 'source' is 'nope', expected ")
+    assert said.startswith("goodput.toml: [[collect]] 1: 'source' is 'nope', expected ")
     assert list(tmp_path.iterdir()) == [tmp_path / "goodput.toml"]
 
 
