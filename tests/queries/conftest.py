@@ -1,8 +1,10 @@
 """Evidence for small made-up clusters, in seconds from a fixed start."""
 
 import functools
+import inspect
 import itertools
 import operator
+import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Generator
@@ -26,6 +28,7 @@ FOLDER = Path(__file__).parent
 START = datetime(2027, 1, 15, 8, tzinfo=UTC).replace(tzinfo=None)  # a whole hour
 START_MS = 1_800_000_000_000
 LOADS_OF_A_COPY = 10_000
+YIELDS = re.compile(r"^ +yield$", re.MULTILINE)  # of a test that is built together with others
 
 
 def at(second):
@@ -213,21 +216,50 @@ def load_together(every, clusters):
         every.load(key[1], loads[key], key[2])
 
 
-def built_together(test=None, *, builds=1):
-    """Make a test of one that loads its `cluster`, yields where it is to be built, and reads it.
+def built_together(test):
+    """Make the test of one that loads its `cluster`, yields where it is to be built, and reads it.
 
     A build costs the same for one small cluster and for fifty: all such tests of a subject share
-    one database (`built_with`), a cluster each. `builds`: how often the test yields at most.
+    one database (`built_with`), a cluster each.
     """
-    if test is None:
-        return functools.partial(built_together, builds=builds)
 
     @functools.wraps(test)
     def reported(cluster, **_):
         cluster.read_after_build()
 
-    reported.builds = builds  # type: ignore[attr-defined]
+    reported.builds = getattr(test, "builds", 1)  # type: ignore[attr-defined]
     return reported
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector, name, obj):
+    """Take a test that yields as one of those that are built together."""
+    if not (inspect.isgeneratorfunction(obj) and collector.funcnamefilter(name)):
+        return None
+    test = built_together(obj)
+    setattr(collector.obj, name, test)
+    return collector.ihook.pytest_pycollect_makeitem(collector=collector, name=name, obj=test)
+
+
+def built_in(number):
+    """Say in how many builds a test loads its cluster, at most: it yields before each."""
+
+    def noted(test):
+        test.builds = number
+        return test
+
+    return noted
+
+
+def each(cases):
+    """Make a test for each case: the key says what it shows, the values are the last arguments."""
+
+    def of_cases(test):
+        rows = [row if isinstance(row, tuple) else (row,) for row in cases.values()]
+        names = list(inspect.signature(test).parameters)[-len(rows[0]) :]
+        return pytest.mark.parametrize(names, rows, ids=cases)(test)
+
+    return of_cases
 
 
 def shown_by(cases, *, before=None, load=None, read=None, builds=1):
@@ -237,8 +269,8 @@ def shown_by(cases, *, before=None, load=None, read=None, builds=1):
     what that is given. With several builds it has what is loaded before each, and read after it.
     """
 
-    @pytest.mark.parametrize("case", cases.values(), ids=cases)
-    @built_together(builds=builds)
+    @each({name: (case,) for name, case in cases.items()})
+    @built_in(builds)
     def test(cluster, case):
         *given, expected = case
         asked = given.pop() if read is None else read
@@ -259,10 +291,10 @@ def shown_by(cases, *, before=None, load=None, read=None, builds=1):
 def read_from_world(cases):
     """Make the test of a table: SQL on the fixture `world`, its rows, its scope if it has one."""
 
-    @pytest.mark.parametrize("case", cases.values(), ids=cases)
+    @each({name: (case,) for name, case in cases.items()})
     def test(world, case):
         sql, expected, scope = (*case, EVERYTHING)[:3]
-        assert getattr(world, "store", world).read(sql, scope=scope).rows() == expected
+        assert world.store.read(sql, scope=scope).rows() == expected
 
     return test
 
@@ -282,7 +314,7 @@ def built_with(module):
 def shared_by(path):
     """Return whose database the tests of a module share, its path where it is their own."""
     text = path.read_text()
-    is_together = "@built_together" in text or " = shown_by(" in text
+    is_together = YIELDS.search(text) or " = shown_by(" in text
     if not path.is_relative_to(FOLDER) or not is_together or "BUILT_ALONE" in text:
         return str(path)
     return str(FOLDER / path.relative_to(FOLDER).parts[0])
@@ -349,12 +381,54 @@ def new_evidence(new_store):
 
 
 @pytest.fixture(scope="module")
-def shared_evidence(new_store):
+def shared_evidence(module_store):
     """Return a cluster for a fixture that all tests of a module read, and none of them changes."""
-    shared = Evidence(new_store())
-    yield shared
-    shared.store.close()
-    shutil.rmtree(Path(shared.store.path).parent)
+    return Evidence(module_store())
+
+
+def built_once(load):
+    """Make the fixture of a cluster that this loads: built once, for all tests of a module."""
+
+    @pytest.fixture(scope="module", name=load.__name__)
+    def shared(module_store):
+        evidence = Evidence(module_store())
+        load(evidence)
+        evidence.build()
+        return evidence
+
+    return shared
+
+
+def built_file(load):
+    """Make the fixture of the file of a cluster that this loads, built once; see `copy_of`."""
+
+    @pytest.fixture(scope="module", name=load.__name__)
+    def path(module_store):
+        evidence = Evidence(module_store())
+        load(evidence)
+        return evidence.built()
+
+    return path
+
+
+def copy_of(file):
+    """Make the fixture of a cluster of the test's own: a copy of what this fixture has built."""
+
+    @pytest.fixture
+    def copy(request, new_evidence):
+        return new_evidence(copy_of=request.getfixturevalue(file))
+
+    return copy
+
+
+def store_of(file):
+    """Make the fixture of a copy of this fixture's database, which all tests of a module read."""
+
+    @pytest.fixture(scope="module")
+    def store(request, module_store):
+        return module_store(copy_of=request.getfixturevalue(file))
+
+    return store
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
 """The worked examples of the accounting rules, with the numbers given there (GPU-seconds)."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, phase, steps
+from tests.queries.conftest import durable, phase, steps
 
 
-@built_together
 def test_example_1_a_fleet_hour(cluster):
     cluster.node("a", 8, partitions=("a",))
     cluster.node("b", 8, partitions=("b",))
@@ -61,7 +60,6 @@ def failure_hang_restart(cluster):
     return first, second
 
 
-@built_together
 def test_example_2_failure_hang_restart(cluster):
     first, second = failure_hang_restart(cluster)
     cluster.events("run7", first, attempt=1)
@@ -87,7 +85,6 @@ def test_example_2_failure_hang_restart(cluster):
     assert summary["goodput_ratio"] == summary["goodput_hi_ratio"]
 
 
-@built_together
 def test_example_2b_without_a_log_nothing_is_booked_as_lost_or_productive(cluster):
     failure_hang_restart(cluster)
     for node in "ab":

@@ -3,8 +3,7 @@
 import random
 from math import inf
 
-import pytest
-from tests.queries.conftest import Evidence, built_together, shown_by, steps
+from tests.queries.conftest import Evidence, each, shown_by, steps
 from tests.queries.serving.engines import buckets, busy, engine, request, scrapes
 
 from goodput_queries.serving_objectives import ServingObjective
@@ -30,7 +29,6 @@ def held(cluster, gpus=1, state="COMPLETED"):
     cluster.job_on_a_node("1", 0, 3600, gpus, state)
 
 
-@built_together
 def test_the_serving_example_in_numbers(cluster):
     """Load 600 s, standby 1200 s, then 1800 s of which 3/4 of the tokens are within."""
     held(cluster, gpus=4)
@@ -80,8 +78,7 @@ ENGINES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("model", "scraped", "expected"), ENGINES.values(), ids=ENGINES)
-@built_together
+@each(ENGINES)
 def test_phases_of_an_engine(cluster, model, scraped, expected):
     held(cluster)
     scraped(cluster, engine(cluster, **model))
@@ -136,7 +133,6 @@ LOADED = {
 test_phases_of_requests = shown_by(LOADED, read=phases)
 
 
-@built_together
 def test_histograms_bound_the_share(cluster):
     """First tokens in time: 80 %; gaps between tokens: 70 to 90 %; so 50 to 80 % for both."""
     held(cluster)

@@ -1,7 +1,7 @@
 """Which rank the others wait for; a GPU that is held back: what it costs, and who is blamed."""
 
 import pytest
-from tests.queries.conftest import built_together, shown_by, steps
+from tests.queries.conftest import each, shown_by, steps
 
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import Scope
@@ -55,7 +55,6 @@ def throttled_gpus(cluster):
     return parts(cluster), [gpu[-1] for (gpu,) in cluster.read(sql).rows()]
 
 
-@built_together
 def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(cluster):
     slow_gang(cluster, 4)
     readings(cluster, hot=3, gpus=4)
@@ -104,8 +103,7 @@ BLAMED = {
 }
 
 
-@pytest.mark.parametrize(("fast", "r0", "r1", "late", "expected"), BLAMED.values(), ids=BLAMED)
-@built_together
+@each(BLAMED)
 def test_who_is_blamed_for_waits_beside_a_throttled_gpu(cluster, fast, r0, r1, late, expected):
     slow_gang(cluster, fast=fast, r0=r0, r1=r1)
     readings(cluster, hot=1, until=269)
@@ -171,8 +169,7 @@ GANGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("comm_s", "count", "length", "late", "ledger"), GANGS.values(), ids=GANGS)
-@built_together
+@each(GANGS)
 def test_stragglers_of_a_gang(cluster, comm_s, count, length, late, ledger):
     gang(cluster, comm_s, count, length)
     yield
@@ -199,8 +196,7 @@ OF_PARTS = {
 }
 
 
-@pytest.mark.parametrize(("comm_s", "parts", "late"), OF_PARTS.values(), ids=OF_PARTS)
-@built_together
+@each(OF_PARTS)
 def test_stragglers_by_the_parts_of_steps(cluster, comm_s, parts, late):
     gang(cluster, comm_s, **PARTS | parts)
     yield

@@ -1,7 +1,7 @@
 """GPUs that move, are numbered again, or that evidence puts in two places at one time."""
 
 import pytest
-from tests.queries.conftest import START_MS, built_together, shown_by
+from tests.queries.conftest import START_MS, each, shown_by
 
 
 def inventory(cluster, second, **gpus):
@@ -63,8 +63,7 @@ LISTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("listings", "is_cut", "gpu_s"), LISTED.values(), ids=LISTED)
-@built_together
+@each(LISTED)
 def test_a_gpu_that_is_listed_in_two_nodes_at_one_time(cluster, listings, is_cut, gpu_s):
     for listing in listings.split(", "):
         node, source = listing.split()
@@ -83,7 +82,6 @@ def test_a_gpu_that_is_listed_in_two_nodes_at_one_time(cluster, listings, is_cut
 
 
 @pytest.mark.parametrize("since", [0, 40])
-@built_together
 def test_an_inventory_comes_before_a_node_where_only_a_job_held_the_gpu(cluster, since):
     listed(cluster, "a")
     cluster.job("1", since, 100, [f"{cluster.name}-b"], 1)

@@ -1,7 +1,7 @@
 """Shards, MPS and GPUs in use that Slurm or its queue lists: each part is on one GPU of a node."""
 
 import pytest
-from tests.queries.conftest import built_together, shown_by
+from tests.queries.conftest import each, shown_by
 from tests.queries.rules.gpus.test_shares_of_one_device import HOUR, held, label, loaded
 
 UNPLACED = """select split_part(split_part(job_run_key, '/', -1), '@', 1) as job_id, reason, gpu_ms
@@ -35,8 +35,7 @@ SHARDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("jobs", "expected"), SHARDS.values(), ids=SHARDS)
-@built_together
+@each(SHARDS)
 def test_parts_of_the_accounting_share_one_device(cluster, jobs, expected):
     node = f"{cluster.name}-g"
     cluster.node(node, 4, model="a40")
@@ -113,7 +112,6 @@ OTHERS = {
 test_other_parts = shown_by(OTHERS)
 
 
-@built_together
 def test_labels_share_a_gpu_until_the_accounting_does(cluster):
     """By labels and by accounting at once: from its first record on the scheduler decides."""
     gpu = loaded(cluster, [label(job, 0, HOUR, kind="hpc_job") for job in ("8", "9")])
@@ -133,7 +131,6 @@ def test_labels_share_a_gpu_until_the_accounting_does(cluster):
 
 @pytest.mark.parametrize(("others", "expected"), [([], {"1": 3 * HOUR}), (["2"], {})],
                          ids=["alone on the node", "beside another job"])  # fmt: skip
-@built_together
 def test_gpus_that_a_node_lists_as_used_are_of_the_only_job_on_it(cluster, others, expected):
     node = f"{cluster.name}-g"
     cluster.node(node, 4)

@@ -1,7 +1,7 @@
 """MIG instances: telemetry knows them by id, schedulers by profile and number."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import each
 
 GPU = "GPU-c2d0e8aa-55f1-4b6e-8a7d-20f3b1c4d5e6"
 FOUR_THREE = [("1", "4g.40gb", None), ("2", "3g.40gb", None)]
@@ -105,8 +105,7 @@ LISTINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("loads", "expected"), LISTINGS.values(), ids=LISTINGS)
-@built_together
+@each(LISTINGS)
 def test_instances_of_a_gpu(cluster, loads, expected):
     cluster.watched(700)
     for load in loads:
@@ -117,7 +116,6 @@ def test_instances_of_a_gpu(cluster, loads, expected):
 
 @pytest.mark.parametrize("place", [GPU, "m#0"])
 @pytest.mark.parametrize("source", ["inventory", "slurm"])
-@built_together
 def test_names_of_an_inventory_meet_the_ids_of_telemetry(cluster, source, place):
     """Within a profile both go by number: 1g.10gb.0 is the lowest id among those."""
     gpu(cluster, "dcgm", GPU, 0)
@@ -144,7 +142,6 @@ def test_names_of_an_inventory_meet_the_ids_of_telemetry(cluster, source, place)
     assert sum(found.values()) == pytest.approx(700, abs=0.001)
 
 
-@built_together
 def test_slots_of_a_cut_node_give_way_though_they_are_numbered_by_instances(cluster):
     """A scheduler counts instances: the second GPU's slot is number 2, its index is 1."""
     other = "GPU-1a9d7b44-8c3e-4f02-b6d1-77aa90c1de21"
@@ -166,7 +163,6 @@ def test_slots_of_a_cut_node_give_way_though_they_are_numbered_by_instances(clus
     assert gpus == [(gpu_id(cluster, other),), (gpu_id(cluster, GPU),)]
 
 
-@built_together
 def test_an_inventory_with_the_numbers_of_the_scheduler_names_its_gpus_past_cut_ones(cluster):
     halves = ("3g.40gb.0", "3g.40gb.1")
     for uuid, number in ((GPU, 0), (OTHER, 2)):

@@ -1,7 +1,6 @@
 """Phases without an end: how long each lasts, whatever the GPUs show meanwhile."""
 
-import pytest
-from tests.queries.conftest import Cluster, built_together, durable, phase, shown_by, steps
+from tests.queries.conftest import Cluster, durable, each, phase, shown_by, steps
 from tests.queries.rules.jobs.test_rules_of_jobs import event
 
 READ = range(-10, 701, 10)
@@ -37,10 +36,7 @@ OPEN_PHASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("state", "events", "read", "active", "expected"), OPEN_PHASES.values(), ids=OPEN_PHASES
-)
-@built_together
+@each(OPEN_PHASES)
 def test_an_open_phase_of_a_scheduled_job(cluster, state, events, read, active, expected):
     cluster.job_on_a_node("1", 0, None if state == "RUNNING" else 700, 1, state)
     cluster.watched(700)
@@ -58,8 +54,7 @@ SILENT_IN_A_PHASE = {
 }
 
 
-@pytest.mark.parametrize(("length", "expected"), SILENT_IN_A_PHASE.values(), ids=SILENT_IN_A_PHASE)
-@built_together
+@each(SILENT_IN_A_PHASE)
 def test_a_rank_that_falls_silent_in_a_phase_does_not_stop_the_steps_of_its_gang(
     cluster, length, expected
 ):
@@ -82,10 +77,7 @@ WITHOUT_A_SCHEDULER = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("until", "expected"), WITHOUT_A_SCHEDULER.values(), ids=WITHOUT_A_SCHEDULER
-)
-@built_together
+@each(WITHOUT_A_SCHEDULER)
 def test_an_open_phase_of_a_run_known_from_events_alone(cluster, until, expected):
     cluster.telemetry("a", 1)
     events = [event("job.start", 0), *STEPS, opened("ckpt_save")]
@@ -119,8 +111,7 @@ GAPS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("gpus", "length", "read", "expected"), GAPS.values(), ids=GAPS)
-@built_together
+@each(GAPS)
 def test_what_a_gap_between_two_steps_was(cluster, gpus, length, read, expected):
     end = 100 + length
     cluster.job_on_a_node("1", 0, end + 100, gpus)

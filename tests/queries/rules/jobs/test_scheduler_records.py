@@ -1,7 +1,7 @@
 """Scheduler records in several listings, and records missing from later listings."""
 
 import pytest
-from tests.queries.conftest import built_together, shown_by
+from tests.queries.conftest import built_in, each, shown_by
 
 INDEX = 2798573628995141632  # of a record in the accounting's database
 
@@ -13,7 +13,7 @@ def held(evidence):
 
 @pytest.mark.parametrize("indices", [[INDEX, None], [None, INDEX]])
 @pytest.mark.parametrize("is_built_between", [True, False])
-@built_together(builds=3)
+@built_in(3)
 def test_a_record_with_and_without_the_index_of_the_database_is_one_job_run(
     cluster, indices, is_built_between
 ):
@@ -83,7 +83,6 @@ test_what_later_records_say = shown_by(LATER, read=lambda c: runs(c)[0], builds=
      lambda one: one.samples("a#0", one.every(0, 20_000, 100), lambda _: True)],
     ids=["listings name it", "the next listing is not an hour later",
          "only readings came later"])  # fmt: skip
-@built_together
 def test_a_running_record_runs_on(cluster, later):
     tell_of_a_running_job(cluster)
     later(cluster)
@@ -102,8 +101,7 @@ NODES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("jobs", "is_listed", "expected"), NODES.values(), ids=NODES)
-@built_together
+@each(NODES)
 def test_gpus_of_a_job_on_nodes_that_the_inventory_lacks(cluster, jobs, is_listed, expected):
     if is_listed:
         cluster.node("a", 8)
@@ -126,8 +124,7 @@ LISTED_TWICE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("records", "is_reported"), LISTED_TWICE.values(), ids=LISTED_TWICE)
-@built_together
+@each(LISTED_TWICE)
 def test_duplicate_records_are_reported(cluster, records, is_reported):
     cluster.node("a", 4)
     for start, end, submit in records:

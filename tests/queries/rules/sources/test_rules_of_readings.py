@@ -1,7 +1,7 @@
 """What readings of telemetry say of held and free GPUs, rule by rule."""
 
 import pytest
-from tests.queries.conftest import Cluster, built_together, durable, shown_by, steps
+from tests.queries.conftest import Cluster, durable, each, shown_by, steps
 from tests.queries.rules.jobs.without_a_scheduler import phases
 
 
@@ -94,7 +94,6 @@ HELD = {
 
 
 @pytest.mark.parametrize("start", [1781, 3581])
-@built_together
 def test_a_job_within_one_reading_of_a_long_pause_is_idle_also_at_the_end_of_an_hour(
     cluster, start
 ):
@@ -118,8 +117,7 @@ SHARES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("shares", "is_active"), SHARES.values(), ids=SHARES)
-@built_together
+@each(SHARES)
 def test_activity_of_a_reading(cluster, shares, is_active):
     cluster.job_on_a_node("1", 0, 100, 1)
     cluster.readings(cluster.gpu("a#0"), cluster.every(-10, 100), "test", **shares)
@@ -143,7 +141,6 @@ UNOWNED = {
 
 
 @pytest.mark.parametrize("case", [*HELD.values(), *UNOWNED.values()], ids=[*HELD, *UNOWNED])
-@built_together
 def test_inactivity_that_no_job_event_explains(cluster, case):
     interval, active, expected = case
     if case in HELD.values():
