@@ -1,6 +1,6 @@
 """Training with faults on a real H100, without a scheduler: each fault is a finding at its steps.
 
-Recorded by `faults_on_real_gpu.py` on 2026-11-24; `truth.jsonl` says what was put in.
+Recorded by `training_on_real_gpu.py` on 2026-11-24; `truth.jsonl` says what was put in.
 """
 
 import json
@@ -42,7 +42,7 @@ def findings(session):
 def truth():
     """Return what was put into each run."""
     rows = map(json.loads, (SESSION / "truth.jsonl").read_text().splitlines())
-    return {row["run"]: row for row in rows}
+    return {row["run"]: row for row in rows if "first_step" in row}
 
 
 def of(findings, run):

@@ -44,12 +44,17 @@ class Loaders:
         of_log = {"attempt": None, "rank": None, "host": None, "reports_durability": False}
         self.events(run, lines, source="job-log", **{**of_log, **common})
 
-    def node(self, node, gpus, *, model="h100", partitions=()):
-        """Add a node with numbered GPUs, in the inventory from the start."""
+    def node(self, node, gpus, *, model="h100", partitions=(), watched=None):
+        """Add a node with numbered GPUs, in the inventory from the start.
+
+        watched: until when the scheduler watches its cluster
+        """
         slots = [{"gpu_uuid": f"{node}#{i}", "slurm_index": i, "gpu_index": i} for i in range(gpus)]
         self.add("gpus", *slots, node=node, gpu_model=model, valid_from_at=0)
         if partitions:
             self.add("nodes", node=node, partitions=list(partitions))
+        if watched is not None:
+            self.watched(watched)
 
     def samples(self, gpu, seconds, active, source="dcgm"):
         """Add readings of a GPU; `active(second)` says whether it worked, None for no profiling."""
@@ -66,9 +71,9 @@ class Loaders:
         gpu = {"gpu_uuid": gpu_uuid, "gpu_index": 0, "gpu_model": "h100", "valid_from_at": 0}
         self.add("gpus", {**gpu, **more}, source=source, node=node)
 
-    def job_on_a_node(self, job_id, start, end, gpus, state="COMPLETED", **more):
+    def job_on_a_node(self, job_id, start, end, gpus, state="COMPLETED", *, watched=None, **more):
         """Add node a and a job run on all of its GPUs."""
-        self.node("a", gpus)
+        self.node("a", gpus, watched=watched)
         self.job(job_id, start, end, ["a"], gpus, state, **more)
 
     def xid(self, node, code, second, source="kernel-log", **more):

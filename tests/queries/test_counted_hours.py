@@ -19,8 +19,7 @@ TEAMS = {"large": (0, 8), "middle": (8, 14), "small": (14, 18), "x" * 500: (18, 
 @built_file
 def built(evidence):
     """Two GPUs over 30 hours, with a job of each team, and a job without any GPU elsewhere."""
-    evidence.node("a", 2, partitions=("batch",))
-    evidence.watched(30 * HOUR_S)
+    evidence.node("a", 2, partitions=("batch",), watched=30 * HOUR_S)
     for number, (team, (start, end)) in enumerate(TEAMS.items()):
         evidence.job(str(number), start * HOUR_S, end * HOUR_S, ["a"], 1, account=team,
                      partition="batch")  # fmt: skip

@@ -34,8 +34,7 @@ HOSTILE = "=cmd|' /C calc'!A0 <script>alert(1)</script> \u202e"
 @built_file
 def open_fleet(evidence):
     """Load three days: A and B have jobs on the first, B runs on into the second."""
-    evidence.node("a", 4)
-    evidence.watched(72 * HOUR_S)
+    evidence.node("a", 4, watched=72 * HOUR_S)
     evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
     evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob")
     evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)

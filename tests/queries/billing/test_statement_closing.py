@@ -34,8 +34,7 @@ def built_fleet(evidence):
     Of four GPUs with two jobs, one of which runs on over midnight; and of one without a price.
     """
     evidence.node("a", 4)
-    evidence.node("b", 1, model="b200")
-    evidence.watched(46 * HOUR_S)
+    evidence.node("b", 1, model="b200", watched=46 * HOUR_S)
     evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
     evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob")
     evidence.job("3", HOUR_S, 2 * HOUR_S, ["b"], 1, account="B")
@@ -269,8 +268,7 @@ IN_UTC = StatementSettings(lateness_h=0)
 
 
 def test_a_day_with_billed_hours_is_refused_under_other_bounds_and_one_after_it_is_not(evidence):
-    evidence.node("a", 4)
-    evidence.watched(70 * HOUR_S)
+    evidence.node("a", 4, watched=70 * HOUR_S)
     evidence.build()
     store = evidence.store
     assert statement(store, WHEN, IN_UTC).is_closed

@@ -89,8 +89,7 @@ def counted(*readings):
 
 def bands(cluster):
     """Load 08:00 to 12:00 UTC, 03:00 to 07:00 in New York: two hours by night, two by day."""
-    cluster.node("a", 1)
-    cluster.watched(4 * HOUR_S)
+    cluster.node("a", 1, watched=4 * HOUR_S)
     cluster.energy(cluster.gpu("a#0"), steady(4 * HOUR_S, 1000))
     of_day = {"zone": "America/New_York", "pue": Decimal(1), "server_ratio": Decimal(1)}
     for begin, end, cost in ((22, 5, "0.05"), (5, 22, "0.20")):
@@ -178,8 +177,7 @@ def meter(evidence, node, begin, end, watts, every=60):
 
 def metered(evidence):
     """Load a node of 2 GPUs at 100 W and 300 W, that take 1,000 W at its meter for 4 hours."""
-    evidence.node("a", 2)
-    evidence.watched(5 * HOUR_S)
+    evidence.node("a", 2, watched=5 * HOUR_S)
     evidence.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")
     evidence.energy(evidence.gpu("a#0"), steady(5 * HOUR_S, 100))
     evidence.energy(evidence.gpu("a#1"), steady(5 * HOUR_S, 300))
@@ -238,8 +236,7 @@ ALONE = {
 @each(ALONE)
 def test_a_meter_alone(cluster, gpus, job, read, expected):
     start, end, held = job
-    cluster.node("a", gpus)
-    cluster.watched(2 * HOUR_S)
+    cluster.node("a", gpus, watched=2 * HOUR_S)
     cluster.job("1", start, end, ["a"], held, account="A")
     for first, last in read:
         meter(cluster, "a", first, last, 700)

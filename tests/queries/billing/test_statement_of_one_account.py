@@ -33,8 +33,7 @@ CLOSED = StatementSettings(idle_policy="proportional", credit_infra_failures=Tru
 def built_fleet(evidence):
     """Load two accounts that waste, fail, have budgets, quotas and a reservation."""
     evidence.node("a", 8)
-    evidence.node("hiddennode", 4, model="b200")
-    evidence.watched(24 * HOUR_S)
+    evidence.node("hiddennode", 4, model="b200", watched=24 * HOUR_S)
     others = {"account": "rivals", "user_name": "mallory", "job_name": "secretjob",
               "partition": "dungeon", "qos": "vipqos"}  # fmt: skip
     for job, node, gpus, state, about in (

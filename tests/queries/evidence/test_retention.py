@@ -26,8 +26,7 @@ def drop_old(store, ages, **options):
 @built_file
 def built_two_days(evidence):
     """One GPU, read every ten minutes for two days; a job on each, with a gap of 90 s."""
-    evidence.node("a", 1)
-    evidence.watched(2 * DAY_S)
+    evidence.node("a", 1, watched=2 * DAY_S)
     for day in (0, 1):
         evidence.job(str(day), day * DAY_S + 600, day * DAY_S + 36_090, ["a"], 1)
     moments = evidence.every(0, 2 * DAY_S, 600)

@@ -48,8 +48,7 @@ def failing_run(cluster, job_id, start, minutes, lost_s, nodes, gpus):
 def test_what_a_node_cost_a_small_run_is_not_hidden_by_a_large_one(cluster):
     """Of both together it is a percent, of the small run a fifth."""
     cluster.node("a", GPUS)
-    cluster.node("b", 20)
-    cluster.watched(3 * HOUR)
+    cluster.node("b", 20, watched=3 * HOUR)
     failing_run(cluster, "large", 0, 120, 60, ["a", "b"], 24)
     failing_run(cluster, "small", 7600, 10, 120, ["a"], GPUS)
     yield
@@ -161,7 +160,7 @@ JOBS = f"; 5 jobs waiting: train0 (1), {SHOWN} (2), train2 (3) ..."
 # what it shows: what is loaded, what is read of it
 FINDINGS = {
     "an end that cost a GPU-hour is found however large its run": (
-        lambda c: [c.node("a", GPUS), c.node("b", 60), c.watched(3 * HOUR),
+        lambda c: [c.node("a", GPUS), c.node("b", 60, watched=3 * HOUR),
                    failing_run(c, "1", 0, 120, 60, ["a", "b"], 64)], ended, [(64 * 60_000, True)]),
     "an idle job names its user and since when its GPUs are idle": (
         idle_job, f"select {COLUMNS} from marts.open_findings where rule = 'idle_allocation'",

@@ -28,8 +28,7 @@ def built_nodes(evidence):
     """Build three nodes with jobs: the first was held without a pause for ten hours."""
     evidence.node("never empty", 2)
     evidence.node("of three", 3)
-    evidence.node("of two", 2)
-    evidence.watched(36_000)
+    evidence.node("of two", 2, watched=36_000)
     for number in range(20):
         start = 1_800 * number
         evidence.job(str(number), start, start + 2_700, ["never empty"], 1)

@@ -56,8 +56,7 @@ def test_what_turns_out_hours_later_gives_the_rows_of_a_full_build(two_nodes, la
 def two_small_nodes(made):
     """Return a store that knows of a node of four GPUs and one of two."""
     made.node("a", 4)
-    made.node("b", 2)
-    made.watched(6 * HOUR_S)
+    made.node("b", 2, watched=6 * HOUR_S)
 
 
 BEGUN = START_MS // 3_600_000

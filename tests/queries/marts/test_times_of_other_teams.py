@@ -82,8 +82,7 @@ def test_any_second_of_a_day_counts_the_whole_day(worlds, second):
 
 
 def test_a_day_that_is_not_over_is_not_counted(evidence):
-    evidence.job_on_a_node("1", 0, 100, 1, account="cobaltteam")
-    evidence.watched(200)
+    evidence.job_on_a_node("1", 0, 100, 1, account="cobaltteam", watched=200)
     evidence.store.build()
 
     assert evidence.read(COUNTS, Scope(teams=(RED,))).row(0) == (0, 0)

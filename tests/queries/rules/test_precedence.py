@@ -33,8 +33,7 @@ def test_free_time_takes_the_categories_in_the_order_of_their_precedence(cluster
 
 def test_what_the_job_declares_wins_over_a_gpu_without_a_process(cluster):
     """A helper process may write the checkpoint: the GPU has none of its own meanwhile."""
-    cluster.watched(600)
-    cluster.job_on_a_node("1", 0, 600, 1)
+    cluster.job_on_a_node("1", 0, 600, 1, watched=600)
     saving = [*steps(1, 20, 0), phase("ckpt_save", 200, 500)]
     cluster.events("1", [*saving, durable(20, 500)], gpu_uuid=cluster.gpu("a#0"))
     cluster.samples("a#0", cluster.every(0, 600), lambda second: second <= 200)

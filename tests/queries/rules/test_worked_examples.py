@@ -6,8 +6,7 @@ from tests.queries.conftest import durable, phase, steps
 
 def test_example_1_a_fleet_hour(cluster):
     cluster.node("a", 8, partitions=("a",))
-    cluster.node("b", 8, partitions=("b",))
-    cluster.watched(3600)
+    cluster.node("b", 8, partitions=("b",), watched=3600)
     cluster.state("b", "down", 0, 600)
     cluster.job("1", 0, 3000, ["a"], 8, partition="a", qos="normal")
     losses = {"comm_s": 1.0, "straggler_s": 0.2}
@@ -37,7 +36,6 @@ def test_example_1_a_fleet_hour(cluster):
                 "program_ratio": 0.98, "goodput_ratio": 0.353889, "goodput_hi_ratio": 0.492778,
                 "communication_ratio": 0.1, "coverage_ratio": 0.777778}  # fmt: skip
     assert {name: summary[name] for name in expected} == pytest.approx(expected, abs=1e-6)
-    assert cluster.violations() == 0
 
 
 def failure_hang_restart(cluster):

@@ -25,8 +25,7 @@ def phases(cluster):
 def held(cluster, gpus=1, state="COMPLETED"):
     """Load a node that one job has for an hour, without events and readings."""
     cluster.store.serving_objectives = OBJECTIVES
-    cluster.watched(3600)
-    cluster.job_on_a_node("1", 0, 3600, gpus, state)
+    cluster.job_on_a_node("1", 0, 3600, gpus, state, watched=3600)
 
 
 def test_the_serving_example_in_numbers(cluster):
@@ -189,8 +188,7 @@ def test_bounds_of_histograms_contain_the_share_of_the_request_log(evidence):
     evidence.store.serving_objectives = (
         ServingObjective(ttft_s=TTFT_S, inter_token_s=INTER_TOKEN_S),
     )
-    evidence.node("a", 1)
-    evidence.watched(3600)
+    evidence.node("a", 1, watched=3600)
     buckets, requests, truth = [], [], {}
     for number in range(LOADS):
         latencies = load(number)

@@ -27,8 +27,7 @@ READ = f"select * from {SEGMENTS} order by gpu_uuid, start_ms"
 @built_file
 def built_once(evidence):
     """Return a cluster of one GPU with a job in its first hour, built."""
-    evidence.watched(2 * HOUR)
-    evidence.job_on_a_node("1", 0, 1800, 1)
+    evidence.job_on_a_node("1", 0, 1800, 1, watched=2 * HOUR)
 
 
 built = copy_of("built_once")

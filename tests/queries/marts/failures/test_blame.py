@@ -104,8 +104,7 @@ def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(cluster):
 
 def test_the_phase_that_lost_most_reports_the_cause_not_the_longest_in_one_hour(cluster):
     """Initialisation takes 100 s of one hour, compilation 70 s of that and 70 s of the next."""
-    cluster.watched(4000)
-    cluster.job_on_a_node("1", 3420, 4000, 1)
+    cluster.job_on_a_node("1", 3420, 4000, 1, watched=4000)
     cluster.events("1", [
         {"t": 3420, "event": "job.start"}, phase("init", 3420, 3520),
         phase("compile", 3530, 3670), {"t": 3770, "event": "step", "step": 1, "dur_s": 100.0},

@@ -21,8 +21,7 @@ SETTINGS = StatementSettings(lateness_h=6)
 @built_file
 def built_measured(evidence):
     """Load two GPUs for 100 steps with a tenth of communication, then of an evaluation."""
-    evidence.watched(60 * HOUR_S)
-    evidence.job_on_a_node("1", 0, 1100, 2)
+    evidence.job_on_a_node("1", 0, 1100, 2, watched=60 * HOUR_S)
     evidence.events("1", [
         {"event": "job.start", "t": 0},
         *steps(1, 100, 0, comm_s=1.0, straggler_s=0.0),
@@ -98,7 +97,6 @@ def test_ratios_are_of_what_is_settled_and_of_gpus_that_do_not_wait(shared_evide
 
 def unplaced(cluster, scope=EVERYTHING):
     """Return job, reason and GPU-seconds."""
-    assert cluster.violations() == 0
     spent = "select job_id, reason, sum(gpu_ms) / 1000 from marts.unplaced group by all"
     return cluster.read(f"{spent} order by all", scope=scope).rows()
 

@@ -140,8 +140,7 @@ def test_what_a_team_leads_to_adds_up_to_the_team(session, windows):
 
 def test_a_part_of_a_gap_lies_within_its_category(cluster):
     """A node is drained in the middle of a gap: the drain does not begin with the gap."""
-    cluster.node("a", 1)
-    cluster.watched(1000)
+    cluster.node("a", 1, watched=1000)
     cluster.state("a", "drained", 600, 1000)
     cluster.samples("a#0", cluster.every(-10, 1000), lambda s: s <= 0)
     yield

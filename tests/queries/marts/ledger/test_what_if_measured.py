@@ -21,8 +21,7 @@ def number(given):
 
 def a_node(evidence):
     """Load four H100 over 10 hours, two of them held for 5, one measured all the time."""
-    evidence.node("n", 4)
-    evidence.watched(10 * HOUR_S)
+    evidence.node("n", 4, watched=10 * HOUR_S)
     evidence.job("1", 0, 5 * HOUR_S, ["n"], 2, partition="batch")
     evidence.energy(evidence.gpu("n#0"), steady(10 * HOUR_S, 500))
 
@@ -108,8 +107,7 @@ def test_models_are_offered_largest_first_and_runs_where_they_save(priced):
 @built_once
 def saving(evidence):
     """Give a run of two GPUs that saves for 30 s each 10 minutes and fails once in two hours."""
-    evidence.node("n", 2)
-    evidence.watched(2 * HOUR_S)
+    evidence.node("n", 2, watched=2 * HOUR_S)
     evidence.job("1", 0, 2 * HOUR_S, ["n"], 2)
     for cycle in range(10):
         attempt, first = cycle // 5, 60 * cycle
@@ -133,8 +131,7 @@ def test_a_run_is_known_by_its_own_saves_and_failures(saving):
 def test_a_run_that_has_not_failed_reckons_with_the_platforms_failures(cluster, has_failure):
     """One node failure in 8 x 5 + 2 x 10 GPU-h, or none; the run has 2 GPUs."""
     cluster.node("n", 2)
-    cluster.node("m", 8)
-    cluster.watched(10 * HOUR_S)
+    cluster.node("m", 8, watched=10 * HOUR_S)
     cluster.job("1", 0, 10 * HOUR_S, ["n"], 2)
     reported = [phase("ckpt_save", begin, begin + 30) for begin in (600, 1200, 1800)]
     cluster.events("1", [*steps(0, 59, 0), *reported])

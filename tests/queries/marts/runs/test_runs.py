@@ -70,8 +70,7 @@ REPORTED = {
 @pytest.mark.parametrize("evidence", REPORTED.values(), ids=REPORTED)
 @pytest.mark.parametrize("window", [(0, 3600), (615, 1234), (1019, 1027), (3000, 3100)])
 def test_a_lane_adds_up_to_the_ledger(cluster, evidence, window):
-    cluster.watched(3600)
-    cluster.job_on_a_node("7", 0, 3600, 2)
+    cluster.job_on_a_node("7", 0, 3600, 2, watched=3600)
     for rank in range(2):
         of_gpu = {"rank": rank, "gpu_uuid": f"a#{rank}"}
         cluster.events("7", [*evidence(rank), durable(300, 3030)], **of_gpu)
@@ -152,8 +151,7 @@ SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + 3_600_000)
 @built_once
 def world(made):
     """Give two job runs that waited, one that waits, one whose dependency is not met, no GPUs."""
-    made.node("a", 8)
-    made.watched(3600)
+    made.node("a", 8, watched=3600)
     made.job("1", 600, 700, ["a"], 1, submit=0, account="nlp", gpus_requested=1)
     made.job("2", 800, 900, ["a"], 8, submit=0, eligible=600, account="nlp", gpus_requested=8)
     pending = {"observed_at": made.at(3600), "submit": 3000, "account": "cv", "gpus_requested": 16}

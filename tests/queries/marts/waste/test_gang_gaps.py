@@ -59,7 +59,7 @@ CASES = {
         [(3, 4, 330_000)],
     ),
     "idle GPUs that nobody holds are no gang": (
-        lambda c: [c.node("a", 2), c.watched(600),
+        lambda c: [c.node("a", 2, watched=600),
                    *(c.samples(f"a#{gpu}", c.every(-10, 600), lambda _: False) for gpu in (0, 1))],
         GAPS, [],
     ),

@@ -20,16 +20,14 @@ WAITING = {
 }  # fmt: skip
 
 
-test_a_job_that_waits = shown_by(WAITING, read=Cluster.gpu_s,
-                                 load=lambda c, job: [c.node("a", 1, partitions=("p",)),
-                                                      c.watched(100),
-                                                      waiting_job(c, **job)])  # fmt: skip
+test_a_job_that_waits = shown_by(
+    WAITING, before=lambda c: c.node("a", 1, partitions=("p",), watched=100), read=Cluster.gpu_s,
+    load=lambda c, job: waiting_job(c, **job))  # fmt: skip
 
 
 @built_in(2)
 def test_the_last_reason_that_the_accounting_has_decides(cluster):
-    cluster.node("a", 1, partitions=("p",))
-    cluster.watched(100)
+    cluster.node("a", 1, partitions=("p",), watched=100)
     for second, reason, expected in ((50, "QOSMaxGRESPerUser", NONE), (90, "Priority", DEMAND)):
         seen = {"reason": reason, "observed_at": cluster.at(second)}
         waiting_job(cluster, **seen)
@@ -99,8 +97,7 @@ def test_demand_for_two_free_instances(cluster, gpu_type, has_others, expected):
 
 def test_a_listing_without_a_reason_ends_nothing(cluster):
     """It is from after the start of the job, which ended its wait."""
-    cluster.node("a", 1, partitions=("p",))
-    cluster.watched(100)
+    cluster.node("a", 1, partitions=("p",), watched=100)
     waiting_job(cluster, 80)
     for second, reason in ((40, "Priority"), (95, None)):
         listing(cluster, second, reason=reason)

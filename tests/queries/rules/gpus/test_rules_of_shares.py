@@ -35,7 +35,6 @@ def pod(evidence, name, start, end, gpu=None):
 
 def held_gpu_s(evidence):
     """Return GPU-seconds by job, None for what nobody held."""
-    assert evidence.violations() == 0
     assert evidence.own("job_run_key", "intermediate.int_hold_conflicts") == []
     rows = evidence.read("select job_id, sum(gpu_ms) / 1000 from marts.ledger_scoped group by all")
     return dict(rows.rows())

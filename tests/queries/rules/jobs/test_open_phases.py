@@ -38,8 +38,7 @@ OPEN_PHASES = {
 
 @each(OPEN_PHASES)
 def test_an_open_phase_of_a_scheduled_job(cluster, state, events, read, active, expected):
-    cluster.job_on_a_node("1", 0, None if state == "RUNNING" else 700, 1, state)
-    cluster.watched(700)
+    cluster.job_on_a_node("1", 0, None if state == "RUNNING" else 700, 1, state, watched=700)
     cluster.events("1", events)
     if active:
         cluster.samples("a#0", list(read), active)

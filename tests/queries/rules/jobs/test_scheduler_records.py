@@ -29,8 +29,7 @@ def test_a_record_with_and_without_the_index_of_the_database_is_one_job_run(
 
 
 def tell_of_a_running_job(evidence):
-    evidence.node("a", 2)
-    evidence.watched(20_000)
+    evidence.node("a", 2, watched=20_000)
     evidence.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=600, source="slurm")
 
 
@@ -104,8 +103,7 @@ NODES = {
 @each(NODES)
 def test_gpus_of_a_job_on_nodes_that_the_inventory_lacks(cluster, jobs, is_listed, expected):
     if is_listed:
-        cluster.node("a", 8)
-        cluster.watched(200)
+        cluster.node("a", 8, watched=200)
     for number, (start, end, nodes, gpus) in enumerate(jobs):
         cluster.job(str(number), start, end, nodes, gpus)
     yield

@@ -151,7 +151,6 @@ def test_inactivity_that_no_job_event_explains(cluster, case):
         cluster.samples("a-0", cluster.every(0, 1200, interval), active, source="nvml")
     yield
     assert phases(cluster) == expected
-    assert cluster.violations() == 0
 
 
 # what is loaded before each of two builds
