@@ -227,7 +227,8 @@ def built_together(test):
     def reported(cluster, **_):
         cluster.read_after_build()
 
-    reported.builds = getattr(test, "builds", 1)  # type: ignore[attr-defined]
+    yields = YIELDS.findall(inspect.getsource(test))
+    reported.builds = getattr(test, "builds", len(yields))  # type: ignore[attr-defined]
     return reported
 
 
@@ -242,7 +243,7 @@ def pytest_pycollect_makeitem(collector, name, obj):
 
 
 def built_in(number):
-    """Say in how many builds a test loads its cluster, at most: it yields before each."""
+    """Say in how many builds a test loads its cluster, at most, where yields do not show it."""
 
     def noted(test):
         test.builds = number

@@ -176,7 +176,6 @@ TRACES = {
 
 
 @each(TRACES)
-@built_in(2)
 def test_ledger_of_profiler_traces_that_come_after_the_steps(cluster, kernels, expected):
     gang(cluster)
     yield

@@ -1,6 +1,6 @@
 """Metrics of GPUs by ten minutes: what a bucket says, and which buckets a build replaces."""
 
-from tests.queries.conftest import START, START_MS, built_in, built_once, read_from_world
+from tests.queries.conftest import START, START_MS, built_once, read_from_world
 
 from goodput_queries.scope import Scope
 
@@ -78,7 +78,6 @@ ROWS = {
 test_metrics_by_ten_minutes = read_from_world(ROWS)
 
 
-@built_in(2)
 def test_a_late_sample_changes_its_own_bucket_alone(cluster):
     gpu = cluster.gpu("a")
     load(cluster, gpu, [(s, {"power_w": 100.0, "energy_j": s}) for s in range(0, 7200, 300)])

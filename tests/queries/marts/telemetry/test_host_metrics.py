@@ -1,6 +1,6 @@
 """Hosts and links between readings: shares of time, errors, lost links, over restarts."""
 
-from tests.queries.conftest import at, built_in, each, shown_by
+from tests.queries.conftest import at, each, shown_by
 
 from goodput_queries.scope import Scope
 
@@ -118,7 +118,6 @@ CASES = {
 test_links_and_hosts = shown_by(CASES, before=lambda c: c.node("a", 8))
 
 
-@built_in(2)
 def test_readings_that_come_later_are_counted_as_if_all_had_come_at_once(cluster):
     """Two builds, the second with readings of the first hour too."""
     cluster.node("a", 8)

@@ -1,6 +1,6 @@
 """What scheduler and inventory say, rule by rule."""
 
-from tests.queries.conftest import Cluster, built_in, shown_by
+from tests.queries.conftest import Cluster, shown_by
 
 
 def pods(cluster, *starts):
@@ -93,7 +93,6 @@ LEDGERS = {
 test_ledger = shown_by(LEDGERS, read=Cluster.gpu_s)
 
 
-@built_in(2)
 def test_the_ledger_balances_after_a_gpu_left_the_inventorys_past(cluster):
     """The slot gives way to the GPU, and leaves its word that a GPU stood there before."""
     placed = {"node": "a", "slurm_index": 0, "gpu_model": "h100"}

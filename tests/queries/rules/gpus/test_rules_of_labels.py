@@ -47,7 +47,6 @@ OTHERS = {
 test_what_labels_say = shown_by(OTHERS, before=labelled)
 
 
-@built_in(2)
 def test_a_label_on_the_latest_reading_goes_on_until_its_exporter_has_gone(cluster):
     """It has gone while others of its cluster are read on."""
     labelled(cluster)

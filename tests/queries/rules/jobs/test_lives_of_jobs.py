@@ -1,7 +1,7 @@
 """Which life of its gang an event belongs to, by what the job numbers and what it leaves out."""
 
 import pytest
-from tests.queries.conftest import START_MS, at, built_in, durable, each, shown_by, steps
+from tests.queries.conftest import START_MS, at, durable, each, shown_by, steps
 
 
 def lives(evidence):
@@ -164,7 +164,6 @@ def test_a_run_whose_log_alone_says_how_it_ended(cluster, ending, expected):
     assert attempt == expected
 
 
-@built_in(2)
 def test_a_followed_log_that_falls_silent_ends_with_its_last_line(cluster):
     """By the evidence of its cluster: 15 minutes later another log there goes on."""
     for job, node, until in (("1", "a", 100), ("2", "b", 900)):

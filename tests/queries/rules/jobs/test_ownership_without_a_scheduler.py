@@ -229,7 +229,6 @@ def test_a_process_on_the_latest_list_goes_on(evidence):
 
 
 @pytest.mark.parametrize("named", ["at once", "later", "never"])
-@built_in(2)
 def test_an_inventory_file_that_names_the_host_otherwise_renames_it_and_no_more(cluster, named):
     """A recorder in a container is called after it; the file has the node's name."""
     host, node = f"pod-{cluster.name}", f"gpu-{cluster.name}"

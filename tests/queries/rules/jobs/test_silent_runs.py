@@ -1,6 +1,6 @@
 """Runs that only job events report, and whose events stop without an end."""
 
-from tests.queries.conftest import built_in, each, shown_by
+from tests.queries.conftest import each, shown_by
 from tests.queries.rules.jobs.without_a_scheduler import (
     holds,
     job,
@@ -64,7 +64,6 @@ def test_what_a_silent_run_does(cluster, active, until, listed, end, ledger, out
         assert phases(cluster)["idle_no_demand", "demand_unknown"] == 90 + 2000
 
 
-@built_in(2)
 def test_a_run_with_events_again_was_not_stalled(cluster):
     cluster.telemetry("n", 2)
     readings(cluster, "n-0", [(90, 3000)], until=3000)

@@ -75,7 +75,6 @@ def test_a_log_under_slurms_number_changes_nothing(cluster, lives, order):
     assert (cluster.gpu_s(), attempts(cluster)) == (gpu_s, lived)
 
 
-@built_in(2)
 def test_a_log_that_sees_no_restart_is_of_both_attempts(cluster):
     one_job(cluster)
     events, _ = two_lives()
@@ -178,7 +177,6 @@ LIVES = {
 
 
 @each(LIVES)
-@built_in(2)
 def test_lives_of_one_job_run(cluster, first, second, expected):
     one_job(cluster)
     first(cluster)
