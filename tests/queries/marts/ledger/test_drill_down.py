@@ -7,11 +7,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.fleets.generate import generate
+from tests.fleets.generate import generate, read_in
 from tests.queries.conftest import store_of
 
-from goodput_app.demo import recipe
-from goodput_ingest.run.ingest import ingest
 from goodput_queries.catalog import models
 from goodput_queries.catalog.header import names
 from goodput_queries.check import check
@@ -34,8 +32,7 @@ def session(request, recorded_demo, module_store, tmp_path_factory):
     if request.param == "with a fleet":
         folder = tmp_path_factory.mktemp("fleet")
         generate(folder, gpus=64, hours=12, seed=7, start=FLEET_START)
-        for step in recipe(folder):
-            ingest(store, step.source, [step.path], step.options)
+        read_in(store, folder)
         store.build()
     return store
 

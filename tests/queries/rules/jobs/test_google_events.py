@@ -3,8 +3,7 @@
 import random
 
 import pytest
-from tests.google_histories.history import make
-from tests.google_histories.ours import measured
+from tests.google_histories.history import make, measured
 from tests.queries.conftest import each, shown_by
 
 SEEDS = (0, 4, 7)  # restarts inside a job run and by requeue, asynchronous saves, a hang
