@@ -412,12 +412,29 @@ def built_file(load):
     return path
 
 
+def built_after(file, act):
+    """Make the fixture of this fixture's file after one more act, and of what that returned."""
+
+    @pytest.fixture(scope="module")
+    def changed(request, module_store):
+        evidence = Evidence(module_store(copy_of=_built(request, file)))
+        found = act(evidence)
+        return evidence.built(), found
+
+    return changed
+
+
+def _built(request, file):
+    made = request.getfixturevalue(file)
+    return made[0] if isinstance(made, tuple) else made
+
+
 def copy_of(file):
     """Make the fixture of a cluster of the test's own: a copy of what this fixture has built."""
 
     @pytest.fixture
     def copy(request, new_evidence):
-        return new_evidence(copy_of=request.getfixturevalue(file))
+        return new_evidence(copy_of=_built(request, file))
 
     return copy
 
@@ -427,7 +444,7 @@ def store_of(file):
 
     @pytest.fixture(scope="module")
     def store(request, module_store):
-        return module_store(copy_of=request.getfixturevalue(file))
+        return module_store(copy_of=_built(request, file))
 
     return store
 

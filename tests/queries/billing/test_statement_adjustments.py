@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 from msgspec.structs import replace as change
-from tests.queries.conftest import Evidence, built_file
+from tests.queries.conftest import built_after, built_file, copy_of, store_of
 
 from goodput_billing.adjustments import record
 from goodput_billing.adjustments.record import Target
@@ -40,23 +40,9 @@ def open_fleet(evidence):
     evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
 
 
-@pytest.fixture(scope="module")
-def first_closed(new_store, open_fleet):
-    """Close the first day; return the file and the statement."""
-    evidence = Evidence(new_store(copy_of=open_fleet))
-    made = statement(evidence.store, FIRST, SETTINGS)
-    return evidence.built(), made
-
-
-@pytest.fixture
-def fleet(new_evidence, first_closed):
-    return new_evidence(copy_of=first_closed[0])
-
-
-@pytest.fixture(scope="module")
-def store(module_store, first_closed):
-    """Return the same fleet for tests that are refused, and so write nothing."""
-    return module_store(copy_of=first_closed[0])
+first_closed = built_after("open_fleet", lambda e: statement(e.store, FIRST, SETTINGS))
+fleet = copy_of("first_closed")
+store = store_of("first_closed")  # for tests that are refused, and so write nothing
 
 
 def credited(store, amount="5.00", account="A", **of):

@@ -7,7 +7,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 from msgspec.structs import replace as change
-from tests.queries.conftest import Evidence, built_file, copy_of
+from tests.queries.conftest import Evidence, built_after, built_file, copy_of
 from tests.queries.loaders import steady
 
 from goodput_billing.render import files
@@ -44,19 +44,8 @@ def built_fleet(evidence):
 
 
 fleet = copy_of("built_fleet")
-
-
-@pytest.fixture(scope="module")
-def first_closed(new_store, built_fleet):
-    """Return the same file with its first day closed, and the statement of that day."""
-    evidence = Evidence(new_store(copy_of=built_fleet))
-    made = statement(evidence.store, WHEN, SETTINGS)
-    return evidence.built(), made
-
-
-@pytest.fixture
-def closed(new_evidence, first_closed):
-    return new_evidence(copy_of=first_closed[0])
+first_closed = built_after("built_fleet", lambda e: statement(e.store, WHEN, SETTINGS))
+closed = copy_of("first_closed")
 
 
 @pytest.fixture

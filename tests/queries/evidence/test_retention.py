@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
-from tests.queries.conftest import START_MS, Evidence, built_file, copy_of
+from tests.queries.conftest import START_MS, built_after, built_file, copy_of
 
 from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence import retention
@@ -34,20 +34,9 @@ def built_two_days(evidence):
 
 
 two_days = copy_of("built_two_days")
-
-
-@pytest.fixture(scope="module")
-def dropped_week(new_store, built_two_days):
-    """Return the same file without the readings of its first two calendar days, and its ledger."""
-    evidence = Evidence(new_store(copy_of=built_two_days))
-    before = hourly(evidence)
-    drop_old(evidence.store, WEEK)
-    return evidence.built(), before
-
-
-@pytest.fixture
-def dropped(new_evidence, dropped_week):
-    return new_evidence(copy_of=dropped_week[0])
+# without the readings of its first two calendar days, and its ledger before that
+dropped_week = built_after("built_two_days", lambda e: (hourly(e), drop_old(e.store, WEEK))[0])
+dropped = copy_of("dropped_week")
 
 
 @pytest.fixture
