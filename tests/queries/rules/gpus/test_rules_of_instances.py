@@ -1,7 +1,7 @@
 """MIG instances: telemetry knows them by id, schedulers by profile and number."""
 
 import pytest
-from tests.queries.conftest import each
+from tests.queries.conftest import shown_by
 
 GPU = "GPU-c2d0e8aa-55f1-4b6e-8a7d-20f3b1c4d5e6"
 FOUR_THREE = [("1", "4g.40gb", None), ("2", "3g.40gb", None)]
@@ -104,13 +104,10 @@ LISTINGS = {
 }  # fmt: skip
 
 
-@each(LISTINGS)
-def test_instances_of_a_gpu(cluster, loads, expected):
-    cluster.watched(700)
-    for load in loads:
-        load(cluster)
-    yield
-    assert by_instance(cluster) == pytest.approx(expected, abs=0.001)
+test_instances_of_a_gpu = shown_by(
+    LISTINGS, before=lambda c: c.watched(700), load=lambda c, loads: [load(c) for load in loads],
+    read=lambda c: pytest.approx(by_instance(c), abs=0.001),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("place", [GPU, "m#0"])

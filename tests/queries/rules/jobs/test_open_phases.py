@@ -11,34 +11,33 @@ def opened(phase, second=100):
     return event("phase.start", second, phase=phase)
 
 
-# what it shows: state of the job run, events, readings, when the GPU is active, GPU-seconds
+# what it shows: events of a running job, readings, when the GPU is active, GPU-seconds
 OPEN_PHASES = {
     "a save of a running job with an active GPU": (
-        "RUNNING", [*STEPS, opened("ckpt_save")], READ, lambda _: True,
+        [*STEPS, opened("ckpt_save")], READ, lambda _: True,
         {"step_unsplit": 100, "checkpoint_save": 600}),
     "a save of a running job with an inactive GPU": (
-        "RUNNING", [*STEPS, opened("ckpt_save")], READ, lambda s: s <= 100,
+        [*STEPS, opened("ckpt_save")], READ, lambda s: s <= 100,
         {"step_unsplit": 100, "checkpoint_save": 600}),
     "a restore of a running job without readings": (
-        "RUNNING", [event("job.start", 100), opened("restore")], [], None,
+        [event("job.start", 100), opened("restore")], [], None,
         {"startup": 100, "restore": 600}),
     "an initialisation of a running job with an inactive GPU": (
-        "RUNNING", [event("job.start", 100), opened("init")], READ, lambda s: s <= 100,
+        [event("job.start", 100), opened("init")], READ, lambda s: s <= 100,
         {"startup": 700}),
     "an initialisation that ended, with a restore in it and an inactive GPU": (
-        "RUNNING",
         [event("job.start", 60), opened("init", 60), opened("restore", 100),
          event("phase.end", 150, phase="restore"), event("phase.end", 300, phase="init")], READ,
         lambda s: s <= 100, {"startup": 250, "restore": 50, "idle_held": 400}),
     "a save that the next step of its rank ended, with an inactive GPU": (
-        "RUNNING", [*STEPS, opened("ckpt_save"), *steps(11, 30, 500)], READ, lambda s: s <= 100,
+        [*STEPS, opened("ckpt_save"), *steps(11, 30, 500)], READ, lambda s: s <= 100,
         {"step_unsplit": 100, "checkpoint_save": 410, "at_risk": 190}),
 }  # fmt: skip
 
 
 @each(OPEN_PHASES)
-def test_an_open_phase_of_a_scheduled_job(cluster, state, events, read, active, expected):
-    cluster.job_on_a_node("1", 0, None if state == "RUNNING" else 700, 1, state, watched=700)
+def test_an_open_phase_of_a_scheduled_job(cluster, events, read, active, expected):
+    cluster.job_on_a_node("1", 0, None, 1, "RUNNING", watched=700)
     cluster.events("1", events)
     if active:
         cluster.samples("a#0", list(read), active)

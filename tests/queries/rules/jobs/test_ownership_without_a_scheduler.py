@@ -32,13 +32,10 @@ ACTIVITY = {
 }  # fmt: skip
 
 
-@each(ACTIVITY)
-def test_activity_alone(cluster, first, until, second, expected):
-    cluster.telemetry("n", 2)
-    readings(cluster, "n-0", first, until)
-    readings(cluster, "n-1", second)
-    yield
-    assert phases(cluster) == expected
+test_activity_alone = shown_by(ACTIVITY, before=lambda c: c.telemetry("n", 2), read=phases,
+                               load=lambda c, first, until, second: [
+                                   readings(c, "n-0", first, until),
+                                   readings(c, "n-1", second)])  # fmt: skip
 
 
 def test_a_process_holds_its_gpus_while_it_is_listed(cluster):

@@ -74,19 +74,19 @@ LATER = {
 test_what_later_records_say = shown_by(LATER, read=lambda c: runs(c)[0], builds=2)
 
 
-@pytest.mark.parametrize(
-    "later",
-    [lambda one: [one.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=9_090, source="slurm"),
-                  one.job("2", 9_000, 9_100, ["a"], 1, source="slurm")],
-     lambda one: one.job("2", 600, 4_100, ["a"], 1, source="slurm"),
-     lambda one: one.samples("a#0", one.every(0, 20_000, 100), lambda _: True)],
-    ids=["listings name it", "the next listing is not an hour later",
-         "only readings came later"])  # fmt: skip
-def test_a_running_record_runs_on(cluster, later):
-    tell_of_a_running_job(cluster)
-    later(cluster)
-    yield
-    assert runs(cluster)[0] == ("1", None, "running")
+RUNS_ON = ("1", None, "running")
+# what comes later
+STILL = {
+    "listings name it": (
+        lambda c: [c.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=9_090, source="slurm"),
+                   c.job("2", 9_000, 9_100, ["a"], 1, source="slurm")], RUNS_ON),
+    "the next listing is not an hour later": (
+        lambda c: c.job("2", 600, 4_100, ["a"], 1, source="slurm"), RUNS_ON),
+    "only readings came later": (
+        lambda c: c.samples("a#0", c.every(0, 20_000, 100), lambda _: True), RUNS_ON),
+}  # fmt: skip
+test_a_running_record_runs_on = shown_by(STILL, before=tell_of_a_running_job,
+                                         read=lambda c: runs(c)[0])  # fmt: skip
 
 
 # what it shows: (start, end, nodes, GPUs) of job runs, whether `a` is listed, what is held
