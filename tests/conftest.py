@@ -99,6 +99,21 @@ def new_store(empty_database, tmp_path_factory):
     return make
 
 
+@pytest.fixture(scope="module")
+def module_store(new_store):
+    """Return a maker of databases, as `new_store` does, that go with the module."""
+    made = []
+
+    def make(**options):
+        made.append(new_store(**options))
+        return made[-1]
+
+    yield make
+    for store in made:
+        store.close()
+        shutil.rmtree(Path(store.path).parent)
+
+
 @pytest.fixture(scope="session")
 def recorded_demo(tmp_path_factory):
     """Give the demo of the recorded session alone, built; to be copied by who opens it."""
