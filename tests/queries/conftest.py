@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 from tests.queries.loaders import START, START_MS, Evidence, at, is_time
+from tests.tables import each
 
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import EVERYTHING
 
-__all__ = ("START", "START_MS", "Evidence", "at", "is_time")  # tests import all from here
+__all__ = ("START", "START_MS", "Evidence", "at", "each", "is_time")  # tests import all from here
 FOLDER = Path(__file__).parent
 LOADS_OF_A_COPY = 10_000
 YIELDS = re.compile(r"^ +yield$", re.MULTILINE)  # of a test that is built together with others
@@ -124,17 +125,6 @@ def built_in(number):
         return test
 
     return noted
-
-
-def each(cases):
-    """Make a test for each case: the key says what it shows, the values are the last arguments."""
-
-    def of_cases(test):
-        rows = [row if isinstance(row, tuple) else (row,) for row in cases.values()]
-        names = list(inspect.signature(test).parameters)[-len(rows[0]) :]
-        return pytest.mark.parametrize(names, rows, ids=cases)(test)
-
-    return of_cases
 
 
 def shown_by(cases, *, before=None, load=None, read=None, builds=1):
