@@ -10,7 +10,6 @@ from pathlib import Path
 import hypothesis
 import pytest
 from tests.made_once import made_once
-from tests.queries.conftest import shared_by
 from tests.tiers import Costs
 from xdist.scheduler import LoadFileScheduling
 
@@ -41,7 +40,7 @@ class TogetherWithTheirDatabase(LoadFileScheduling):
     """
 
     def _split_scope(self, nodeid):
-        return shared_by(TESTS.parent / super()._split_scope(nodeid))
+        return _shared_by(TESTS.parent / super()._split_scope(nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -52,7 +51,13 @@ def pytest_xdist_make_scheduler(config, log):
 
 def pytest_collection_modifyitems(items):
     """Begin with tests that share a database: no other work of one process takes as long."""
-    items.sort(key=lambda item: shared_by(item.path) == str(item.path))
+    items.sort(key=lambda item: _shared_by(item.path) == str(item.path))
+
+
+def _shared_by(path):
+    from tests.queries.conftest import shared_by  # noqa: PLC0415 -- it imports tests.tables
+
+    return shared_by(path)
 
 
 def pytest_collection_finish():
