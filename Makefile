@@ -64,7 +64,8 @@ fuzz: $(VENV)/.stamp-dev ## mutated files of every source through ingest, build 
 
 KILLS ?= 48
 # what a person or a program could try: files, archives and Parquet that lie, servers that drip or flood,
-# rows of other teams by sums and differences, selects that take too much, a disk that is full
+# rows of other teams by sums and differences, twenty sessions, selects that take too much, a disk that is full, a clock
+# that jumps
 ATTACKED := tests/ingest/run/test_archives.py tests/ingest/run/test_unexpected.py tests/ingest/run/test_plausible_time.py \
 	tests/ingest/formats/test_http_limits.py tests/ingest/bundle \
 	tests/queries/sandbox tests/queries/storage/test_damaged_files.py tests/queries/storage/test_row_access.py \
@@ -73,9 +74,9 @@ ATTACKED := tests/ingest/run/test_archives.py tests/ingest/run/test_unexpected.p
 
 attack: $(VENV)/.stamp-dev ## hostile input, servers, selects and kills, with what each took; FILES=, KILLS=
 	$(BIN)/python -m tests.fuzz --files $(FILES) --seed $(SEED)
-	$(BIN)/python -m tests.fuzz.kills --kills $(KILLS) --seed $(SEED)
-	$(BIN)/python -m tests.fuzz.kills_of_copies --kills $(KILLS) --seed $(SEED)
-	$(PYTEST) -n 2 -m "not slow" --durations=20 $(ATTACKED)
+	for each in kills kills_of_copies kills_of_servers; do \
+		$(BIN)/python -m tests.fuzz.$$each --kills $(KILLS) --seed $(SEED) || exit; done
+	$(PYTEST) -n 2 -m "not slow or machine" --durations=20 $(ATTACKED)
 
 # how many random small worlds are compared
 COUNT ?= 300

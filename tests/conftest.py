@@ -3,24 +3,27 @@
 import contextlib
 import gc
 import shutil
+import ssl
 import subprocess
 from pathlib import Path
 
 import hypothesis
 import pytest
 from tests.made_once import made_once
-from tests.queries.conftest import shared_by
 from tests.tiers import Costs
 from xdist.scheduler import LoadFileScheduling
 
 from goodput_app.demo import demo_database, digest
 from goodput_app.process.store import use_store
 from goodput_app.settings import settings
+from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_queries.database import LocalStore
 from goodput_queries.storage import opening
 
 TESTS = Path(__file__).parent
 SAMPLE_DATA = TESTS.parent / "sample_data"
+
+pytest.register_assert_rewrite("tests.tables")  # whose failures show both sides
 
 gc.disable()  # while the tests are collected: all of it stays
 
@@ -37,7 +40,7 @@ class TogetherWithTheirDatabase(LoadFileScheduling):
     """
 
     def _split_scope(self, nodeid):
-        return shared_by(TESTS.parent / super()._split_scope(nodeid))
+        return _shared_by(TESTS.parent / super()._split_scope(nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -48,7 +51,13 @@ def pytest_xdist_make_scheduler(config, log):
 
 def pytest_collection_modifyitems(items):
     """Begin with tests that share a database: no other work of one process takes as long."""
-    items.sort(key=lambda item: shared_by(item.path) == str(item.path))
+    items.sort(key=lambda item: _shared_by(item.path) == str(item.path))
+
+
+def _shared_by(path):
+    from tests.queries.conftest import shared_by  # noqa: PLC0415 -- it imports tests.tables
+
+    return shared_by(path)
 
 
 def pytest_collection_finish():
@@ -93,6 +102,21 @@ def new_store(empty_database, tmp_path_factory):
         return opened
 
     return make
+
+
+@pytest.fixture(scope="module")
+def module_store(new_store):
+    """Return a maker of databases, as `new_store` does, that go with the module."""
+    made = []
+
+    def make(**options):
+        made.append(new_store(**options))
+        return made[-1]
+
+    yield make
+    for store in made:
+        store.close()
+        shutil.rmtree(Path(store.path).parent)
 
 
 @pytest.fixture(scope="session")
@@ -140,3 +164,40 @@ def certificate(tmp_path_factory):
         capture_output=True,
     )  # fmt: skip
     return files
+
+
+@pytest.fixture(scope="session")
+def tls(certificate):
+    """Give a server's side of TLS with that certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    return context
+
+
+@pytest.fixture
+def configured(tmp_path, monkeypatch):
+    """Give what writes the settings of the site, which hold from then on."""
+
+    def written(text):
+        path = tmp_path / "goodput.toml"
+        path.write_text(text)
+        monkeypatch.setenv("GOODPUT_CONFIG", str(path))
+        settings.cache_clear()
+
+    return written
+
+
+@pytest.fixture
+def breaking(monkeypatch):
+    """Let the reader of job events break down in files called bad."""
+    extract = JobEvents.extract
+
+    def breaks_with(error):
+        def broken(self):
+            yield from extract(self)
+            if "bad" in self.path.name:
+                raise error
+
+        monkeypatch.setattr(JobEvents, "extract", broken)
+
+    return breaks_with

@@ -3,10 +3,8 @@
 from datetime import UTC, datetime
 
 import polars as pl
-from tests.fleets.generate import generate
+from tests.fleets.generate import generate, read_in
 
-from goodput_app.demo import recipe
-from goodput_ingest.run.ingest import ingest
 from goodput_queries.catalog import models
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.evidence.load import prepared
@@ -23,13 +21,7 @@ START = datetime(2026, 11, 16, tzinfo=UTC).replace(tzinfo=None)  # of made-up fl
 def made_up_evidence(folder, store, *, gpus, hours, seed=5):
     """Return the evidence of a fleet that is written to a folder and read into an empty store."""
     generate(folder, gpus=gpus, hours=hours, seed=seed, start=START.replace(tzinfo=UTC))
-    return evidence_of_recipe(folder, store)
-
-
-def evidence_of_recipe(folder, store):
-    """Return the evidence of recorded files with their `demo.toml`, read into an empty store."""
-    for step in recipe(folder):
-        ingest(store, step.source, [step.path], step.options)
+    read_in(store, folder)
     return evidence_of(store)
 
 

@@ -9,6 +9,7 @@ import click
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from tests.tables import each
 
 from goodput_app.cli import main
 from goodput_app.distribution import NAME
@@ -124,12 +125,9 @@ def test_a_package_that_does_not_load_is_one_sentence():
     assert f"{sys.executable} -m pip check" in sentence
 
 
-@pytest.mark.parametrize(
-    ("command", "extra", "what", "packages"),
-    [
-        (["lake", "create", "--lake", "/nowhere"], "lake", "a lake", ("deltalake", "obstore")),
-        (["mcp", "--db", "/nowhere"], "mcp", "an MCP server", ("mcp",)),
-    ],
+@each(
+    (["lake", "create", "--lake", "/nowhere"], "lake", "a lake", ("deltalake", "obstore")),
+    (["mcp", "--db", "/nowhere"], "mcp", "an MCP server", ("mcp",)),
 )
 def test_a_missing_extra_names_the_packages_to_install(command, extra, what, packages):
     program = f"from goodput_app.__main__ import main; sys.argv = {['goodput', *command]}; main()"

@@ -1,7 +1,7 @@
 """`goodput replay`: a recording as a live source of a database that is made for it."""
 
 import contextlib
-import tempfile
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,9 @@ from goodput_ingest.replay.recording import Recording
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
-from goodput_queries.errors import GoodputError
+from goodput_queries.errors import GoodputError, StoreError
+from goodput_queries.storage.damage import wal_of
+from goodput_queries.storage.file_lock import temporary_folder
 from goodput_queries.storage.opening import MAGIC, MAGIC_OFFSET
 
 
@@ -41,9 +43,9 @@ def replaying(
     recording without evidence.
     """
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-replay-"))
+        folder = stack.enter_context(temporary_folder("goodput-replay-"))
         if len(paths) == 1 and is_database(paths[0]):
-            source = LocalStore(paths[0])
+            source = _opened(paths[0], Path(folder))
         else:
             source = LocalStore(Path(folder) / "recording.duckdb")
             ingest.ingest(source, "auto", paths, options, on_progress=on_progress)
@@ -56,6 +58,25 @@ def replaying(
             clock.set(start_at)
         title = paths[0].name + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
         yield Replay(ReplayFeed(recording, clock, title), Path(folder) / "replay.duckdb")
+
+
+def _opened(path: Path, folder: Path) -> LocalStore:
+    """Open a recorded database, or a copy of one that would be changed: older, or not built."""
+    try:
+        return LocalStore(path, is_read_only=True)
+    except StoreError as error:
+        if "another process" in str(error):
+            raise
+    copy = folder / "recording.duckdb"
+    try:
+        shutil.copyfile(path, copy)
+        if (wal := wal_of(str(path))).exists():
+            shutil.copyfile(wal, wal_of(str(copy)))
+        return LocalStore(copy)
+    except OSError as error:
+        raise StoreError(f"{path}: it cannot be copied to {copy} ({error.strerror}).") from error
+    except StoreError as error:
+        raise StoreError(str(error).replace(str(copy), str(path))) from error
 
 
 def is_database(path: Path) -> bool:

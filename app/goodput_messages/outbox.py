@@ -106,6 +106,14 @@ def mark_failed(
         )
 
 
+def retry_at_once(store: DatabaseFile) -> None:
+    """Let no message wait for the time of its next attempt."""
+    with store.writing() as cursor:
+        cursor.execute(
+            "update state.notifications set next_attempt_at = null where sent_at is null"
+        )
+
+
 def _pending(row: Mapping[str, Any]) -> Pending:
     notices = msgspec.json.decode(row["content"], type=tuple[Notice, ...])
     message = Message(

@@ -12,6 +12,7 @@ from goodput_queries.storage.database_file import DatabaseFile
 log = logging.getLogger(__name__)
 
 GRACE_S = 5.0  # for what is under way when the server ends
+SET_BACK_S = 5.0  # a clock that is corrected by less was not set
 NAP_MAX_S = 60.0  # a clock that is set, a machine that slept: seen within this
 
 
@@ -47,8 +48,10 @@ def repeat(
 ) -> None:
     """Look again and again until it is over; look: returns the seconds until the next time."""
     while not is_over.is_set():
-        again_at = now().timestamp() + look()
-        while (left_s := again_at - now().timestamp()) > 0:
+        wait_s = look()
+        again_at = now().timestamp() + wait_s
+        # where the clock was set back more than that is left: it looks at once
+        while 0 < (left_s := again_at - now().timestamp()) < wait_s + SET_BACK_S:
             if is_over.wait(min(left_s, NAP_MAX_S)):
                 return
 

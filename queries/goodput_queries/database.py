@@ -55,10 +55,11 @@ class LocalStore(DatabaseFile):
         serving_objectives: Sequence[ServingObjective] | None = None,
         lake: LakeOptions = DEFAULTS,
         is_from_template: bool = True,
+        is_read_only: bool = False,
     ) -> None:
         """Open or create the database; raises StoreError where it cannot be opened.
 
-        threads, memory_mib, is_from_template: see `DatabaseFile`.
+        threads, memory_mib, is_from_template, is_read_only: see `DatabaseFile`.
         evaluation_counts: declared evaluation is useful time in every answer.
         objectives: what `marts.goodput_objectives` reports on.
         serving_objectives: what builds classify serving by; None: as the last build did.
@@ -77,6 +78,7 @@ class LocalStore(DatabaseFile):
             memory_mib=memory_mib,
             variables=variables,
             is_from_template=is_from_template,
+            is_read_only=is_read_only,
         )
 
     def load(self, batch: Batch) -> Loaded:

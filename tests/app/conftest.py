@@ -3,7 +3,7 @@
 import contextlib
 import re
 import shutil
-import ssl
+import tempfile
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,9 +32,8 @@ from goodput_app.dashboard import flags
 from goodput_app.dashboard.data import findings
 from goodput_app.process.store import use_store
 from goodput_app.server.asgi import STREAMLIT_CONFIG
-from goodput_app.settings import read, settings
+from goodput_app.settings import read
 from goodput_queries.database import LocalStore
-from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.batch import Batch, Reject
 
 MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
@@ -212,30 +211,12 @@ def two_weeks(two_weeks_file, new_store):
         yield store
 
 
-@pytest.fixture
-def configured(tmp_path, monkeypatch):
-    """Give what writes the settings of the site, which hold from then on."""
-
-    def written(text):
-        path = tmp_path / "goodput.toml"
+def settings_of(text):
+    """Return the settings of a goodput.toml with this text."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "goodput.toml"
         path.write_text(text)
-        monkeypatch.setenv("GOODPUT_CONFIG", str(path))
-        settings.cache_clear()
-
-    return written
-
-
-@pytest.fixture
-def refusal(tmp_path):
-    """Give what returns the sentence with which settings are refused."""
-
-    def said(text):
-        (tmp_path / "goodput.toml").write_text(text)
-        with pytest.raises(GoodputError) as caught:
-            read(tmp_path / "goodput.toml")
-        return str(caught.value)
-
-    return said
+        return read(path)
 
 
 @pytest.fixture
@@ -286,9 +267,7 @@ def post():
 
 
 @pytest.fixture
-def secure_post(certificate):
+def secure_post(tls):
     """Give a mail server that wants STARTTLS, then user and password."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*certificate)
-    with post_office(tls_context=context, require_starttls=True, auth_required=True) as running:
+    with post_office(tls_context=tls, require_starttls=True, auth_required=True) as running:
         yield running

@@ -130,9 +130,11 @@ def web(context=None, *, port=0):
         hook.posts.append(({k.lower(): v for k, v in request.headers.items()}, body))
         hook.paths.append(request.path)
         status, headers = hook.answers.pop(0) if hook.answers else (200, {})
-        for byte in b"HTTP/1.0 200 OK\r\n" if hook.pause_s else b"":
-            request.wfile.write(bytes([byte]))
-            hook.is_over.wait(hook.pause_s)
+        if hook.pause_s:
+            for byte in b"HTTP/1.0 200 OK\r\n\r\n":
+                request.wfile.write(bytes([byte]))
+                hook.is_over.wait(hook.pause_s)
+            return
         request.send_response(status)
         for name, value in headers.items():
             request.send_header(name, value)

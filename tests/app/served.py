@@ -37,12 +37,12 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(*arguments, cwd):
+def running(*arguments, cwd, **environment):
     """Run a command of the product in a process of its own until the end of the block."""
     with subprocess.Popen(
         [*GOODPUT, *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
     ) as process:  # fmt: skip
         try:
             yield process
@@ -51,10 +51,10 @@ def running(*arguments, cwd):
 
 
 @contextlib.contextmanager
-def serving(database, *options):
+def serving(database, *options, **environment):
     """Run `goodput serve` until the end of the block; it is ready when it says where it is."""
     command = ["serve", "--db", str(database), *(options or ("--port", "0"))]
-    with running(*command, cwd=database.parent) as process:
+    with running(*command, cwd=database.parent, **environment) as process:
         url = process.stdout.readline().strip()
         assert url.startswith("http://"), process.stderr.read()
         yield Server(process, url, database)

@@ -15,6 +15,7 @@ from tests.app.opened_page import sent, table
 from tests.app.served import ask
 from tests.fleets.generate import generate
 from tests.queries.conftest import Evidence
+from tests.tables import each
 
 from goodput_app.dashboard import time_zone
 from goodput_app.demo import recipe
@@ -133,14 +134,12 @@ def comparable(row):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("number", "says"),
-    [
-        (0, lambda *of: printed(*of, "show", "findings", "--limit", "0")),
-        (1, lambda *of: printed(*of, "findings", "--severity", "note", "--limit", "0")),
-        (0, answered),
-    ],
-    ids=["show", "findings", "API"],
+@each(
+    {
+        "show": (0, lambda *of: printed(*of, "show", "findings", "--limit", "0")),
+        "findings": (1, lambda *of: printed(*of, "findings", "--severity", "note", "--limit", "0")),
+        "API": (0, answered),
+    }
 )
 def test_commands_and_the_api_say_of_findings_what_the_view_has(world, number, says):
     store, clusters = world

@@ -12,10 +12,9 @@ from tests.benchmarks import bench_live, formats, telemetry_stage
 from tests.benchmarks.format_files import WIDE
 from tests.benchmarks.meter import Meter
 from tests.benchmarks.table import Other, Row, memory, number
+from tests.fleets.generate import read_in
 from tests.fleets.plans import with_steps
 
-from goodput_app.demo import recipe
-from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import imagine, write_known
 from goodput_queries.check import check
 from goodput_queries.database import LocalStore
@@ -166,9 +165,7 @@ def generate_files(fleet):
 def read_sources(fleet, known):
     """Read the fleet's sources but those that its database has."""
     with contextlib.closing(LocalStore(fleet.database)) as store:
-        for step in recipe(fleet.files):
-            if step.source not in known:
-                ingest(store, step.source, [step.path], step.options)
+        read_in(store, fleet.files, without=known)
 
 
 def build_all(fleet):

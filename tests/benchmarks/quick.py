@@ -21,9 +21,8 @@ from pathlib import Path
 from tests.benchmarks import bench_pages, yardstick
 from tests.benchmarks.bench_fleet import YARDSTICK_STEPS, Fleet, generate_files
 from tests.benchmarks.meter import Meter, alone
+from tests.fleets.generate import read_in
 
-from goodput_app.demo import recipe
-from goodput_ingest.run.ingest import ingest
 from goodput_queries.database import LocalStore
 
 ROOT = Path(__file__).parents[2]
@@ -79,8 +78,7 @@ def _work(fleet):
         store = LocalStore(fleet.database)
     with contextlib.closing(store):
         with Meter() as reading:
-            for step in recipe(fleet.files):
-                ingest(store, step.source, [step.path], step.options)
+            read_in(store, fleet.files)
         with Meter() as building:
             store.build(is_full=True)
         counts = {

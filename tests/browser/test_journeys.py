@@ -95,26 +95,6 @@ def test_a_time_range_is_kept_in_links_from_page_to_page(page, base_url):
     settled(page, "main")
 
 
-def test_the_slash_searches_and_a_result_opens_its_page(page, base_url):
-    page.goto(f"{base_url}/waste")
-    settled(page, "Waste")
-
-    page.keyboard.press("/")
-    text = page.get_by_label("Name, job id or UUID")
-    text.press("/")
-    expect(text).to_have_value("/")  # where something is written it is a character
-    text.fill("slow")
-    page.keyboard.press("Enter")
-    result = page.get_by_role("dialog").get_by_role("link", name="slowlink").first
-    expect(result).to_be_visible()
-    shoot(page, "search")
-    result.click()
-
-    settled(page, "slowlink")
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page).to_have_url(re.compile("run="))
-
-
 def test_an_uploaded_recording_is_replayed_on_a_dashboard_of_its_own(page, browser, base_url):
     page.goto(f"{base_url}/data")
     settled(page, "Data")

@@ -72,13 +72,23 @@ def test_on_call_finds_what_happened_on_a_node_in_one_list(page, hand):
     shoot(page, "node-chosen")
 
 
-def test_an_engineer_searches_a_run_whose_card_says_what_to_change(page, hand):
+def test_an_engineer_searches_a_run_whose_card_says_what_to_change(page, hand, base_url):
+    page.goto(f"{base_url}/waste")
+    settled(page, "Waste")
     page.keyboard.press("/")
-    page.get_by_label("Name, job id or UUID").fill("main")
+    text = page.get_by_label("Name, job id or UUID")
+    text.press("/")
+    expect(text).to_have_value("/")  # where something is written it is a character
+    text.fill("main")
     page.keyboard.press("Enter")
-    hand.click(page.get_by_role("dialog").get_by_role("link", name="main").first, "main")
+    result = page.get_by_role("dialog").get_by_role("link", name="main").first
+    expect(result).to_be_visible()
+    shoot(page, "search")
+    hand.click(result, "main")
 
     assert hand.clicks == 1
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page).to_have_url(re.compile("run="))
     expect(page.get_by_text("What to do").first).to_be_in_viewport()
 
 

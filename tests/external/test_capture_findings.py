@@ -18,24 +18,22 @@ pytestmark = reading(CAPTURE)
 
 
 @pytest.fixture(scope="module")
-def found(new_store):
+def found(module_store):
     """Return the findings of the whole session, without those about evidence."""
-    return findings(new_store(None), PARTS)
+    return findings(module_store(threads=None), PARTS)
 
 
 @pytest.fixture(scope="module")
-def found_by_events(new_store):
+def found_by_events(module_store):
     """Return the findings by accounting, readings and job events alone."""
-    return findings(new_store(None), PARTS[:3])
+    return findings(module_store(threads=None), PARTS[:3])
 
 
 def findings(store, parts):
     for part in parts:
         ingest(store, "auto", [CAPTURE / part], ReadOptions(cluster="lab"))
     store.build()
-    rows = store.read("from marts.findings where kind <> 'data quality'").rows(named=True)
-    store.close()
-    return rows
+    return store.read("from marts.findings where kind <> 'data quality'").rows(named=True)
 
 
 @pytest.fixture(scope="module")
@@ -164,14 +162,13 @@ def test_dumps_or_ras_alone_name_the_rank(store, stopped, part):
 
 
 @pytest.fixture(scope="module")
-def together(new_store):
+def together(module_store):
     """Give RAS, the inspector and NVML in one database, built, and what each of them gave."""
-    store = new_store()
+    store = module_store()
     parts = ("nccl_ras.jsonl.gz", "nccl_inspector", "nvml.jsonl.gz")
     found = {part: ingest(store, "auto", [CAPTURE / part], ReadOptions()) for part in parts}
     store.build()
-    yield store, found
-    store.close()
+    return store, found
 
 
 def test_ras_inspector_and_nvml_name_node_and_gpu(together, stopped):

@@ -27,9 +27,9 @@ RUNS = {
 
 
 @pytest.fixture(scope="module")
-def store(new_store, tmp_path_factory):
+def store(module_store, tmp_path_factory):
     """Give the logs and their accounting, built."""
-    made = new_store()
+    made = module_store()
     ingest(made, "auto", [LOGS], PARIS)
     lines = [SACCT.replace(",", "\x1f")]
     for job, (start, end, nodes) in RUNS.items():
@@ -41,8 +41,7 @@ def store(new_store, tmp_path_factory):
     accounting.write_text("\n".join(lines) + "\n")
     ingest(made, "slurm", [accounting], PARIS)
     made.build()
-    yield made
-    made.close()
+    return made
 
 
 def test_step_times_come_out_as_published(store):

@@ -6,7 +6,6 @@ between start and stop, readings covering back to the one before, plus the netwo
 the scored time.
 """
 
-import contextlib
 import csv
 import json
 import tarfile
@@ -77,17 +76,15 @@ def unpacked(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def built(new_store, unpacked):
+def built(module_store, unpacked):
     """Give the ledger of each submission, which was read as a whole, in one command."""
-    submissions = {"smc": "smc-*c-power", "nvidia": "NVIDIA"}
-    with contextlib.ExitStack() as stack:
-        found = {}
-        for name, pattern in submissions.items():
-            found[name] = stack.enter_context(contextlib.closing(new_store()))
-            summary = ingest(found[name], "auto", list(unpacked.glob(pattern)), ReadOptions())
-            assert summary.refused == []
-            found[name].build()
-        yield found
+    found = {}
+    for name, pattern in {"smc": "smc-*c-power", "nvidia": "NVIDIA"}.items():
+        found[name] = module_store()
+        summary = ingest(found[name], "auto", list(unpacked.glob(pattern)), ReadOptions())
+        assert summary.refused == []
+        found[name].build()
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -49,19 +49,18 @@ def write(folder, found):
 
 
 @pytest.fixture(scope="module")
-def store(new_store, tmp_path_factory):
+def store(module_store, tmp_path_factory):
     folder = tmp_path_factory.mktemp("faults")
     found = faults()
     node, start, end, _ = next(fault for fault in found if fault[2] is not None)
     # a second fault of the node inside the first one, found by another check
     within = (node, start + (end - start) / 4, start + (end - start) / 2, "found twice")
     write(folder, [*found, within])
-    made = new_store()
+    made = module_store()
     summary = ingest(made, "auto", [folder], ReadOptions(cluster="stepfun"))
     assert (summary.rejects, summary.unrecognised) == (0, [])
     made.build()
-    yield made
-    made.close()
+    return made
 
 
 def test_faults_of_one_node_at_one_time_count_once_and_are_down_in_the_ledger(store):

@@ -44,15 +44,10 @@ def read(store, release, folder):
 
 
 @pytest.fixture(scope="module")
-def stores(new_store, tmp_path_factory):
+def stores(module_store, tmp_path_factory):
     """Give a database of each release, built."""
-    made = {
-        release: read(new_store(), release, tmp_path_factory.mktemp(release))
-        for release in RELEASES
-    }
-    yield made
-    for store in made.values():
-        store.close()
+    folder = tmp_path_factory.mktemp
+    return {release: read(module_store(), release, folder(release)) for release in RELEASES}
 
 
 def test_the_ledger_and_the_reconciliation_give_the_published_figures(stores):

@@ -22,16 +22,15 @@ SACCT = """JobIDRaw|JobName|Account|User|Partition|State|ExitCode|Submit|Eligibl
 
 
 @pytest.fixture(scope="module")
-def store(new_store, tmp_path_factory):
-    made = new_store()
+def store(module_store, tmp_path_factory):
+    made = module_store()
     jobs = tmp_path_factory.mktemp("jobs") / "sacct.txt"
     jobs.write_text(SACCT)
     options = ReadOptions(cluster="c", run_id="7001")
     summary = ingest(made, "auto", [FOLDER / "trace-SE.parquet", jobs], options)
     assert (summary.rejects, summary.unrecognised) == (0, [])
     made.build()
-    yield made
-    made.close()
+    return made
 
 
 @pytest.fixture(scope="module")

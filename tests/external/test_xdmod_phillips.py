@@ -49,11 +49,10 @@ MEASURES = (
 
 
 @pytest.fixture(scope="module")
-def phillips(new_store):
-    store = new_store()
+def phillips(module_store):
+    store = module_store()
     ingest(store, "auto", [PHILLIPS / "phillips.log.gz"], ReadOptions(zone=ZoneInfo("UTC")))
-    yield store
-    store.close()
+    return store
 
 
 @pytest.fixture(scope="module")

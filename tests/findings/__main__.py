@@ -35,10 +35,8 @@ from tests.findings.truth import (
     lost_ms,
 )  # fmt: skip
 from tests.fleets import plans
-from tests.fleets.generate import generate
+from tests.fleets.generate import generate, read_in
 
-from goodput_app.demo import recipe
-from goodput_ingest.run.ingest import ingest
 from goodput_queries.catalog.rules import rules
 from goodput_queries.database import LocalStore
 
@@ -83,7 +81,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=500)
     parser.add_argument("--gpus", type=int, default=128)
     parser.add_argument("--hours", type=int, default=24)
-    parser.add_argument("--cases", action="store_true", help="score anomalies alone")
     parser.add_argument("--out", type=Path, help="CSV of the rates, by rule and confidence")
     parser.add_argument("--quiet", action="store_true", help="512 GPUs, nothing happens")
     given = parser.parse_args()
@@ -92,9 +89,8 @@ def main() -> int:
     scores: dict[str, Score] = defaultdict(Score)
     back, truly = 0.0, 0.0
     for seed in range(given.seed, given.seed + given.fleets):
-        if not given.cases:
-            regained, lost = score_losses(given.gpus, given.hours, seed, scores)
-            back, truly = back + regained, truly + lost
+        regained, lost = score_losses(given.gpus, given.hours, seed, scores)
+        back, truly = back + regained, truly + lost
         score_cases(given.gpus, given.hours, seed, scores)
         if given.out is not None:
             with given.out.open("w", newline="") as file:
@@ -113,8 +109,7 @@ def main() -> int:
             f"{recall:6.3f} {interval(of_rule.cases - of_rule.missed, of_rule.cases)}"
         )
     say("not measured: " + ", ".join(sorted({rule.name for rule in rules()} - scores.keys())))
-    if not given.cases:
-        say(f"recoverable: {back / 3.6e6:,.1f} GPU-h of {truly / 3.6e6:,.1f} that were lost")
+    say(f"recoverable: {back / 3.6e6:,.1f} GPU-h of {truly / 3.6e6:,.1f} that were lost")
     return 1 if poor else 0
 
 
@@ -181,8 +176,7 @@ def quiet(seed: int, hours: int) -> int:
 def built(folder: Path) -> LocalStore:
     """Return the ledger of a fleet's files."""
     store = LocalStore(folder / "fleet.duckdb")
-    for step in recipe(folder):
-        ingest(store, step.source, [step.path], step.options)
+    read_in(store, folder)
     store.build()
     return store
 

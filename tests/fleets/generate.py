@@ -1,18 +1,21 @@
 """A made-up fleet in a folder as its sources wrote it, with the truth of what happened."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from datetime import datetime
 from pathlib import Path
 
 from tests.fleets import notes
 from tests.fleets.true_ledger import true_ledger
 
+from goodput_app.demo import recipe
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import imagine, write_known
 from goodput_ingest.synthetic.fleet import Fleet
 from goodput_ingest.synthetic.habits import SECOND
 from goodput_ingest.synthetic.plans import Plan, eventful
 from goodput_ingest.synthetic.written.hosts import lost_link
+from goodput_queries.database import LocalStore
 
 
 def generate(
@@ -46,3 +49,10 @@ def generate(
     reported.append(notes.of_slow_node(fleet, start))
     text = "".join(json.dumps(note) + "\n" for note in reported)
     (folder / "truth_notes.jsonl").write_text(text, encoding="utf-8", newline="\n")
+
+
+def read_in(store: LocalStore, folder: Path, *, without: Container[str] = ()) -> None:
+    """Read the files of a fleet, made up or recorded, but those of the sources named."""
+    for step in recipe(folder):
+        if step.source not in without:
+            ingest(store, step.source, [step.path], step.options)

@@ -11,6 +11,7 @@ line for each file with its CPU seconds and its peak memory.
 import argparse
 import csv
 import json
+import os
 import queue
 import re
 import subprocess
@@ -27,6 +28,8 @@ from tests.fuzz.worker import FILE_MAX_S, made
 FILES_PER_BATCH = 1_000  # files on one database, in one process
 STUCK_S = 6 * FILE_MAX_S  # after which a process is ended
 BUILD_STUCK_S = 1_200.0
+# each thread reserves room of addresses, which is what limits a process, for its own allocations
+FEW_THREADS = {"MALLOC_ARENA_MAX": "2", "POLARS_MAX_THREADS": "2"}
 NUMBERS = re.compile(r"\d+")
 PLACE = re.compile(r"unexpected (\w+ at [\w.]+:\d+)|^(hog: took)|^(check [\w. ]+):")
 
@@ -131,7 +134,10 @@ def _run_process(batch, culprits, report):
         numbers = (batch.seed, batch.first, batch.last, int(batch.is_built))
         command = [sys.executable, "-m", "tests.fuzz.worker", *map(str, numbers), str(inbox)]
         with log.open("wb") as stderr:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr)
+            surroundings = {**os.environ, **FEW_THREADS}
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=stderr, env=surroundings
+            )
         lines = _lines(process)
         while True:
             patience_s = BUILD_STUCK_S if began in {None, "build"} else STUCK_S

@@ -7,17 +7,13 @@ the recorded session. Rows of every source, the ledger and the closed day must b
 of undisturbed commands, and `check` clean. Takes some seconds a kill.
 """
 
-import argparse
 import contextlib
-import random
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import polars as pl
-from tests.app.served import GOODPUT
+from tests.fuzz.commands import PATIENCE_S, Commands, options
 
 from goodput_app.demo import recipe
 from goodput_queries.catalog import models
@@ -26,27 +22,21 @@ from goodput_queries.database import LocalStore
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
 DAY = "2026-11-20"
-PATIENCE_S = 300.0
 OF_ONE_LOAD = {"load_sequence", "sequence", "loaded_at"}  # differ with the order of loads
-STARTS = 0.3  # of a command's time, in which it only imports: hardly worth a kill
 
 
 def main(arguments=None):
     """Kill, finish, compare; return 1 where something differs."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], prog="tests.fuzz.kills")
-    parser.add_argument("--kills", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args(arguments)
+    kills, chance = options(arguments, "tests.fuzz.kills", __doc__, kills=60)
     with tempfile.TemporaryDirectory(prefix="goodput-kills-") as folder:
         calm = _Site(Path(folder, "calm"))
         calm.finish()
         calm.close_day()
         killed = _Site(Path(folder, "killed"), took_s=calm.took_s)
-        chance = random.Random(given.seed)  # noqa: S311 -- moments to kill at, no secrets
         for kind in ("ingest", "build", "serve"):
-            killed.kill(kind, given.kills // 4, chance)
+            killed.kill(kind, kills // 4, chance)
         killed.finish()  # a day that closes without all evidence has corrections
-        killed.kill("report", given.kills - 3 * (given.kills // 4), chance)
+        killed.kill("report", kills - 3 * (kills // 4), chance)
         killed.finish()
         killed.close_day()
         sys.stdout.write(", ".join(f"{n} in {kind}" for kind, n in killed.kills.items()) + "\n")
@@ -55,14 +45,14 @@ def main(arguments=None):
     return int(bool(problems))
 
 
-class _Site:
+class _Site(Commands):
     """A database of its own, and the commands that fill it."""
 
     def __init__(self, folder, took_s=None):
+        super().__init__(folder, took_s)
         folder.mkdir()
         self.database = folder / "fleet.duckdb"
         self.kills = dict.fromkeys(("ingest", "build", "serve", "report"), 0)
-        self.took_s = {} if took_s is None else took_s  # of the slowest command of a kind
         self.ingests = [
             ["ingest", step.source, str(step.path), *_cluster(step.options.cluster)]
             for step in recipe(SAMPLE)
@@ -72,11 +62,11 @@ class _Site:
     def finish(self):
         """Ingest and build what is left, undisturbed."""
         for command in (*self.ingests, ["build"]):
-            self._run(command)
+            self.run(command)
 
     def close_day(self):
         """Close the recorded day."""
-        self._run(self.report)
+        self.run(self.report)
 
     def kill(self, kind, times, chance):
         """Kill as many commands of a kind, at any moment after their start."""
@@ -93,36 +83,21 @@ class _Site:
         with contextlib.ExitStack() as stack:
             client = None
             victim = stack.enter_context(
-                self._start(["serve", "--port", "0"] if kind == "serve" else command)
+                self.start(["serve", "--port", "0"] if kind == "serve" else command)
             )
             if kind == "serve":
                 assert victim.stdout is not None
                 victim.stdout.readline()
-                client = stack.enter_context(self._start(command))
-            began, took_s = time.monotonic(), self.took_s[command[0]]
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                (client or victim).wait(chance.uniform(STARTS * took_s, took_s))
-                self.took_s[command[0]] = time.monotonic() - began  # the machine is faster now
-            is_at_work = (client or victim).poll() is None
+                client = stack.enter_context(self.start(command))
+            is_at_work = self.is_cut(client or victim, command, chance)
             victim.kill()
             if client is not None:
                 client.communicate(timeout=PATIENCE_S)
         return is_at_work
 
-    def _run(self, command):
-        began = time.monotonic()
-        with self._start(command) as process:
-            _, errors = process.communicate(timeout=PATIENCE_S)
-        if process.returncode:
-            raise RuntimeError(f"{' '.join(command)}: {errors}")
-        took_s = time.monotonic() - began
-        self.took_s[command[0]] = max(self.took_s.get(command[0], 0.0), took_s)
-
-    def _start(self, command):
-        return subprocess.Popen(
-            [*GOODPUT, *command, "--db", str(self.database)], stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, cwd=self.database.parent,
-        )  # fmt: skip
+    def start(self, command):
+        """Start a command on the database."""
+        return super().start([*command, "--db", str(self.database)])
 
 
 def _cluster(name):

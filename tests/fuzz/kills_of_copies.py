@@ -7,18 +7,14 @@ recorded session. A restored database is the one before or the backup; the lake 
 the ledger of one that nobody disturbed. Takes some seconds a kill.
 """
 
-import argparse
 import contextlib
-import random
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from tests.app.served import GOODPUT
-from tests.fuzz.kills import PATIENCE_S, SAMPLE, STARTS
+from tests.fuzz.commands import Commands, options
+from tests.fuzz.kills import SAMPLE
 
 from goodput_app.demo import recipe
 from goodput_queries.check import check
@@ -32,22 +28,16 @@ KINDS = ("backup", "bundle", "restore", "ingest", "publish", "compact")
 
 def main(arguments=None):
     """Kill, look at what is left, finish and compare; return 1 where something is not whole."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0], prog="tests.fuzz.kills_of_copies"
-    )
-    parser.add_argument("--kills", type=int, default=24)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args(arguments)
-    chance = random.Random(given.seed)  # noqa: S311 -- moments to kill at, no secrets
+    kills, chance = options(arguments, "tests.fuzz.kills_of_copies", __doc__, kills=24)
     with tempfile.TemporaryDirectory(prefix="goodput-kills-") as folder:
         site = _Copies(Path(folder))
         problems = []
-        for number in range(given.kills):
+        for number in range(kills):
             kind = KINDS[number % len(KINDS)]
             site.kill(kind, chance)
             problems += [f"after a killed {kind}: {problem}" for problem in site.problems()]
         for kind in KINDS:
-            site.run(kind)
+            site.finish(kind)
         problems += site.problems(is_finished=True)
     at_work = ", ".join(f"{count} in {kind}" for kind, count in site.kills.items())
     sys.stdout.write(f"killed at work: {at_work}\n")
@@ -55,13 +45,12 @@ def main(arguments=None):
     return int(bool(problems))
 
 
-class _Copies:
+class _Copies(Commands):
     """A database, what is copied of it, and a lake that the same files are loaded into."""
 
     def __init__(self, folder):
-        self.folder = folder
+        super().__init__(folder)
         self.kills = dict.fromkeys(KINDS, 0)
-        self.took_s = {}
         database = ["--db", str(folder / "fleet.duckdb")]
         lake = ["--lake", str(folder / "lake")]
         loads = [
@@ -69,10 +58,10 @@ class _Copies:
             for step in recipe(SAMPLE)
         ]
         for load in loads:
-            self._whole([*load, *database])
-        self._whole(["build", *database])
-        self._whole(["lake", "create", *lake])
-        self._whole(["backup", str(folder / "safe.duckdb"), *database])
+            self.run([*load, *database])
+        self.run(["build", *database])
+        self.run(["lake", "create", *lake])
+        self.run(["backup", str(folder / "safe.duckdb"), *database])
         shutil.copyfile(folder / "safe.duckdb", folder / "restored.duckdb")
         self.ledger = self._ledger("fleet.duckdb")
         self.commands = {
@@ -94,29 +83,24 @@ class _Copies:
         if kind == "ingest":
             before, command = [], chance.choice(self.commands[kind])
         for one in before:
-            self._whole(one)
-        took_s = self.took_s.get(command[0], 2.0)
-        began = time.monotonic()
-        with self._start(command) as victim:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                victim.wait(chance.uniform(STARTS * took_s, took_s))
-                self.took_s[command[0]] = time.monotonic() - began
-            self.kills[kind] += victim.poll() is None
+            self.run(one)
+        with self.start(command) as victim:
+            self.kills[kind] += self.is_cut(victim, command, chance)
             victim.kill()
 
-    def run(self, kind):
+    def finish(self, kind):
         """Run the commands of a kind undisturbed."""
         for command in self.commands[kind]:
             if kind in ("backup", "bundle"):
                 Path(command[1]).unlink(missing_ok=True)
-            self._whole(command)
+            self.run(command)
 
     def problems(self, *, is_finished=False):
         """Return what is there and not whole, after all is done also what of the lake is lost."""
         names = ["copy.duckdb", "restored.duckdb"]
         if is_finished:
             names.append("of_lake.duckdb")
-            self._whole(["build", *self.commands["publish"][0][1:]])
+            self.run(["build", *self.commands["publish"][0][1:]])
         elif not (self.folder / "restored.duckdb").exists():
             return ["there is no database where one was restored"]
         found = [
@@ -127,8 +111,8 @@ class _Copies:
         if (bundle := self.folder / "copy.zip").exists():
             target = self.folder / "of_bundle.duckdb"
             target.unlink(missing_ok=True)
-            self._whole(["ingest", "auto", str(bundle), "--db", str(target)])
-            self._whole(["build", "--db", str(target)])
+            self.run(["ingest", "auto", str(bundle), "--db", str(target)])
+            self.run(["build", "--db", str(target)])
             if self._ledger(target.name) != self.ledger:
                 found.append("copy.zip: another ledger")
         return found
@@ -138,20 +122,6 @@ class _Copies:
             if check(store)["violations"].sum():
                 return None
             return store.read(LEDGER).rows()
-
-    def _whole(self, command):
-        began = time.monotonic()
-        with self._start(command) as process:
-            _, errors = process.communicate(timeout=PATIENCE_S)
-        if process.returncode:
-            raise RuntimeError(f"{' '.join(command)}: {errors}")
-        self.took_s[command[0]] = max(self.took_s.get(command[0], 0.0), time.monotonic() - began)
-
-    def _start(self, command):
-        return subprocess.Popen(
-            [*GOODPUT, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            cwd=self.folder,
-        )  # fmt: skip
 
 
 if __name__ == "__main__":

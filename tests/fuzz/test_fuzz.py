@@ -1,7 +1,7 @@
 """A few cases of `make fuzz` and a few kills: what breaks is seen before a long run of them."""
 
 import pytest
-from tests.fuzz import kills
+from tests.fuzz import kills, kills_of_servers
 from tests.fuzz.worker import made, run
 
 from goodput_queries.check import check
@@ -24,5 +24,6 @@ def test_mutated_files_break_no_reader(store, tmp_path, first):
 
 
 @pytest.mark.slow
-def test_commands_that_are_killed_and_repeated_lose_and_double_nothing():
-    assert kills.main(["--kills", "4"]) == 0
+@pytest.mark.parametrize("module", [kills, kills_of_servers], ids=lambda one: one.__name__)
+def test_commands_that_are_killed_and_repeated_lose_and_double_nothing(module):
+    assert module.main(["--kills", "4"]) == 0

@@ -112,7 +112,7 @@ def main(seed, first, last, is_built, folder):
     limit = _address_bytes() + ROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     # on disk, as a site has it: in memory, years of hours of a batch would fill the room
-    with contextlib.closing(LocalStore(folder.with_name("fleet.duckdb"))) as store:
+    with contextlib.closing(LocalStore(folder.with_name("fleet.duckdb"), threads=2)) as store:
         with store.cursor() as cursor:
             cursor.execute(f"set global memory_limit = '{DATABASE_MEMORY}'")
         for number in range(first, last):

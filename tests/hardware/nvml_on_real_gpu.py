@@ -3,9 +3,9 @@
     PYTHONPATH=ingest:FOLDER_WITH_PYNVML python3 tests/hardware/nvml_on_real_gpu.py --out FOLDER
 
 Needs Python 3.10, `pynvml` (one file of nvidia-ml-py) and NVIDIA's driver. In the middle third of
-the time every GPU is kept busy (unless --no-load), so that idle and busy readings can be kept
-apart. Writes the recording (nvml.jsonl, for `goodput ingest nvml`) and report.json, prints the
-report, and exits with 1 where the reader costs more than 1 % of a core a GPU.
+the time every GPU is kept busy, so that idle and busy readings can be kept apart. Writes the
+recording (nvml.jsonl, for `goodput ingest nvml`) and report.json, prints the report, and exits with
+1 where the reader costs more than 1 % of a core a GPU.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from goodput_ingest.sources.nvml.sampler import Sampler
 from goodput_ingest.sources.nvml.watch import Rhythm
 
 BUDGET_RATIO = 0.01  # of one core, a GPU
+INTERVAL_S = 1.0
 
 
 def main():
@@ -44,7 +45,7 @@ def main():
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         **describe(),
-        **record(recording, said.seconds, said.interval, is_loaded=not said.no_load),
+        **record(recording, said.seconds),
     }
     report["readings"] = summary([json.loads(line) for line in recording.open()], report)
     (said.out / "report.json").write_text(json.dumps(report, indent=2))
@@ -64,18 +65,18 @@ def describe():
         return {"gpus": [{**gpu.meta(), "without": gpu.without()} for gpu in gpus]}
 
 
-def record(path, seconds, interval_s, *, is_loaded):
+def record(path, seconds):
     """Record as the product does; return the processor time it took."""
     recorder = Recorder(path)
-    sampler = Sampler(Nvml(), recorder.add, platform.node(), Rhythm(interval_s, 10 * interval_s))
+    sampler = Sampler(Nvml(), recorder.add, platform.node(), Rhythm(INTERVAL_S, 10 * INTERVAL_S))
     never = threading.Event()
     sampler.start()
     sampler.settled.wait()
-    never.wait(interval_s)  # opening is not reading
+    never.wait(INTERVAL_S)  # opening is not reading
     gpus = len(sampler.without())
     before_s, begun_s = time.process_time(), time.monotonic()
     recorder.wait(never, seconds / 3)
-    load = [start_load(gpu, seconds / 3) for gpu in range(gpus)] if is_loaded else []
+    load = [start_load(gpu, seconds / 3) for gpu in range(gpus)]
     busy_from = time.time()
     recorder.wait(never, seconds / 3)
     codes = [process.wait() for process in load]
@@ -90,7 +91,7 @@ def record(path, seconds, interval_s, *, is_loaded):
         "cpu_s": round(spent_s, 3),
         "cpu_ratio_a_gpu": spent_s / took_s / max(1, gpus),
         "problems": problems,
-        "busy": [busy_from, busy_to] if is_loaded else None,
+        "busy": [busy_from, busy_to],
         "load_exit_codes": codes,
     }
 
@@ -136,23 +137,22 @@ def summary(lines, report):
         "took_ms": spread([line["took_ms"] for line in fast if "took_ms" in line]),
         "events": [line for line in lines if line["kind"] == "event"],
     }
-    if report["busy"]:
-        begin, end = report["busy"]
-        margin_s = 3.0  # contexts take a while to come and go
-        parts = {
-            "idle": [x for x in whole if x["t"] < begin],
-            "busy": [x for x in whole if begin + margin_s < x["t"] < end - margin_s],
+    begin, end = report["busy"]
+    margin_s = 3.0  # contexts take a while to come and go
+    parts = {
+        "idle": [x for x in whole if x["t"] < begin],
+        "busy": [x for x in whole if begin + margin_s < x["t"] < end - margin_s],
+    }
+    for name, part in parts.items():
+        found[name] = {
+            "engine_pct": spread([x["gpm"]["gr_active_pct"] for x in part]),
+            "dram_pct": spread([x["gpm"]["dram_bw_pct"] for x in part]),
+            "power_w": spread([x["power_mw"] / 1e3 for x in part if "power_mw" in x]),
+            "gpu_util_pct": spread([x["util_gpu_pct"] for x in part if "util_gpu_pct" in x]),
         }
-        for name, part in parts.items():
-            found[name] = {
-                "engine_pct": spread([x["gpm"]["gr_active_pct"] for x in part]),
-                "dram_pct": spread([x["gpm"]["dram_bw_pct"] for x in part]),
-                "power_w": spread([x["power_mw"] / 1e3 for x in part if "power_mw" in x]),
-                "gpu_util_pct": spread([x["util_gpu_pct"] for x in part if "util_gpu_pct" in x]),
-            }
-        found["processes"] = sorted(
-            {len(x["procs"]) for x in lines if x["kind"] == "slow" and "procs" in x}
-        )
+    found["processes"] = sorted(
+        {len(x["procs"]) for x in lines if x["kind"] == "slow" and "procs" in x}
+    )
     return found
 
 
@@ -179,9 +179,7 @@ def opened():
 def _arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--interval", type=float, default=1.0)
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "nvml-report")))
-    parser.add_argument("--no-load", action="store_true")
     parser.add_argument("--keep-busy", nargs=2, type=float, help=argparse.SUPPRESS)
     return parser.parse_args()
 

@@ -1,9 +1,8 @@
 """Training with faults on a real H100, without a scheduler: each fault is a finding at its steps.
 
-Recorded by `faults_on_real_gpu.py` on 2026-11-24; `truth.jsonl` says what was put in.
+Recorded by `training_on_real_gpu.py` on 2026-11-24; `truth.jsonl` says what was put in.
 """
 
-import contextlib
 import json
 from datetime import UTC
 from pathlib import Path
@@ -20,14 +19,17 @@ WAITED_S, STEPS_THAT_WAITED = 1.2, 20
 SLOWER_S, SLOWER_STEPS = 0.15, 80
 
 
+def read_in(store, *more):
+    """Read the session into a database, build it, and return it."""
+    files = [SESSION / f"{name}.jsonl.gz" for name in ("nvml", "job_events")]
+    ingest(store, "auto", [*files, *more], ReadOptions(cluster="lab"))
+    store.build()
+    return store
+
+
 @pytest.fixture(scope="module")
-def session(new_store):
-    """Give the ledger of the session."""
-    with contextlib.closing(new_store()) as store:
-        files = [SESSION / f"{name}.jsonl.gz" for name in ("nvml", "job_events")]
-        ingest(store, "auto", files, ReadOptions(cluster="lab"))
-        store.build()
-        yield store
+def session(module_store):
+    return read_in(module_store())
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def findings(session):
 def truth():
     """Return what was put into each run."""
     rows = map(json.loads, (SESSION / "truth.jsonl").read_text().splitlines())
-    return {row["run"]: row for row in rows}
+    return {row["run"]: row for row in rows if "first_step" in row}
 
 
 def of(findings, run):
@@ -100,17 +102,14 @@ def test_a_minute_of_memory_growth_or_of_silence_is_no_finding_yet(findings):
     assert set(of(findings, "hang")) == {"idle_allocation"}  # after it was killed
 
 
-def test_the_hang_is_found_while_it_lasts_where_job_events_are_followed(new_store, tmp_path, truth):
+def test_the_hang_is_found_while_it_lasts_where_job_events_are_followed(store, tmp_path, truth):
     """A minute after its last step: an event of another job shows that events still come."""
     step = {"v": 1, "event": "step", "step": 1, "dur_s": 1, "run_id": "other", "rank": 0}
     line = step | {"host": "elsewhere", "ts": truth["hang"]["start"] + 61}
     (tmp_path / "other.jsonl").write_text(json.dumps(line) + "\n")
-    files = [SESSION / "nvml.jsonl.gz", SESSION / "job_events.jsonl.gz", tmp_path / "other.jsonl"]
-    with contextlib.closing(new_store()) as store:
-        ingest(store, "auto", files, ReadOptions(cluster="lab"))
-        store.build()
-        rows = store.read("select run_key, rule, confidence, evidence from marts.stalled_runs")
-        ((run, rule, confidence, evidence),) = rows.rows()
+    read_in(store, tmp_path / "other.jsonl")
+    rows = store.read("select run_key, rule, confidence, evidence from marts.stalled_runs")
+    ((run, rule, confidence, evidence),) = rows.rows()
 
     assert (run, rule, confidence) == ("lab/hang", "no_step", "Likely")
     assert evidence.startswith("no step for 61 s after step 60, usual one every 0.4 s")

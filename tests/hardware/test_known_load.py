@@ -4,7 +4,6 @@ Recorded by `known_load_on_real_gpu.py` on 2026-11-24; `levels.jsonl` is the loa
 `smi.csv.gz` what nvidia-smi printed each second.
 """
 
-import contextlib
 import gzip
 import json
 from pathlib import Path
@@ -33,11 +32,11 @@ of_each_level = pytest.mark.parametrize("level", LEVELS, ids=[str(row["level"]) 
 
 
 @pytest.fixture(scope="module")
-def store(new_store):
-    with contextlib.closing(new_store()) as opened:
-        ingest(opened, "auto", [LOAD / "nvml.jsonl.gz"], ReadOptions(cluster="lab"))
-        opened.build()
-        yield opened
+def store(module_store):
+    opened = module_store()
+    ingest(opened, "auto", [LOAD / "nvml.jsonl.gz"], ReadOptions(cluster="lab"))
+    opened.build()
+    return opened
 
 
 @pytest.fixture(scope="module")

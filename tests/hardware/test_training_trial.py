@@ -3,7 +3,6 @@
 Recorded by `training_on_real_gpu.py` on 2026-11-23; `truth.jsonl` is the loop's own clock.
 """
 
-import contextlib
 import functools
 import json
 from pathlib import Path
@@ -20,16 +19,16 @@ TOLERANCE_S = 1.0
 
 
 @pytest.fixture(scope="module")
-def seconds(new_store):
+def seconds(module_store):
     """Return GPU-seconds by category of a ledger made of files, each choice of them once."""
 
     @functools.cache
     def found(*files):
-        with contextlib.closing(new_store()) as store:
-            ingest(store, "auto", [TRIAL / f"{name}.jsonl.gz" for name in files], ReadOptions())
-            store.build()
-            assert check(store)["violations"].sum() == 0
-            rows = store.read("select category, gpu_ms from marts.ledger_by_category").rows()
+        store = module_store()
+        ingest(store, "auto", [TRIAL / f"{name}.jsonl.gz" for name in files], ReadOptions())
+        store.build()
+        assert check(store)["violations"].sum() == 0
+        rows = store.read("select category, gpu_ms from marts.ledger_by_category").rows()
         return {category: gpu_ms / 1000 for category, gpu_ms in rows if gpu_ms}
 
     return found

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 from tests.fleets.generate import generate
+from tests.tables import each
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
@@ -57,16 +58,13 @@ def test_the_same_seed_gives_the_same_bytes(folder, tmp_path):
     assert digests(fleet_in(tmp_path)) == digests(folder)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"gpus": 60}, "whole nodes of 8 GPUs"),
-        ({"gpus": 8}, "at least 64"),
-        ({"hours": 0}, "cannot be generated"),
-        ({"interval_s": 7}, "cannot be generated"),
-        ({"start": datetime(2026, 11, 16)}, "whole hour with a zone"),  # noqa: DTZ001 -- the point
-        ({"start": datetime(2026, 11, 16, 0, 30, tzinfo=UTC)}, "whole hour"),
-    ],
+@each(
+    ({"gpus": 60}, "whole nodes of 8 GPUs"),
+    ({"gpus": 8}, "at least 64"),
+    ({"hours": 0}, "cannot be generated"),
+    ({"interval_s": 7}, "cannot be generated"),
+    ({"start": datetime(2026, 11, 16)}, "whole hour with a zone"),  # noqa: DTZ001 -- the point
+    ({"start": datetime(2026, 11, 16, 0, 30, tzinfo=UTC)}, "whole hour"),
 )
 def test_a_fleet_that_cannot_be_is_refused(tmp_path, changes, said):
     with pytest.raises(ValueError, match=said):

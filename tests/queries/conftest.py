@@ -1,150 +1,28 @@
 """Evidence for small made-up clusters, in seconds from a fixed start."""
 
 import functools
+import inspect
 import itertools
 import operator
+import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
-from tests.queries.loaders import Loaders
+from tests.queries.loaders import START, START_MS, Evidence, at, is_time
+from tests.tables import each
 
-from goodput_queries.catalog import models
-from goodput_queries.check import check
-from goodput_queries.database import LocalStore
-from goodput_queries.evidence.batch import Batch
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import EVERYTHING
 
+__all__ = ("START", "START_MS", "Evidence", "at", "each", "is_time")  # tests import all from here
 FOLDER = Path(__file__).parent
-START = datetime(2027, 1, 15, 8, tzinfo=UTC).replace(tzinfo=None)  # a whole hour
-START_MS = 1_800_000_000_000
 LOADS_OF_A_COPY = 10_000
-
-
-def at(second):
-    """Return the moment `second` seconds after the start."""
-    return None if second is None else START + timedelta(seconds=second)
-
-
-def _with_times(row):
-    """Return a row whose times, given as seconds, are moments."""
-    return {
-        name: at(value) if is_time(name) and isinstance(value, int | float) else value
-        for name, value in row.items()
-    }
-
-
-def is_time(column):
-    """Say whether a column of the raw tables is a moment."""
-    return column == "ts" or column.endswith("_at")
-
-
-@dataclass
-class Evidence(Loaders):
-    """A cluster in a database, loaded piece by piece."""
-
-    store: LocalStore
-    name: str = "c"
-    first_pid: int = 100
-    _parts: Any = field(default_factory=itertools.count)
-
-    @staticmethod
-    def at(second):
-        """Return the moment `second` seconds after the start."""
-        return at(second)
-
-    @staticmethod
-    def every(begin, end, step=10):
-        """Return moments from `begin` to `end`, both included."""
-        return [float(second) for second in range(begin, end + 1, step)]
-
-    def load(self, table, rows, source="test"):
-        """Load rows of a raw table."""
-        frame = pl.DataFrame([{"source": source, **row} for row in rows], infer_schema_length=None)
-        digest = f"{self.name}-{table}-{next(self._parts)}"
-        self.store.load(Batch(table, frame, source, "test", digest))
-
-    def add(self, table, *rows, source="test", **columns):
-        """Load rows with these columns in common, of this cluster, with times in seconds."""
-        self._add(table, rows or [{}], source, columns)
-
-    def _add(self, table, rows, source, columns):
-        has_cluster = "\n    cluster " in models.base_tables()[table].sql
-        common = {"cluster": self.name, **columns} if has_cluster else columns
-        self.load(table, [_with_times({**common, **row}) for row in rows], source)
-
-    def gpu(self, name):
-        """Return the UUID of a GPU that no other cluster has."""
-        return f"{self.name}/{name}"
-
-    def state(self, node, state, start, end, **columns):
-        """Add a node state."""
-        self.add("node_states", {"node": node, "state": state, "start_at": start, "end_at": end},
-                 **columns)  # fmt: skip
-
-    def job(
-        self, job_id, start, end, nodes, gpus,
-        state = "COMPLETED", **more,
-    ) :  # fmt: skip
-        """Add a job run; `submit` and `eligible` default to its start."""
-        submit = more.pop("submit", start if start is not None else 0)
-        eligible = more.pop("eligible", submit)
-        row = {"cluster": self.name, "job_id": job_id, "job_id_raw": job_id,
-               "submit_at": at(submit), "eligible_at": at(eligible), "start_at": at(start),
-               "end_at": at(end), "state": state, "nodes": nodes, "gpus": gpus, "job_name": job_id,
-               "account": "team", "user_name": "ann"}  # fmt: skip
-        self.load("job_runs", [{**row, **more}])
-
-    def events(self, run, events, attempt=0, source="test", **common):
-        """Add job events of rank 0 unless they say otherwise; `t` is the event's second."""
-        of_run = {"cluster": self.name, "run_id": run, "attempt": attempt, "rank": 0, "host": "a",
-                  "reports_durability": True, **common}  # fmt: skip
-        rows = [{**of_run, **event, "ts": at(event["t"])} for event in events]
-        for row in rows:
-            del row["t"]
-        self.load("job_events", rows, source)
-
-    def built(self):
-        """Build, close and return the file, of which tests get copies."""
-        self.store.build()
-        with self.store.cursor() as cursor:
-            cursor.execute("checkpoint")
-        self.store.close()
-        return Path(self.store.path)
-
-    def build(self):
-        """Bring the ledger up to date."""
-        self.store.build()
-
-    def read(self, sql, scope=EVERYTHING):
-        """Return the rows of a select."""
-        return self.store.read(sql, scope=scope)
-
-    def violations(self):
-        """Return how many rows of the database break what `check` asks for."""
-        return _violations(self.store, self.store.commits)
-
-    def gpu_s(self):
-        """Build and return GPU-seconds by category."""
-        self.build()
-        return dict(ledger(self.store).select("category", "gpu_s").rows())
-
-    def summary(self):
-        """Build and return the ratios."""
-        self.build()
-        return self.read("select * from marts.goodput_summary").row(0, named=True)
-
-
-@functools.lru_cache(maxsize=1)
-def _violations(store, commits):  # noqa: ARG001 -- the same until then
-    return int(check(store)["violations"].sum())
+YIELDS = re.compile(r"^ +yield$", re.MULTILINE)  # of a test that is built together with others
 
 
 @functools.lru_cache(maxsize=1)
@@ -213,21 +91,40 @@ def load_together(every, clusters):
         every.load(key[1], loads[key], key[2])
 
 
-def built_together(test=None, *, builds=1):
-    """Make a test of one that loads its `cluster`, yields where it is to be built, and reads it.
+def built_together(test):
+    """Make the test of one that loads its `cluster`, yields where it is to be built, and reads it.
 
     A build costs the same for one small cluster and for fifty: all such tests of a subject share
-    one database (`built_with`), a cluster each. `builds`: how often the test yields at most.
+    one database (`built_with`), a cluster each.
     """
-    if test is None:
-        return functools.partial(built_together, builds=builds)
 
     @functools.wraps(test)
     def reported(cluster, **_):
         cluster.read_after_build()
 
-    reported.builds = builds  # type: ignore[attr-defined]
+    yields = YIELDS.findall(inspect.getsource(test))
+    reported.builds = getattr(test, "builds", len(yields))  # type: ignore[attr-defined]
     return reported
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector, name, obj):
+    """Take a test that yields as one of those that are built together."""
+    if not (inspect.isgeneratorfunction(obj) and collector.funcnamefilter(name)):
+        return None
+    test = built_together(obj)
+    setattr(collector.obj, name, test)
+    return collector.ihook.pytest_pycollect_makeitem(collector=collector, name=name, obj=test)
+
+
+def built_in(number):
+    """Say in how many builds a test loads its cluster, at most, where yields do not show it."""
+
+    def noted(test):
+        test.builds = number
+        return test
+
+    return noted
 
 
 def shown_by(cases, *, before=None, load=None, read=None, builds=1):
@@ -237,8 +134,8 @@ def shown_by(cases, *, before=None, load=None, read=None, builds=1):
     what that is given. With several builds it has what is loaded before each, and read after it.
     """
 
-    @pytest.mark.parametrize("case", cases.values(), ids=cases)
-    @built_together(builds=builds)
+    @each({name: (case,) for name, case in cases.items()})
+    @built_in(builds)
     def test(cluster, case):
         *given, expected = case
         asked = given.pop() if read is None else read
@@ -259,10 +156,10 @@ def shown_by(cases, *, before=None, load=None, read=None, builds=1):
 def read_from_world(cases):
     """Make the test of a table: SQL on the fixture `world`, its rows, its scope if it has one."""
 
-    @pytest.mark.parametrize("case", cases.values(), ids=cases)
+    @each({name: (case,) for name, case in cases.items()})
     def test(world, case):
         sql, expected, scope = (*case, EVERYTHING)[:3]
-        assert getattr(world, "store", world).read(sql, scope=scope).rows() == expected
+        assert world.store.read(sql, scope=scope).rows() == expected
 
     return test
 
@@ -282,7 +179,7 @@ def built_with(module):
 def shared_by(path):
     """Return whose database the tests of a module share, its path where it is their own."""
     text = path.read_text()
-    is_together = "@built_together" in text or " = shown_by(" in text
+    is_together = YIELDS.search(text) or " = shown_by(" in text
     if not path.is_relative_to(FOLDER) or not is_together or "BUILT_ALONE" in text:
         return str(path)
     return str(FOLDER / path.relative_to(FOLDER).parts[0])
@@ -349,12 +246,71 @@ def new_evidence(new_store):
 
 
 @pytest.fixture(scope="module")
-def shared_evidence(new_store):
+def shared_evidence(module_store):
     """Return a cluster for a fixture that all tests of a module read, and none of them changes."""
-    shared = Evidence(new_store())
-    yield shared
-    shared.store.close()
-    shutil.rmtree(Path(shared.store.path).parent)
+    return Evidence(module_store())
+
+
+def built_once(load):
+    """Make the fixture of a cluster that this loads: built once, for all tests of a module."""
+
+    @pytest.fixture(scope="module", name=load.__name__)
+    def shared(module_store):
+        evidence = Evidence(module_store())
+        load(evidence)
+        evidence.build()
+        return evidence
+
+    return shared
+
+
+def built_file(load):
+    """Make the fixture of the file of a cluster that this loads, built once; see `copy_of`."""
+
+    @pytest.fixture(scope="module", name=load.__name__)
+    def path(module_store):
+        evidence = Evidence(module_store())
+        load(evidence)
+        return evidence.built()
+
+    return path
+
+
+def built_after(file, act):
+    """Make the fixture of this fixture's file after one more act, and of what that returned."""
+
+    @pytest.fixture(scope="module")
+    def changed(request, module_store):
+        evidence = Evidence(module_store(copy_of=_built(request, file)))
+        found = act(evidence)
+        return evidence.built(), found
+
+    return changed
+
+
+def _built(request, file):
+    made = request.getfixturevalue(file)
+    return made[0] if isinstance(made, tuple) else made
+
+
+def copy_of(file):
+    """Make the fixture of a cluster of the test's own: a copy of what this fixture has built."""
+
+    @pytest.fixture
+    def copy(request, new_evidence):
+        return new_evidence(copy_of=_built(request, file))
+
+    return copy
+
+
+def store_of(file):
+    """Make the fixture of a copy of this fixture's database, which all tests of a module read."""
+
+    @pytest.fixture(scope="module")
+    def store(request, module_store):
+        return module_store(copy_of=_built(request, file))
+
+    return store
 
 
 @pytest.fixture

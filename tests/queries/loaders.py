@@ -1,6 +1,24 @@
-"""Rows that tests of many subjects load into a cluster, a line each."""
+"""A small made-up cluster in a database, and the rows that tests load into it, a line each."""
 
+import functools
+import itertools
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from goodput_queries.catalog import models
+from goodput_queries.check import check
+from goodput_queries.database import LocalStore
+from goodput_queries.evidence.batch import Batch
+from goodput_queries.ledger import ledger
+from goodput_queries.scope import EVERYTHING
+
+START = datetime(2027, 1, 15, 8, tzinfo=UTC).replace(tzinfo=None)  # a whole hour
+START_MS = 1_800_000_000_000
 
 
 def steady(until, watts, every=60):
@@ -8,8 +26,118 @@ def steady(until, watts, every=60):
     return [(second, 1e6 + watts * second) for second in range(0, until + 1, every)]
 
 
-class Loaders:
-    """What `Evidence` loads with its `add`, `node` and `job`; times are seconds from the start."""
+def at(second):
+    """Return the moment `second` seconds after the start."""
+    return None if second is None else START + timedelta(seconds=second)
+
+
+def _with_times(row):
+    """Return a row whose times, given as seconds, are moments."""
+    return {
+        name: at(value) if is_time(name) and isinstance(value, int | float) else value
+        for name, value in row.items()
+    }
+
+
+def is_time(column):
+    """Say whether a column of the raw tables is a moment."""
+    return column == "ts" or column.endswith("_at")
+
+
+@dataclass
+class Evidence:
+    """A cluster in a database, loaded piece by piece."""
+
+    store: LocalStore
+    name: str = "c"
+    first_pid: int = 100
+    _parts: Any = field(default_factory=itertools.count)
+
+    @staticmethod
+    def at(second):
+        """Return the moment `second` seconds after the start."""
+        return at(second)
+
+    @staticmethod
+    def every(begin, end, step=10):
+        """Return moments from `begin` to `end`, both included."""
+        return [float(second) for second in range(begin, end + 1, step)]
+
+    def load(self, table, rows, source="test"):
+        """Load rows of a raw table."""
+        frame = pl.DataFrame([{"source": source, **row} for row in rows], infer_schema_length=None)
+        digest = f"{self.name}-{table}-{next(self._parts)}"
+        self.store.load(Batch(table, frame, source, "test", digest))
+
+    def add(self, table, *rows, source="test", **columns):
+        """Load rows with these columns in common, of this cluster, with times in seconds."""
+        self._add(table, rows or [{}], source, columns)
+
+    def _add(self, table, rows, source, columns):
+        has_cluster = "\n    cluster " in models.base_tables()[table].sql
+        common = {"cluster": self.name, **columns} if has_cluster else columns
+        self.load(table, [_with_times({**common, **row}) for row in rows], source)
+
+    def gpu(self, name):
+        """Return the UUID of a GPU that no other cluster has."""
+        return f"{self.name}/{name}"
+
+    def state(self, node, state, start, end, **columns):
+        """Add a node state."""
+        self.add("node_states", {"node": node, "state": state, "start_at": start, "end_at": end},
+                 **columns)  # fmt: skip
+
+    def job(
+        self, job_id, start, end, nodes, gpus,
+        state = "COMPLETED", **more,
+    ) :  # fmt: skip
+        """Add a job run; `submit` and `eligible` default to its start."""
+        submit = more.pop("submit", start if start is not None else 0)
+        eligible = more.pop("eligible", submit)
+        row = {"cluster": self.name, "job_id": job_id, "job_id_raw": job_id,
+               "submit_at": at(submit), "eligible_at": at(eligible), "start_at": at(start),
+               "end_at": at(end), "state": state, "nodes": nodes, "gpus": gpus, "job_name": job_id,
+               "account": "team", "user_name": "ann"}  # fmt: skip
+        self.load("job_runs", [{**row, **more}])
+
+    def events(self, run, events, attempt=0, source="test", **common):
+        """Add job events of rank 0 unless they say otherwise; `t` is the event's second."""
+        of_run = {"cluster": self.name, "run_id": run, "attempt": attempt, "rank": 0, "host": "a",
+                  "reports_durability": True, **common}  # fmt: skip
+        rows = [{**of_run, **event, "ts": at(event["t"])} for event in events]
+        for row in rows:
+            del row["t"]
+        self.load("job_events", rows, source)
+
+    def built(self):
+        """Build, close and return the file, of which tests get copies."""
+        self.store.build()
+        with self.store.cursor() as cursor:
+            cursor.execute("checkpoint")
+        self.store.close()
+        return Path(self.store.path)
+
+    def build(self):
+        """Bring the ledger up to date."""
+        self.store.build()
+
+    def read(self, sql, scope=EVERYTHING):
+        """Return the rows of a select."""
+        return self.store.read(sql, scope=scope)
+
+    def violations(self):
+        """Return how many rows of the database break what `check` asks for."""
+        return _violations(self.store, self.store.commits)
+
+    def gpu_s(self):
+        """Build and return GPU-seconds by category."""
+        self.build()
+        return dict(ledger(self.store).select("category", "gpu_s").rows())
+
+    def summary(self):
+        """Build and return the ratios."""
+        self.build()
+        return self.read("select * from marts.goodput_summary").row(0, named=True)
 
     def own(self, columns, table, where="true"):
         """Return the rows that tables of all clusters have of this one, in order."""
@@ -44,12 +172,17 @@ class Loaders:
         of_log = {"attempt": None, "rank": None, "host": None, "reports_durability": False}
         self.events(run, lines, source="job-log", **{**of_log, **common})
 
-    def node(self, node, gpus, *, model="h100", partitions=()):
-        """Add a node with numbered GPUs, in the inventory from the start."""
+    def node(self, node, gpus, *, model="h100", partitions=(), watched=None):
+        """Add a node with numbered GPUs, in the inventory from the start.
+
+        watched: until when the scheduler watches its cluster
+        """
         slots = [{"gpu_uuid": f"{node}#{i}", "slurm_index": i, "gpu_index": i} for i in range(gpus)]
         self.add("gpus", *slots, node=node, gpu_model=model, valid_from_at=0)
         if partitions:
             self.add("nodes", node=node, partitions=list(partitions))
+        if watched is not None:
+            self.watched(watched)
 
     def samples(self, gpu, seconds, active, source="dcgm"):
         """Add readings of a GPU; `active(second)` says whether it worked, None for no profiling."""
@@ -66,9 +199,9 @@ class Loaders:
         gpu = {"gpu_uuid": gpu_uuid, "gpu_index": 0, "gpu_model": "h100", "valid_from_at": 0}
         self.add("gpus", {**gpu, **more}, source=source, node=node)
 
-    def job_on_a_node(self, job_id, start, end, gpus, state="COMPLETED", **more):
+    def job_on_a_node(self, job_id, start, end, gpus, state="COMPLETED", *, watched=None, **more):
         """Add node a and a job run on all of its GPUs."""
-        self.node("a", gpus)
+        self.node("a", gpus, watched=watched)
         self.job(job_id, start, end, ["a"], gpus, state, **more)
 
     def xid(self, node, code, second, source="kernel-log", **more):
@@ -146,3 +279,8 @@ class Loaders:
         of = {"node": "a", "comm_id": self.name, "ranks": len(exec_time_s), "is_p2p": False}
         of |= {"operation": "AllReduce", **more}
         self.add("collectives", *rows, source="nccl-inspector", **of)
+
+
+@functools.lru_cache(maxsize=1)
+def _violations(store, commits):  # noqa: ARG001 -- the same until then
+    return int(check(store)["violations"].sum())

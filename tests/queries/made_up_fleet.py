@@ -5,11 +5,9 @@ import shutil
 from datetime import UTC, datetime
 
 from tests.fleets import plans
-from tests.fleets.generate import generate
+from tests.fleets.generate import generate, read_in
 from tests.made_once import made_once
 
-from goodput_app.demo import recipe
-from goodput_ingest.run.ingest import ingest
 from goodput_queries.database import LocalStore
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
@@ -19,8 +17,7 @@ EVENTFUL_SEED = 3  # a job of eight ranks reports from all of them
 def load(store, folder, seed, plan):
     """Write the files of a fleet into a folder, and load and build them."""
     generate(folder, gpus=64, hours=6, seed=seed, start=START, plan=plan)
-    for step in recipe(folder):
-        ingest(store, step.source, [step.path], step.options)
+    read_in(store, folder)
     store.build()
 
 

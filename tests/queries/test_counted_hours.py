@@ -3,8 +3,7 @@
 from collections import Counter
 from datetime import datetime
 
-import pytest
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import Evidence, built_file, copy_of
 
 from goodput_queries import counted_hours
 from goodput_queries.counted_hours import HOUR_MS, OTHER, count_settled_hours, revisions
@@ -17,24 +16,19 @@ NOW = datetime(2027, 1, 18)  # noqa: DTZ001 -- naive UTC; after the end of the e
 TEAMS = {"large": (0, 8), "middle": (8, 14), "small": (14, 18), "x" * 500: (18, 20)}
 
 
-@pytest.fixture(scope="module")
-def built(new_store):
+@built_file
+def built(evidence):
     """Two GPUs over 30 hours, with a job of each team, and a job without any GPU elsewhere."""
-    evidence = Evidence(new_store())
-    evidence.node("a", 2, partitions=("batch",))
-    evidence.watched(30 * HOUR_S)
+    evidence.node("a", 2, partitions=("batch",), watched=30 * HOUR_S)
     for number, (team, (start, end)) in enumerate(TEAMS.items()):
         evidence.job(str(number), start * HOUR_S, end * HOUR_S, ["a"], 1, account=team,
                      partition="batch")  # fmt: skip
     evidence.samples("a#0", evidence.every(0, 30 * HOUR_S, 600), lambda _: True)
     elsewhere = Evidence(evidence.store, "default")
     elsewhere.job("9", 0, HOUR_S, ["gone"], 0)
-    return evidence.built()
 
 
-@pytest.fixture
-def world(new_evidence, built):
-    return new_evidence(copy_of=built)
+world = copy_of("built")
 
 
 def count(world, *, settle_ms=SETTLE_MS, label_values=20):

@@ -1,5 +1,6 @@
 """The store keeps what was acknowledged, once, and serves many threads."""
 
+import contextlib
 import os
 import resource
 import shutil
@@ -9,6 +10,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -203,16 +205,44 @@ def test_threads_that_load_the_same_part_store_it_once(store):
     assert sorted(done.rows_new for done in loaded) == [0, 0, 0, 60]
 
 
-def test_a_full_disk_is_no_fault_of_the_rows(store):
+def long_rows(count):
     at = datetime(2026, 11, 20, 12)  # noqa: DTZ001
     long = {"ts": at, "ts_precision": "exact", "kind": "xid"}
-    rows = [{**long, "message": os.urandom(50_000).hex()} for _ in range(20)]
+    return [{**long, "message": os.urandom(50_000).hex()} for _ in range(count)]
+
+
+@contextlib.contextmanager
+def no_file_grows_over(limit_bytes):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, hard))
     try:
-        with pytest.raises(StoreError, match=r"fleet.duckdb: the disk is full or not writable: "):
-            store.load(batch("gpu_events", *rows))
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
+
+def test_a_full_disk_is_no_fault_of_the_rows(store):
+    rows = long_rows(20)
+    said = r"fleet.duckdb: the disk is full or not writable: "
+    with no_file_grows_over(50_000), pytest.raises(StoreError, match=said):
+        store.load(batch("gpu_events", *rows))
+
     assert store.load(batch("gpu_events", *rows)).rows_new == 20
+
+
+def test_a_log_that_a_full_disk_keeps_from_being_merged_is_no_loss(store, caplog):
+    """DuckDB gives such a file up; it is opened again, with all that is in the log."""
+    with store.cursor() as cursor:
+        cursor.execute("set global checkpoint_threshold = '1MB'")
+    loaded = 0
+    with no_file_grows_over(Path(store.path).stat().st_size):
+        while "it is opened again: " not in caplog.text and loaded < 500:
+            loaded += store.load(batch("gpu_events", *long_rows(20), digest=str(loaded))).rows_new
+            with ThreadPoolExecutor(4) as readers:  # one of them opens it
+                found = readers.map(store.read, ["select count(*) from raw.gpu_events"] * 4)
+                assert [count.item() for count in found] == [loaded] * 4
+
+    assert 0 < loaded < 500
+    with store.cursor() as cursor:
+        cursor.execute("checkpoint")
+    assert store.load(batch("gpu_events", *long_rows(20), digest="later")).rows_new == 20

@@ -1,6 +1,5 @@
 """Recordings that the Data page replays: uploaded, or in the folder that the settings name."""
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +11,7 @@ from goodput_app.replay import is_database
 from goodput_app.settings import settings
 from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
+from goodput_queries.storage.file_lock import temporary_folder
 
 RECORDINGS_MAX = 500
 NAME_MAX_CHARS = 120
@@ -61,7 +61,7 @@ def start_uploaded(store: Store, uploads: Sequence[Upload], speed: float, addres
     rows.require_all_teams("recordings")
     title = uploads[0].name + (f" and {len(uploads) - 1} more" if len(uploads) > 1 else "")
     with audit.acting(store, Action.REPLAY_RECORDING, f"uploaded: {title}"):
-        folder = tempfile.TemporaryDirectory(prefix="goodput-recording-")
+        folder = temporary_folder("goodput-recording-")
         try:
             paths = [
                 _saved(Path(folder.name) / str(number), upload)

@@ -50,6 +50,7 @@ class Notifier:
         self._store = store
         self._plan = plan
         self._resent_at: dict[str, datetime] = {}
+        self._delivered_at: datetime | None = None
         self._failing = _failing(store)
 
     def look(self) -> None:
@@ -61,6 +62,12 @@ class Notifier:
 
     def deliver(self) -> None:
         """Send what is written and was not sent, and what an Alertmanager must not forget."""
+        now = self._plan.now()
+        if self._delivered_at is not None and now < self._delivered_at:
+            # the clock was set back: what was to wait for a time by it would wait as much longer
+            outbox.retry_at_once(self._store)
+            self._resent_at.clear()
+        self._delivered_at = now
         for target in self._plan.targets:
             waiting = outbox.pending(self._store, target.label)
             is_reached = self._send_pending(target, waiting)

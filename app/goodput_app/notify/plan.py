@@ -233,7 +233,8 @@ def _has_waited(target: Target, members: list[Occurrence], seen: Seen) -> bool:
         return True
     if target.digest_at is not None:
         return target.has_digest_since(first_ms, seen.now_ms)
-    return seen.now_ms - first_ms >= target.wait_s * 1000
+    # where the clock was set back it was first seen in the future, and has waited
+    return not 0 <= seen.now_ms - first_ms < target.wait_s * 1000
 
 
 def _is_of_digest(target: Target, notice: Notice) -> bool:

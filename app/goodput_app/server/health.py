@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 def health_route(store: LocalStore, instance: str, upkeep: Upkeep) -> Route:
     """Return the route `/healthz`.
 
-    is_built: the last upkeep brought the ledger up to date. pending_evaluations: evaluations of
+    is_built: the last upkeep brought the ledger up to date. is_writable: the last write did not
+    find the disk full. pending_evaluations: evaluations of
     findings that run or wait for a thread; with none, no page is about to be redrawn.
     """
 
@@ -27,7 +28,7 @@ def health_route(store: LocalStore, instance: str, upkeep: Upkeep) -> Route:
         try:
             store.read("select 1", timeout_s=remote.HEALTH_TIMEOUT_S)
             status, code = "ok", 200
-        except GoodputError:  # after a full disk DuckDB answers nothing until it is opened again
+        except GoodputError:
             log.exception("the database does not answer; free some space and start again")
             status, code = "the database does not answer", 503
         body = {
@@ -35,6 +36,7 @@ def health_route(store: LocalStore, instance: str, upkeep: Upkeep) -> Route:
             "version": version(),
             "instance": instance,
             "is_built": upkeep.is_built,
+            "is_writable": store.write_error is None,
             "pending_evaluations": evaluations.running(),
         }
         return JSONResponse(body, status_code=code, headers={"Cache-Control": "no-store"})

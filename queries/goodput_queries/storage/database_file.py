@@ -1,6 +1,7 @@
 """The one module that opens DuckDB: one process owns the file, each call takes its own cursor."""
 
 import contextlib
+import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +27,12 @@ from goodput_queries.storage.opening import ATTACHED_AS, IN_MEMORY
 from goodput_queries.storage.private import keep_private
 from goodput_queries.storage.view_cache import ViewCache
 
+log = logging.getLogger(__name__)
+
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
+# what DuckDB says of a file whose log it could not merge into it, on a full disk; all that was
+# committed is in the log
+INVALIDATED, IS_DURABLE = "has been invalidated", "COMMIT succeeded and is durable"
 
 
 class Reader(Protocol):
@@ -59,16 +65,18 @@ class DatabaseFile:
         memory_mib: int | None = None,
         variables: Mapping[str, object] | None = None,
         is_from_template: bool = True,
+        is_read_only: bool = False,
     ) -> None:
         """Open or create the database; raises StoreError where it cannot be opened.
 
         threads, memory_mib: of DuckDB; unset: all cores, 80 % of the machine's memory.
         variables: of DuckDB, by name, that every cursor has.
         is_from_template: a new database is a copy of the template (`template.py`).
+        is_read_only: leave the file as it is; StoreError where it is not what a build would leave.
         """
         self.path = str(path)
         self.variables = dict(variables or {})
-        self.is_read_only = False
+        self.write_error: str | None = None  # why the last write failed, where the disk is to blame
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
         self.commits = 0
@@ -81,8 +89,11 @@ class DatabaseFile:
             keep_private()
             if is_from_template:
                 template.copy_to(Path(path), _create_empty)
-        self.is_read_only = opening.is_for_reading_only(self.path)
-        self._open(threads, memory_mib)
+        self.is_read_only = is_read_only or opening.is_for_reading_only(self.path)
+        self._limits = {"threads": threads, "memory_mib": memory_mib}
+        self._open_lock = threading.Lock()
+        self._is_to_be_reopened = False
+        self._open()
         try:
             damage.note_ignored_wal(self._root, self.path, ATTACHED_AS)
             missing = migrations.pending(self._root, self.path, migrations.migrations())
@@ -91,7 +102,7 @@ class DatabaseFile:
             elif missing:
                 self._root.close()  # so that the file on disk is whole
                 copy = migrations.copy_before(self.path, missing)
-                self._open(threads, memory_mib)
+                self._open()
                 self._prepare(missing, copy)
             else:
                 self._prepare()
@@ -102,14 +113,9 @@ class DatabaseFile:
                 raise BuildError(f"{self.path}: its tables cannot be made: {error}") from error
             raise
 
-    def _open(self, threads: int | None, memory_mib: int | None) -> None:
+    def _open(self) -> None:
         try:
-            self._root = opening.connect(
-                self.path,
-                is_read_only=self.is_read_only,
-                threads=threads,
-                memory_mib=memory_mib,
-            )
+            self._root = opening.connect(self.path, is_read_only=self.is_read_only, **self._limits)
         except duckdb.Error as error:
             raise StoreError(opening.why_not_opened(self.path, error)) from error
         self._root.execute("set global TimeZone = 'UTC'")
@@ -120,10 +126,8 @@ class DatabaseFile:
     def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a connection of the caller's own: a shared one refuses a second thread."""
         try:
-            cursor = self._root.cursor()
+            cursor = self._usable_cursor()
             self._cursors.add(cursor)
-            if self.path != IN_MEMORY:
-                cursor.execute(f"use {ATTACHED_AS}")
             for name, value in self.variables.items():
                 cursor.execute(f"set variable {name} = $1", [value])
         except duckdb.Error as error:
@@ -134,6 +138,24 @@ class DatabaseFile:
         finally:
             self._cursors.discard(cursor)
             cursor.close()
+
+    def _usable_cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return a cursor of the file, which is opened again where DuckDB has given it up."""
+        root = self._root
+        try:
+            return _cursor_of(root, self.path)
+        except duckdb.Error as error:
+            if INVALIDATED not in str(error) and not self._is_to_be_reopened:
+                raise
+            with self._open_lock:
+                if self._root is root:
+                    log.error("%s: it is opened again: %s", self.path, str(error).splitlines()[0])
+                    self._is_to_be_reopened = True  # until that has succeeded
+                    opening.close(root, self._cursors)
+                    self._view_cache = None
+                    self._open()
+                    self._is_to_be_reopened = False
+        return _cursor_of(self._root, self.path)
 
     @contextlib.contextmanager
     def writing(self, *, changes_views: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -151,8 +173,12 @@ class DatabaseFile:
                 self.commits += changes_views
                 try:
                     cursor.execute("commit")
+                except duckdb.IOException as error:
+                    if IS_DURABLE not in str(error):
+                        raise
                 finally:
                     self.commits += changes_views
+                self.write_error = None
             except BaseException as error:
                 with contextlib.suppress(duckdb.Error):  # after a full disk nothing answers
                     cursor.execute("rollback")
@@ -160,9 +186,8 @@ class DatabaseFile:
                 self._raise_if_damaged(cause)
                 if isinstance(cause, NOT_WRITTEN) or "Could not write file" in str(cause):
                     first = str(cause).splitlines()[0]
-                    raise StoreError(
-                        f"{self.path}: the disk is full or not writable: {first}"
-                    ) from error
+                    self.write_error = f"{self.path}: the disk is full or not writable: {first}"
+                    raise StoreError(self.write_error) from error
                 raise
 
     def read(
@@ -228,6 +253,7 @@ class DatabaseFile:
 
     def close(self) -> None:
         """Close the file; reads of other threads are interrupted."""
+        self._is_to_be_reopened = False
         opening.close(self._root, self._cursors)
 
     def _raise_if_damaged(self, error: BaseException | None) -> None:
@@ -266,6 +292,11 @@ class DatabaseFile:
             ) from error
         if copy is not None:
             copy.unlink()
+
+
+def _cursor_of(root: duckdb.DuckDBPyConnection, path: str) -> duckdb.DuckDBPyConnection:
+    cursor = root.cursor()
+    return cursor if path == IN_MEMORY else cursor.execute(f"use {ATTACHED_AS}")
 
 
 def _create_empty(path: Path) -> None:

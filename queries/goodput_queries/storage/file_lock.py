@@ -2,7 +2,11 @@
 
 import contextlib
 import errno
+import fcntl
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -49,6 +53,37 @@ def is_held(path: Path) -> bool:
             return False
     except OSError as error:
         return isinstance(error, Timeout)
+
+
+def temporary_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
+    """Return a new temporary folder; those of the same prefix whose process was killed go first."""
+    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with contextlib.suppress(OSError), _folder_lock(left, fcntl.LOCK_NB):
+            shutil.rmtree(left, ignore_errors=True)
+    while True:
+        made, lock = tempfile.TemporaryDirectory(prefix=prefix), contextlib.ExitStack()
+        with contextlib.suppress(OSError):  # where a file system has no locks nobody removes it
+            lock.enter_context(_folder_lock(Path(made.name)))
+        if Path(made.name).exists():  # else another process took it for left before it was locked
+            weakref.finalize(made, lock.close)
+            return made
+        lock.close()
+
+
+@contextlib.contextmanager
+def _folder_lock(path: Path, how: int = 0) -> Iterator[None]:
+    """Hold the lock of a folder; raises OSError where it is another user's or no folder.
+
+    how: LOCK_NB raises it, too, where another process has the lock.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(file).st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "another user's", str(path))
+        fcntl.flock(file, fcntl.LOCK_EX | how)
+        yield
+    finally:
+        os.close(file)
 
 
 def _lock(path: Path, wait_s: float) -> FileLock:

@@ -9,13 +9,14 @@ import pytest
 from streamlit.auth_util import set_cookie_with_chunks
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
 from tests.app.command_line import run
+from tests.app.conftest import settings_of
+from tests.tables import each, gives, refuses
 
 from goodput_app.access import tokens
 from goodput_app.access.identity import Identity, Role
 from goodput_app.access.members import Person, RefusedError, identity_of, person_of
 from goodput_app.access.oidc import COOKIE, SignedCookie
 from goodput_app.access.settings import OidcSettings
-from goodput_app.settings import read
 from goodput_queries.errors import GoodputError
 
 SIGN_IN = '[access]\nsign_in = "proxy"\nhosts = ["x"]\ndefault_role = "viewer"\n'
@@ -33,14 +34,8 @@ redirect_uri = "https://hpc.example.org/goodput/oauth2callback"
 """
 
 
-def access(folder, text):
-    path = folder / "goodput.toml"
-    path.write_text(text)
-    return read(path).access
-
-
-def test_a_provider_is_found_below_its_issuer(tmp_path, monkeypatch):
-    found = access(tmp_path, OIDC).oidc
+def test_a_provider_is_found_below_its_issuer(monkeypatch):
+    found = settings_of(OIDC).access.oidc
     monkeypatch.setenv("COOKIE_SECRET", "short")
 
     assert found.server_metadata_url == (
@@ -51,42 +46,39 @@ def test_a_provider_is_found_below_its_issuer(tmp_path, monkeypatch):
         found.cookie_secret()
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ('[access]\nsign_in = "ldap"', "'access.sign_in' is 'ldap', expected one of oidc, proxy."),
-        ('[access]\nsign_in = "oidc"', "'access.members' is empty, expected [[access.members]]"),
-        (f'[access]\nsign_in = "oidc"\n{MEMBER}',
-         "'access.sign_in' is 'oidc', expected a section [access.oidc]."),
-        (f'[access]\nsign_in = "proxy"\n{MEMBER}', "'access.hosts' is empty, expected the names"),
-        ('[access]\nhosts = ["https://a"]', "'access.hosts' has 'https://a', expected names"),
-        ("[access]\nsession_h = 0", "'access.session_h' is 0, expected 1 to 720 hours."),
-        ('[access]\ndefault_role = "root"', "'access.default_role' is 'root', expected one of"),
-        ('[access]\nhost = "a"', "there is no setting 'access.host'; known: access.sign_in"),
-        ("[access.members]\nperson = 'a'", "'access.members' is a list; write each member as"),
-        (f"{MEMBER}group = 'b'", "an [[access.members]] table needs one of 'person' and 'group'."),
-        (f"{MEMBER}role = 'root'", "'access.members.role' is 'root', expected one of viewer,"),
-        (f"{MEMBER}teams = []", "'access.members.teams' is empty, expected names of teams"),
-        ("[access.proxy]\naddresses = ['a']", "'access.proxy.addresses' has 'a', expected"),
-        ("[access.proxy]\nname_header = 'a b'", "'access.proxy.name_header' is 'a b', expected"),
-        (OIDC.replace("issuer", "issuers"), "there is no setting 'access.oidc.issuers'; known:"),
-        (f"{OIDC}metadata_url = 'https://a'", "needs one of 'issuer' and 'metadata_url'"),
-        (OIDC.replace("client_id =", "name_claim ="), "'access.oidc.client_id' is missing"),
-        (OIDC.replace("https://id", "http://id"), "expected a URL with https"),
-        (OIDC.replace("/oauth2callback", "/"), "followed by /oauth2callback, such as"),
-        (f"{OIDC}client_secret = 'hunter2'", "no setting 'access.oidc.client_secret'; known: "),
-        (f"{OIDC}scopes = ['email']", "'access.oidc.scopes' lacks \"openid\""),
-        (f"{OIDC}client_secret_file = 'a'", "one of client_secret_env and client_secret_file"),
-        (OF_B, "needs 'access.sign_in'"),
-        (f"{SIGN_IN}[[access.tokens]]\nname = 'a'\nsha256 = 'A'", "not a SHA-256 in lower case"),
-        (f"{SIGN_IN}[[access.tokens]]\nname = 'a'\nkey = 1", "no setting 'access.tokens.key'"),
-        (f"{SIGN_IN}{OF_B}\nteams = []", "'access.tokens.teams' is empty"),
-        (f"{SIGN_IN}{OF_B}\nrole = 'root'", "'access.tokens.role'"),
-        (f"{SIGN_IN}{OF_B}{OF_B}", "two tables with the same name"),
-    ],
+test_what_is_wrong_is_named = refuses(
+    GoodputError,
+    settings_of,
+    ('[access]\nsign_in = "ldap"', "'access.sign_in' is 'ldap', expected one of oidc, proxy."),
+    ('[access]\nsign_in = "oidc"', "'access.members' is empty, expected [[access.members]]"),
+    (f'[access]\nsign_in = "oidc"\n{MEMBER}',
+     "'access.sign_in' is 'oidc', expected a section [access.oidc]."),
+    (f'[access]\nsign_in = "proxy"\n{MEMBER}', "'access.hosts' is empty, expected the names"),
+    ('[access]\nhosts = ["https://a"]', "'access.hosts' has 'https://a', expected names"),
+    ("[access]\nsession_h = 0", "'access.session_h' is 0, expected 1 to 720 hours."),
+    ('[access]\ndefault_role = "root"', "'access.default_role' is 'root', expected one of"),
+    ('[access]\nhost = "a"', "there is no setting 'access.host'; known: access.sign_in"),
+    ("[access.members]\nperson = 'a'", "'access.members' is a list; write each member as"),
+    (f"{MEMBER}group = 'b'", "an [[access.members]] table needs one of 'person' and 'group'."),
+    (f"{MEMBER}role = 'root'", "'access.members.role' is 'root', expected one of viewer,"),
+    (f"{MEMBER}teams = []", "'access.members.teams' is empty, expected names of teams"),
+    ("[access.proxy]\naddresses = ['a']", "'access.proxy.addresses' has 'a', expected"),
+    ("[access.proxy]\nname_header = 'a b'", "'access.proxy.name_header' is 'a b', expected"),
+    (OIDC.replace("issuer", "issuers"), "there is no setting 'access.oidc.issuers'; known:"),
+    (f"{OIDC}metadata_url = 'https://a'", "needs one of 'issuer' and 'metadata_url'"),
+    (OIDC.replace("client_id =", "name_claim ="), "'access.oidc.client_id' is missing"),
+    (OIDC.replace("https://id", "http://id"), "expected a URL with https"),
+    (OIDC.replace("/oauth2callback", "/"), "followed by /oauth2callback, such as"),
+    (f"{OIDC}client_secret = 'hunter2'", "no setting 'access.oidc.client_secret'; known: "),
+    (f"{OIDC}scopes = ['email']", "'access.oidc.scopes' lacks \"openid\""),
+    (f"{OIDC}client_secret_file = 'a'", "one of client_secret_env and client_secret_file"),
+    (OF_B, "needs 'access.sign_in'"),
+    (f"{SIGN_IN}[[access.tokens]]\nname = 'a'\nsha256 = 'A'", "not a SHA-256 in lower case"),
+    (f"{SIGN_IN}[[access.tokens]]\nname = 'a'\nkey = 1", "no setting 'access.tokens.key'"),
+    (f"{SIGN_IN}{OF_B}\nteams = []", "'access.tokens.teams' is empty"),
+    (f"{SIGN_IN}{OF_B}\nrole = 'root'", "'access.tokens.role'"),
+    (f"{SIGN_IN}{OF_B}{OF_B}", "two tables with the same name"),
 )  # fmt: skip
-def test_what_is_wrong_is_named(refusal, text, sentence):
-    assert sentence in refusal(text)
 
 
 MEMBERS = """
@@ -103,21 +95,17 @@ role = "admin"
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "groups", "expected"),
-    [
-        ("ada", [], Identity("ada", frozenset({Role.OPERATOR}), frozenset({"nlp"}))),
-        ("ada", ["vision"],
-         Identity("ada", frozenset({Role.OPERATOR, Role.VIEWER}),
-                  frozenset({"nlp", "cv", "video"}))),
-        ("bob", ["vision", "platform"], Identity("bob", frozenset({Role.VIEWER, Role.ADMIN}))),
-        ("Ada", [], None),
-        ("vision", [], None),
-        ("bob", ["ada"], None),
-    ],
+test_roles_and_teams_of_all_matching_members_add_up = gives(
+    lambda name, groups: identity_of(Person(name, frozenset(groups)), settings_of(MEMBERS).access),
+    ("ada", [], Identity("ada", frozenset({Role.OPERATOR}), frozenset({"nlp"}))),
+    ("ada", ["vision"],
+     Identity("ada", frozenset({Role.OPERATOR, Role.VIEWER}),
+              frozenset({"nlp", "cv", "video"}))),
+    ("bob", ["vision", "platform"], Identity("bob", frozenset({Role.VIEWER, Role.ADMIN}))),
+    ("Ada", [], None),
+    ("vision", [], None),
+    ("bob", ["ada"], None),
 )  # fmt: skip
-def test_roles_and_teams_of_all_matching_members_add_up(tmp_path, name, groups, expected):
-    assert identity_of(Person(name, frozenset(groups)), access(tmp_path, MEMBERS)) == expected
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x1b[31m", "\u202eada", "x" * 81])
@@ -126,35 +114,31 @@ def test_a_name_that_cannot_be_shown_is_refused(name):
         person_of(name, [])
 
 
-@pytest.mark.parametrize(
-    ("text", "is_loopback", "names"),
-    [
-        ("", True, {"localhost", "127.0.0.1", "::1"}),
-        ("", False, None),
-        ('[access]\nhosts = ["a"]', False, {"a", "localhost", "127.0.0.1", "::1"}),
-        (OIDC, False, {"hpc.example.org", "localhost", "127.0.0.1", "::1"}),
-    ],
+@each(
+    ("", True, {"localhost", "127.0.0.1", "::1"}),
+    ("", False, None),
+    ('[access]\nhosts = ["a"]', False, {"a", "localhost", "127.0.0.1", "::1"}),
+    (OIDC, False, {"hpc.example.org", "localhost", "127.0.0.1", "::1"}),
 )
-def test_hosts_are_those_of_the_settings_and_the_loopback(tmp_path, text, is_loopback, names):
-    found = access(tmp_path, text).names(is_loopback=is_loopback)
+def test_hosts_are_those_of_the_settings_and_the_loopback(text, is_loopback, names):
+    found = settings_of(text).access.names(is_loopback=is_loopback)
 
     assert (found and set(found)) == names
 
 
-def test_a_printed_token_is_who_its_table_says(tmp_path):
+def test_a_printed_token_is_who_its_table_says():
     command = ["token", 'Grafana "1"', "--role", "finance", "--team", "nlp", "--days", "30"]
     result = run(*command)
     token = result.stdout.strip()
-    path = tmp_path / "goodput.toml"
-    path.write_text(SIGN_IN + result.stderr[result.stderr.index("[[access.tokens]]") :])
+    table = result.stderr[result.stderr.index("[[access.tokens]]") :]
 
-    access = read(path).access
+    access = settings_of(SIGN_IN + table).access
 
     assert tokens.identity_of(token, access) == Identity(
         'token Grafana "1"', frozenset({Role.FINANCE}), frozenset({"nlp"})
     )
     assert tokens.identity_of(token + "x", access) is None
-    assert token not in path.read_text()
+    assert token not in table
     assert tokens.new_token() != token
 
 
@@ -209,18 +193,15 @@ def test_many_groups_are_read_from_several_cookies(cookie):
     assert cookie.person(cookies) is None
 
 
-@pytest.mark.parametrize(
-    "cookies",
-    [
-        dict[str, str],
-        lambda: {COOKIE: "forged"},
-        lambda: {COOKIE: json.dumps(CLAIMS)},
-        lambda: signed(CLAIMS, secret="t" * 32),
-        lambda: {COOKIE: signed(CLAIMS)[COOKIE][:-1]},
-        lambda: signed({**CLAIMS, "origin": "https://other.example.org"}),
-        lambda: signed({**CLAIMS, "is_logged_in": False}),
-        lambda: {COOKIE: create_signed_value(SECRET, "_streamlit_user_tokens", "{}").decode()},
-    ],
+@each(
+    dict[str, str],
+    lambda: {COOKIE: "forged"},
+    lambda: {COOKIE: json.dumps(CLAIMS)},
+    lambda: signed(CLAIMS, secret="t" * 32),
+    lambda: {COOKIE: signed(CLAIMS)[COOKIE][:-1]},
+    lambda: signed({**CLAIMS, "origin": "https://other.example.org"}),
+    lambda: signed({**CLAIMS, "is_logged_in": False}),
+    lambda: {COOKIE: create_signed_value(SECRET, "_streamlit_user_tokens", "{}").decode()},
 )
 def test_any_other_cookie_is_nobodys(cookie, cookies):
     assert cookie.person(cookies()) is None
@@ -247,16 +228,13 @@ def test_a_copy_of_a_cookie_opens_nothing_after_the_sign_out(cookie):
     assert isinstance(cookie.person(of_another), Person)
 
 
-@pytest.mark.parametrize(
-    ("claims", "sentence"),
-    [
-        ({"email": None}, "no claim 'email'"),
-        ({"email": ["ada"]}, "no claim 'email'"),
-        ({"email": "ada\u202e"}, "no usable name"),
-        ({"email_verified": False}, "did not verify the address"),
-        ({"groups": {"ml": True}}, "not a list of groups"),
-        ({"groups": ["ml", 1]}, "not a list of groups"),
-    ],
+@each(
+    ({"email": None}, "no claim 'email'"),
+    ({"email": ["ada"]}, "no claim 'email'"),
+    ({"email": "ada\u202e"}, "no usable name"),
+    ({"email_verified": False}, "did not verify the address"),
+    ({"groups": {"ml": True}}, "not a list of groups"),
+    ({"groups": ["ml", 1]}, "not a list of groups"),
 )
 def test_claims_that_name_nobody_are_refused(cookie, claims, sentence):
     with pytest.raises(RefusedError, match=sentence):

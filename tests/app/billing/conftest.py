@@ -38,6 +38,16 @@ def line(kind, gpu_ms, team=None, **more):
     return row | more
 
 
+def line_of_no_run(kind, gpu_ms, team=None, price="2", **more):
+    """Return the same of no run, at one price that nothing changes; None: without a price."""
+    cost = None if price is None else Decimal(price)
+    of_no_run = dict.fromkeys(("run_key", "run_id", "job_name", "partition", "qos"))
+    prices = {"list_price_per_gpu_h": cost, "price_per_gpu_h": cost}
+    factor = None if price is None else Decimal(1)
+    of = {**of_no_run, **prices, "factor": factor, "gpu_model": "H100", **more}
+    return line(kind, gpu_ms, team, **of)
+
+
 def made_of(rows, policy, **settings):
     """Return an open statement of these lines."""
     chosen = StatementSettings(**settings)

@@ -6,23 +6,14 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.app.billing.conftest import line as statement_line
+from tests.app.billing.conftest import line_of_no_run as line
+from tests.tables import each
 
 from goodput_billing.statement.amounts.charges import IDLE_POLICIES, Policy, charges
 from goodput_billing.statement.amounts.rounding import apportion, apportion_groups, nearest
 from goodput_billing.statement.amounts.rows import frame_of, in_cents
 
 H = 3_600_000
-
-
-def line(kind, gpu_ms, team=None, price="2", **more):
-    """Return a row of `marts.statement_lines` of no run."""
-    cost = None if price is None else Decimal(price)
-    of_no_run = dict.fromkeys(("run_key", "run_id", "job_name", "partition", "qos"))
-    prices = {"list_price_per_gpu_h": cost, "price_per_gpu_h": cost}
-    factor = None if price is None else Decimal(1)
-    of = {**of_no_run, **prices, "factor": factor, "gpu_model": "H100", **more}
-    return statement_line(kind, gpu_ms, team, **of)
 
 
 def total(found):
@@ -145,14 +136,11 @@ def test_failed_infrastructure_is_credited_on_a_row_of_its_own():
     ]
 
 
-@pytest.mark.parametrize(
-    ("policy", "useful_ms", "other_ms"),
-    [
-        (Policy(), 70, 10),
-        (Policy(evaluation_counts=True), 80, 0),
-        (Policy(definition_version=1), 50, 30),
-        (Policy(definition_version=1, evaluation_counts=True), 60, 20),
-    ],
+@each(
+    (Policy(), 70, 10),
+    (Policy(evaluation_counts=True), 80, 0),
+    (Policy(definition_version=1), 50, 30),
+    (Policy(definition_version=1, evaluation_counts=True), 60, 20),
 )
 def test_useful_time_is_counted_by_the_definition_of_the_policy(policy, useful_ms, other_ms):
     row = line("usage", 100, "a", productive_ms=70, other_use_ms=10, communication_ms=20)

@@ -5,6 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
+from tests.tables import each
 
 from goodput_billing.statement.amounts.summary import CoveredDay
 from goodput_billing.statement.closing import Evidence, is_provable
@@ -53,10 +54,7 @@ def test_a_cluster_that_was_charged_and_has_no_evidence_any_more_was_covered():
     assert made.covered_ms == {"known": 6 * HOUR_MS, "unused": 3 * HOUR_MS, "dropped": DAY_MS}
 
 
-@pytest.mark.parametrize(
-    ("kept_before_ms", "is_whole"),
-    [(None, True), (HOUR_MS, True), (HOUR_MS - 1, False), (0, False)],
-)
+@each((None, True), (HOUR_MS, True), (HOUR_MS - 1, False), (0, False))
 def test_a_day_is_whole_if_an_hour_before_it_is_kept(store, kept_before_ms, is_whole):
     """The energy of the first hour needs the reading before it; another table is kept longer."""
     if kept_before_ms is not None:
@@ -82,21 +80,14 @@ def found(*days, cluster=None):
     return forecast(days, MONTH_MS, "a", cluster)
 
 
-@pytest.mark.parametrize(
-    ("days", "expected", "low", "high"),
-    [
-        pytest.param([day(24, 24), day(12, 12)], "720.00", "720.00", "720.00", id="a covered hour"),
-        pytest.param(
-            [day(24, 24), day(24, 48)], "1080.00", "744.00", "1416.00", id="lowest, highest day"
-        ),
-        pytest.param([day(24, 10)], "300.00", None, None, id="one day has no interval"),
-        pytest.param(  # 148 and 671 hours at 1
-            [day(24, 24), day(24, 24), day(1, 100)], "2174.69", "819.00", "2174.69",
-            id="less than half a day sets no bound",
-        ),
-        pytest.param([day(24, 1)] * 30, "30.00", "30.00", "30.00", id="a whole month was spent"),
-    ],
-)  # fmt: skip
+@each({
+    "a covered hour": ([day(24, 24), day(12, 12)], "720.00", "720.00", "720.00"),
+    "lowest, highest day": ([day(24, 24), day(24, 48)], "1080.00", "744.00", "1416.00"),
+    "one day has no interval": ([day(24, 10)], "300.00", None, None),
+    "less than half a day sets no bound":  # 148 and 671 hours at 1
+        ([day(24, 24), day(24, 24), day(1, 100)], "2174.69", "819.00", "2174.69"),
+    "a whole month was spent": ([day(24, 1)] * 30, "30.00", "30.00", "30.00"),
+})  # fmt: skip
 def test_the_rest_of_the_month_goes_on_as_the_covered_hours(days, expected, low, high):
     made = found(*days)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.tables import each
 
 from goodput_billing.render.focus import focus
 from goodput_billing.statement.amounts.charges import Policy
@@ -120,13 +121,10 @@ def test_shares_of_idle_time_say_how_they_were_allocated(statement):
     assert {row["ResourceId"] for row in allocated} == {"c/idle"}
 
 
-@pytest.mark.parametrize(
-    ("zone", "begin", "end"),
-    [
-        ("UTC", "2026-11-01T00:00:00Z", "2026-12-01T00:00:00Z"),
-        ("Asia/Tokyo", "2026-10-31T15:00:00Z", "2026-11-30T15:00:00Z"),
-        ("America/New_York", "2026-11-01T04:00:00Z", "2026-12-01T05:00:00Z"),
-    ],
+@each(
+    ("UTC", "2026-11-01T00:00:00Z", "2026-12-01T00:00:00Z"),
+    ("Asia/Tokyo", "2026-10-31T15:00:00Z", "2026-11-30T15:00:00Z"),
+    ("America/New_York", "2026-11-01T04:00:00Z", "2026-12-01T05:00:00Z"),
 )
 def test_the_billing_period_is_the_month_of_the_days_zone(make, lines, zone, begin, end):
     for row in rows_of(focus(make(lines, POLICY, zone=zone, organisation="研究所"))):

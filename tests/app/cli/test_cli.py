@@ -5,10 +5,10 @@ import logging
 
 import pytest
 from tests.app.command_line import run
+from tests.tables import each
 
 from goodput_app.cli import main
 from goodput_app.settings import settings
-from goodput_ingest.sources.job_events.job_events import JobEvents
 
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]
 
@@ -102,23 +102,20 @@ def test_a_refused_file_of_a_folder_does_not_keep_the_others_out(here):
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["ingest", "auto", "nope.log"], "nope.log: there is no such file or folder.\n"),
-        (["ingest", "nope", "."], "there is no source 'nope'; known: auto, "),
-        (["ledger", "--from", "soon"], "'soon' is not a valid time; expected like"),
-        (["ledger", "--from", "2026-11-20T14:00"], "'2026-11-20T14:00' has no offset; write"),
-        (["ledger", "--from", "now", "--to", "now-1h"], "the window is empty: --from now is not"),
-        (["ledger", "--by", "category,banana"], "ledger has no key 'banana'. Known: category, "),
-        (["ledger", "--by", "tem"], "no key 'tem'. Did you mean team? Known: category, "),
-        (["ledger", "--by", ""], "the ledger has no key ''. Known: category, "),
-        (["ingest", "auto", ".", "--timezone", "Mars"], "there is no time zone 'Mars'; expected"),
-        (["ingest", "auto", ".", "--timezone", "../etc"], "there is no time zone '../etc'"),
-        (["ingest", "auto"], "Missing argument 'PATH...'"),
-        (["show", "--format", "xml"], "Invalid value for '--format'"),
-        (["nope"], "No such command 'nope'"),
-    ],
+@each(
+    (["ingest", "auto", "nope.log"], "nope.log: there is no such file or folder.\n"),
+    (["ingest", "nope", "."], "there is no source 'nope'; known: auto, "),
+    (["ledger", "--from", "soon"], "'soon' is not a valid time; expected like"),
+    (["ledger", "--from", "2026-11-20T14:00"], "'2026-11-20T14:00' has no offset; write"),
+    (["ledger", "--from", "now", "--to", "now-1h"], "the window is empty: --from now is not"),
+    (["ledger", "--by", "category,banana"], "ledger has no key 'banana'. Known: category, "),
+    (["ledger", "--by", "tem"], "no key 'tem'. Did you mean team? Known: category, "),
+    (["ledger", "--by", ""], "the ledger has no key ''. Known: category, "),
+    (["ingest", "auto", ".", "--timezone", "Mars"], "there is no time zone 'Mars'; expected"),
+    (["ingest", "auto", ".", "--timezone", "../etc"], "there is no time zone '../etc'"),
+    (["ingest", "auto"], "Missing argument 'PATH...'"),
+    (["show", "--format", "xml"], "Invalid value for '--format'"),
+    (["nope"], "No such command 'nope'"),
 )
 def test_what_is_not_there_exits_with_1_and_wrong_usage_with_2(arguments, sentence):
     result = run(*arguments)
@@ -182,15 +179,8 @@ def loggers():
 
 
 @pytest.mark.usefixtures("loggers")
-def test_an_unexpected_error_is_a_sentence_and_the_other_files_are_read(tmp_path, monkeypatch):
-    extract = JobEvents.extract
-
-    def broken(self):
-        yield from extract(self)
-        if self.path.name == "bad.jsonl":
-            raise KeyError("rank")
-
-    monkeypatch.setattr(JobEvents, "extract", broken)
+def test_an_unexpected_error_is_a_sentence_and_the_other_files_are_read(tmp_path, breaking):
+    breaking(KeyError("rank"))
     line = '{"v": 1, "ts": 1795178033, "event": "step", "step": %d, "run_id": "r", "rank": 0}\n'
     for number, name in enumerate(("a.jsonl", "bad.jsonl", "c.jsonl")):
         (tmp_path / name).write_text(line % number)

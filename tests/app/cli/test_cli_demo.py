@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from tests.tables import each
 
 from goodput_app import demo
 from goodput_queries.errors import GoodputError
@@ -45,14 +46,11 @@ def test_every_module_of_the_generator_counts_for_the_demo(tmp_path, sample_data
     assert demo.digest(sample_data, gpus=64) != before
 
 
-@pytest.mark.parametrize(
-    ("where", "data", "gpus", "said"),
-    [
-        ("cache", "sample_data", 0, "there is no such file or folder"),
-        ("cache", "nowhere", 0, "the sample data cannot be read"),
-        ("file/cache", "sample_data", 0, r"the demo cannot be stored there .*Name another --dir"),
-        ("cache", "sample_data", 12, "--gpus 12: a fleet has whole nodes of 8 GPUs"),
-    ],
+@each(
+    ("cache", "sample_data", 0, "there is no such file or folder"),
+    ("cache", "nowhere", 0, "the sample data cannot be read"),
+    ("file/cache", "sample_data", 0, r"the demo cannot be stored there .*Name another --dir"),
+    ("cache", "sample_data", 12, "--gpus 12: a fleet has whole nodes of 8 GPUs"),
 )
 def test_a_demo_that_cannot_be_built_says_why_and_leaves_nothing(
     tmp_path, sample_data, where, data, gpus, said
@@ -79,10 +77,7 @@ def test_a_recipe_names_path_source_and_what_files_do_not_say(sample_data):
     assert step.options.observed_at is not None
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "ingest = 1", "[[ingest]]\nsource = 'nvml'", "[[ingest]]\npath = 'a'\nnope = 1", "["],
-)
+@each("", "ingest = 1", "[[ingest]]\nsource = 'nvml'", "[[ingest]]\npath = 'a'\nnope = 1", "[")
 def test_a_wrong_recipe_is_named(sample_data, text):
     (sample_data / "demo.toml").write_text(text)
 

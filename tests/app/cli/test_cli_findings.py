@@ -1,13 +1,10 @@
 """`goodput findings`, `fixes` and `finding`: what needs a person, and what people say of it."""
 
 import json
-import shutil
 
 import pytest
-from tests.app.command_line import run
+from tests.app.command_line import failing, rows, run
 from tests.recorded_session import CAPTURED, built
-
-from goodput_app.settings import settings
 
 
 @pytest.fixture(scope="module")
@@ -17,14 +14,8 @@ def recorded(empty_database, tmp_path_factory):
     return store.path
 
 
-def listed(path, *options):
-    result = run("findings", "--db", path, "--format", "json", *options)
-    assert result.exit_code == 0, result.output
-    return list(json.loads(result.stdout))
-
-
 def test_faults_of_a_session_of_minutes_are_listed(recorded):
-    shown = listed(recorded)
+    shown = rows("findings", "--db", recorded)
 
     assert {"input_stall", "job_failure", "gaps_between_steps"} <= {row["rule"] for row in shown}
     assert {row["severity"] for row in shown} == {"ticket"}
@@ -38,15 +29,9 @@ def test_an_empty_list_counts_what_is_below_its_severity(recorded):
     assert "below it: add --severity note." in result.stderr
 
 
-def test_an_empty_database_has_no_data_rather_than_no_findings(empty_database, tmp_path):
-    path = str(shutil.copyfile(empty_database, tmp_path / "empty.duckdb"))
-
-    assert "Nothing was ingested: " in run("findings", "--db", path).output
-
-
 def test_fixes_are_sorted_by_what_comes_back_and_those_without_are_counted(recorded):
     shown = run("fixes", "--db", recorded, "--format", "json")
-    every = json.loads(run("fixes", "--db", recorded, "--format", "json", "--all").stdout)
+    every = rows("fixes", "--db", recorded, "--all")
 
     listed = json.loads(shown.stdout)
     folded = [row for row in every if row["back_high_ms"] == 0]
@@ -60,33 +45,32 @@ def test_fixes_are_sorted_by_what_comes_back_and_those_without_are_counted(recor
     assert input_["back_ms"] == input_["gpu_ms"] > 20_000
 
 
-def test_objectives_are_those_of_the_settings(recorded, here):
+def test_objectives_are_those_of_the_settings(recorded, configured):
     none = run("objectives", "--db", recorded, "--format", "json")
     assert (json.loads(none.stdout), "goodput.toml" in none.stderr) == ([], True)
 
-    settings.cache_clear()
-    (here / "goodput.toml").write_text('[[objectives]]\ncluster = "lab"\ntarget = 0.5\n')
-    (row,) = json.loads(run("objectives", "--db", recorded, "--format", "json").stdout)
+    configured('[[objectives]]\ncluster = "lab"\ntarget = 0.5\n')
+    (row,) = rows("objectives", "--db", recorded)
     assert (row["name"], row["target_ratio"], row["burn_rate_1h"]) == ("lab", 0.5, None)
 
 
 def test_notes_are_listed_when_asked_for_and_an_acknowledged_finding_by_its_state(recorded):
-    every = listed(recorded, "--severity", "note")
+    notes = ("findings", "--db", recorded, "--severity", "note")
+    every = rows(*notes)
     key = next(str(row["finding_key"]) for row in every if row["rule"] == "input_stall")
 
     said = run("finding", "acknowledge", key, "--by", "ops", "--note", "seen", "--db", recorded)
     assert said.exit_code == 0, said.output
 
     assert "note" in {row["severity"] for row in every}
-    (row,) = listed(recorded, "--severity", "note", "--state", "acknowledged")
+    (row,) = rows(*notes, "--state", "acknowledged")
     assert (row["finding_key"], row["note"], row["said_by"]) == (key, "seen", "ops")
 
 
 def test_a_finding_that_is_not_there_is_an_error(recorded):
-    result = run("finding", "acknowledge", "nothing", "--by", "ops", "--db", recorded)
+    said = failing("finding", "acknowledge", "nothing", "--by", "ops", "--db", recorded)
 
-    assert result.exit_code == 1
-    assert "There is no finding nothing" in result.output
+    assert "There is no finding nothing" in said
 
 
 def test_a_time_range_without_data_has_no_fixes(recorded):

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.app.command_line import run
+from tests.tables import each, gives
 
 from goodput_app.cli.skipped_files import skipped_files
 
@@ -43,12 +44,9 @@ def test_an_empty_folder_is_named(folder):
         assert f"there are no files in {folder / f'nothing-{source}'}." in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "code", "said"),
-    [
-        ("empty.txt", "", 1, "the file is empty"),
-        ("none.txt", "No reservations in the system\n", 0, "it lists nothing"),
-    ],
+@each(
+    ("empty.txt", "", 1, "the file is empty"),
+    ("none.txt", "No reservations in the system\n", 0, "it lists nothing"),
 )
 def test_an_empty_file_is_called_empty_and_a_text_without_rows_is_no_failure(
     folder, name, text, code, said
@@ -199,19 +197,15 @@ ZONE = "carries no offset from UTC. Name its time zone with --timezone (such as 
 REFUSED = [f"logs/{i}.txt: time 2026-11-20T11:45:{i:02} {ZONE}" for i in range(5)]
 
 
-@pytest.mark.parametrize(
-    ("refused", "unknown", "asked_for", "sentences"),
-    [
-        ([*REFUSED, "x.txt: it is cut at line 7."], [], "auto",
-         [f"skipped 5 files: time 2026-11-20T11:45:00 {ZONE} logs/0.txt, logs/1.txt, "
-          "logs/2.txt ...", "skipped: x.txt: it is cut at line 7."]),
-        (["nothing there"], [], "auto", ["skipped: nothing there"]),
-        ([], [], "auto", []),
-        ([], ["a"], "auto", ["1 file of no known format skipped: a"]),
-        ([], ["a", "b", "c"], "auto", ["3 files of no known format skipped: a, b, c"]),
-        ([], ["a", "b", "c", "d"], "auto", ["4 files of no known format skipped: a, b, c ..."]),
-        ([], ["a", "b"], "mlperf", ["2 files of another format than mlperf skipped: a, b"]),
-    ],
+test_files_with_one_reason_are_one_sentence = gives(
+    lambda *given: [*skipped_files(*given)],
+    ([*REFUSED, "x.txt: it is cut at line 7."], [], "auto",
+     [f"skipped 5 files: time 2026-11-20T11:45:00 {ZONE} logs/0.txt, logs/1.txt, "
+      "logs/2.txt ...", "skipped: x.txt: it is cut at line 7."]),
+    (["nothing there"], [], "auto", ["skipped: nothing there"]),
+    ([], [], "auto", []),
+    ([], ["a"], "auto", ["1 file of no known format skipped: a"]),
+    ([], ["a", "b", "c"], "auto", ["3 files of no known format skipped: a, b, c"]),
+    ([], ["a", "b", "c", "d"], "auto", ["4 files of no known format skipped: a, b, c ..."]),
+    ([], ["a", "b"], "mlperf", ["2 files of another format than mlperf skipped: a, b"]),
 )  # fmt: skip
-def test_files_with_one_reason_are_one_sentence(refused, unknown, asked_for, sentences):
-    assert list(skipped_files(refused, unknown, asked_for)) == sentences

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.app.command_line import run
+from tests.app.command_line import failing, run
+from tests.tables import each
 
-from goodput_app import settings as app_settings
 from goodput_queries.lake.lake import Lake
 
 pytestmark = pytest.mark.usefixtures("site")
@@ -17,17 +17,15 @@ WHO = {"run_id": "9001", "rank": 0, "host": "n1"}
 
 
 @pytest.fixture
-def site(here, monkeypatch):
+def site(here, configured):
     """Work in a folder with a lake, settings that name it, and a folder of job events."""
     Lake.create("lake", buckets=2)
     (here / "events").mkdir()
     (here / "events" / "job.jsonl").write_text(json.dumps(STEP | WHO) + "\n")
-    (here / "site.toml").write_text(
+    configured(
         '[lake]\nurl = "lake"\ncluster = "west"\n'
         '[[collect]]\nsource = "job-events"\nfolder = "events"\ninterval_s = 0.1\n'
     )
-    monkeypatch.setenv("GOODPUT_CONFIG", "site.toml")
-    app_settings.settings.cache_clear()
     return here
 
 
@@ -62,13 +60,10 @@ def test_a_database_on_the_command_line_beats_the_lake_of_the_settings(empty_dat
     assert rows_of("lake", "step") == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--lake", "lake", "--db", "x.duckdb"], "name --db or --lake"),
-        (["--reopen"], "--reopen is for a database"),
-        (["--lake", "none"], "none: there is no lake; make one with `goodput lake create`."),
-    ],
+@each(
+    (["--lake", "lake", "--db", "x.duckdb"], "name --db or --lake"),
+    (["--reopen"], "--reopen is for a database"),
+    (["--lake", "none"], "none: there is no lake; make one with `goodput lake create`."),
 )
 def test_what_cannot_be_loaded_is_said(arguments, sentence):
     done = run("ingest", "job-events", "events", *arguments)
@@ -104,13 +99,11 @@ def test_a_ledger_without_closed_hours_publishes_nothing(empty_database):
     assert not Path("lake", "ledger").exists()
 
 
-def test_no_lake_is_named(site):
-    (site / "site.toml").write_text("")
-    app_settings.settings.cache_clear()
-    done = run("lake", "status")
-
-    assert done.exit_code == 1
-    assert done.stderr.startswith("no lake is named: add --lake URL, or `url` under [lake]")
+def test_no_lake_is_named(configured):
+    configured("")
+    assert failing("lake", "status").startswith(
+        "no lake is named: add --lake URL, or `url` under [lake]"
+    )
 
 
 def test_doctor_looks_at_the_lake(site):
@@ -135,9 +128,8 @@ def test_doctor_looks_at_the_lake(site):
     assert doctor()["lake"][0] == "problem"
 
 
-def test_rows_of_an_unknown_cluster_are_warned_of(site, caplog):
-    (site / "site.toml").write_text('[lake]\nurl = "lake"\n')
-    app_settings.settings.cache_clear()
+def test_rows_of_an_unknown_cluster_are_warned_of(configured, caplog):
+    configured('[lake]\nurl = "lake"\n')
     run("ingest", "job-events", "events")
 
     assert "name no cluster, and none is configured: add `cluster` under [lake]" in caplog.text
@@ -160,9 +152,7 @@ def test_a_database_of_a_lake_has_what_others_loaded_and_loads_into_it_with_its_
 def test_a_database_with_evidence_of_its_own_is_not_mixed_with_a_lake():
     run("ingest", "job-events", "events", "--db", "a.duckdb")
 
-    mixed = run("build", "--db", "a.duckdb", "--lake", "lake")
-    assert mixed.exit_code == 1
-    assert "it has evidence of its own; use a new database" in mixed.stderr
-    without = run("build", "--db", "a.duckdb", "--engine", "ray")
-    assert without.exit_code == 1
-    assert "it is not the database of a lake" in without.stderr
+    mixed = failing("build", "--db", "a.duckdb", "--lake", "lake")
+    assert "it has evidence of its own; use a new database" in mixed
+    without = failing("build", "--db", "a.duckdb", "--engine", "ray")
+    assert "it is not the database of a lake" in without

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.app.command_line import run
+from tests.tables import each
 
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
@@ -120,12 +121,9 @@ def test_the_ledger_of_a_window_is_as_long_as_the_window():
 
 
 @pytest.mark.usefixtures("measured")
-@pytest.mark.parametrize(
-    ("command", "printed", "said"),
-    [
-        (["ledger"], None, "Ledger 0.000 GPU-s: no rows in this scope"),
-        (["gaps", "--format", "json"], "[]", "No rows in this time range"),
-    ],
+@each(
+    (["ledger"], None, "Ledger 0.000 GPU-s: no rows in this scope"),
+    (["gaps", "--format", "json"], "[]", "No rows in this time range"),
 )
 def test_an_empty_window_is_reported_with_the_range_of_the_data(command, printed, said):
     result = run(*command, "--from", "2020-01-01", "--to", "2020-01-02")
@@ -136,15 +134,12 @@ def test_an_empty_window_is_reported_with_the_range_of_the_data(command, printed
 
 
 @pytest.mark.usefixtures("measured")
-@pytest.mark.parametrize(
-    ("command", "options", "said"),
-    [
-        ("gaps", ["--cluster", "lba"], "The ledger knows no cluster lba; did you mean lab?\n"),
-        ("ledger", ["--node", "x9"], "The ledger knows no node x9.\n"),
-        ("runs", ["--run", "7", "--from", "2026-11-20"], "The ledger knows no run 7.\n"),
-        ("show marts.runs", ["--run", "7"], "The ledger knows no run 7.\n"),
-        ("what-if checkpoints", ["--run", "7"], "The ledger knows no run 7.\n"),
-    ],
+@each(
+    ("gaps", ["--cluster", "lba"], "The ledger knows no cluster lba; did you mean lab?\n"),
+    ("ledger", ["--node", "x9"], "The ledger knows no node x9.\n"),
+    ("runs", ["--run", "7", "--from", "2026-11-20"], "The ledger knows no run 7.\n"),
+    ("show marts.runs", ["--run", "7"], "The ledger knows no run 7.\n"),
+    ("what-if checkpoints", ["--run", "7"], "The ledger knows no run 7.\n"),
 )
 def test_a_filter_that_names_nothing_is_an_error(command, options, said):
     result = run(*command.split(), *options, "--format", "json")
@@ -190,7 +185,7 @@ def test_episodes_at_the_power_cap_are_counted_and_listed_with_all(copied):
     assert losses.stderr == f"{said}--all lists them.\n"
 
 
-@pytest.mark.parametrize("command", ["gaps", "runs", "hangs"])
+@pytest.mark.parametrize("command", ["gaps", "runs", "hangs", "findings"])
 def test_a_question_to_an_empty_database_says_that_nothing_was_ingested(
     here, empty_database, command
 ):

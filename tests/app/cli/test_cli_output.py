@@ -6,7 +6,8 @@ import json
 import polars as pl
 import pytest
 from rich.text import Text
-from tests.app.command_line import run
+from tests.app.command_line import failing, run
+from tests.tables import each, gives
 
 from goodput_app.cli import output
 from goodput_app.cli.output import as_json, encoded
@@ -43,15 +44,12 @@ def test_rows_of_a_view_are_csv():
     assert len(one) == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "begins"),
-    [
-        (["--out", "gpus.json"], b"[\n{"),
-        (["--out", "gpus.CSV"], b"source,cluster,"),
-        (["--out", "gpus.parquet"], b"PAR1"),
-        (["--out", "gpus.txt"], b"source  "),
-        (["--out", "gpus.json", "--format", "csv"], b"source,cluster,"),
-    ],
+@each(
+    (["--out", "gpus.json"], b"[\n{"),
+    (["--out", "gpus.CSV"], b"source,cluster,"),
+    (["--out", "gpus.parquet"], b"PAR1"),
+    (["--out", "gpus.txt"], b"source  "),
+    (["--out", "gpus.json", "--format", "csv"], b"source,cluster,"),
 )
 def test_the_name_of_the_file_says_the_format(database, options, begins):
     result = run("show", "raw.gpus", *options)
@@ -60,35 +58,24 @@ def test_the_name_of_the_file_says_the_format(database, options, begins):
     assert (database.parent / options[1]).read_bytes().startswith(begins)
 
 
-@pytest.mark.parametrize(
-    ("out", "said"),
-    [
-        ("gpus.xlsx", ".xlsx is none of table, json, csv, parquet; say --format."),
-        ("nowhere/gpus.txt", "cannot be written (No such file or directory)."),
-    ],
+@each(
+    ("gpus.xlsx", ".xlsx is none of table, json, csv, parquet; say --format."),
+    ("nowhere/gpus.txt", "cannot be written (No such file or directory)."),
 )
 def test_a_file_that_cannot_be_written_is_a_stated_failure(database, out, said):
-    result = run("show", "raw.gpus", "--out", out)
-
-    assert (result.exit_code, result.stderr) == (1, f"{out}: {said}\n")
+    assert failing("show", "raw.gpus", "--out", out) == f"{out}: {said}\n"
     assert not (database.parent / out).exists()
 
 
 @pytest.mark.usefixtures("database")
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("raw.gpu", "there is no view 'raw.gpu'. Did you mean 'raw.gpus'? `goodput show` lists"),
-        ("gpus; drop table raw.gpus", "there is no view 'gpus; drop table raw.gpus'."),
-        ("pg_catalog.pg_tables", "there is no view 'pg_catalog.pg_tables'."),
-        ("raw.catalog", "there is no view 'raw.catalog'."),
-    ],
+@each(
+    ("raw.gpu", "there is no view 'raw.gpu'. Did you mean 'raw.gpus'? `goodput show` lists"),
+    ("gpus; drop table raw.gpus", "there is no view 'gpus; drop table raw.gpus'."),
+    ("pg_catalog.pg_tables", "there is no view 'pg_catalog.pg_tables'."),
+    ("raw.catalog", "there is no view 'raw.catalog'."),
 )
 def test_only_our_own_views_are_shown(name, sentence):
-    result = run("show", name)
-
-    assert result.exit_code == 1
-    assert result.stderr.startswith(sentence)
+    assert failing("show", name).startswith(sentence)
 
 
 @pytest.mark.usefixtures("database")
@@ -101,26 +88,22 @@ def test_a_long_table_is_cut_and_says_so(monkeypatch):
     assert result.stderr == "1 of 2 rows; --format json has them all.\n"
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "shown"),
-    [
-        ("gpu_ms", 1326268, "1,326,268"),
-        ("job_id", 1326268, "1326268"),
-        ("share", 0.1234, "12.3 %"),
-        ("goodput_ratio", 1.0, "100.0 %"),
-        ("cost", 1234.5, "1,234.50"),
-        ("gpu_s", 1326.2684, "1,326.268"),
-        ("power_w", 699.123, "699.1"),
-        ("is_open", True, "yes"),
-        ("reason", None, "-"),
-        ("reason", "a\nb", "a\\nb"),
-        ("reason", "x" * 100, "x" * 79 + "…"),
-        ("kinds", ["a", 1], '["a", 1]'),
-        ("power_w", float("nan"), "-"),
-    ],
+test_a_cell_reads_as_its_column_means = gives(
+    output.cell,
+    ("gpu_ms", 1326268, "1,326,268"),
+    ("job_id", 1326268, "1326268"),
+    ("share", 0.1234, "12.3 %"),
+    ("goodput_ratio", 1.0, "100.0 %"),
+    ("cost", 1234.5, "1,234.50"),
+    ("gpu_s", 1326.2684, "1,326.268"),
+    ("power_w", 699.123, "699.1"),
+    ("is_open", True, "yes"),
+    ("reason", None, "-"),
+    ("reason", "a\nb", "a\\nb"),
+    ("reason", "x" * 100, "x" * 79 + "…"),
+    ("kinds", ["a", 1], '["a", 1]'),
+    ("power_w", float("nan"), "-"),
 )
-def test_a_cell_reads_as_its_column_means(column, value, shown):
-    assert output.cell(column, value) == shown
 
 
 def test_parquet_is_not_for_a_terminal(monkeypatch):

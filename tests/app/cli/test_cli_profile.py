@@ -7,6 +7,7 @@ import pytest
 from tests.app.command_line import run
 from tests.queries.conftest import Evidence
 from tests.queries.serving.load import Serving, counters
+from tests.tables import each
 
 from goodput_ingest.sources.node_snapshot.source import NodeSnapshot
 from goodput_ingest.sources.registry import recognise
@@ -39,25 +40,18 @@ def test_a_draft_is_a_profile_that_reads_the_log(tmp_path):
     ]
 
 
-def test_a_log_of_which_nothing_is_read_shows_the_lines_that_look_like_steps(tmp_path):
-    log = tmp_path / "mine.log"
-    log.write_text("hello\nglobal step 7: loss = 2.5 (0.4 sec/step)\n")
+@each(
+    ("megatron", "nothing of mine.log is read.\n", "2,not read,"),
+    ("megatrom", "there is no log format 'megatrom'; known: megatron, torchtitan, ", ""),
+)
+def test_a_log_that_is_not_read_shows_lines_like_steps_or_the_formats(here, known, said, shown):
+    (here / "mine.log").write_text("hello\nglobal step 7: loss = 2.5 (0.4 sec/step)\n")
 
-    tried = run("profile", "try", str(log), "megatron", "--format", "csv")
-
-    assert tried.exit_code == 1
-    assert tried.stderr.endswith(f"nothing of {log} is read.\n")
-    assert "2,not read," in tried.stdout
-
-
-def test_a_format_that_is_not_known_is_named_with_those_that_are(tmp_path):
-    log = tmp_path / "mine.log"
-    log.write_text(LOG)
-
-    tried = run("profile", "try", str(log), "megatrom")
+    tried = run("profile", "try", "mine.log", known, "--format", "csv")
 
     assert tried.exit_code == 1
-    assert "there is no log format 'megatrom'; known: megatron, torchtitan, " in tried.stderr
+    assert said in tried.stderr
+    assert shown in tried.stdout
 
 
 def test_snapshots_are_appended_to_a_file_that_is_recognised(tmp_path):
@@ -80,12 +74,9 @@ def test_it_describes_another_process():
     assert row["settings"]["process.cpus"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (("--out", "no folder/nodes.json"), 2, "nodes.json': No such file or directory"),
-        (("--pid", "4194305"), 1, "there is no process 4194305 on this machine.\n"),
-    ],
+@each(
+    (("--out", "no folder/nodes.json"), 2, "nodes.json': No such file or directory"),
+    (("--pid", "4194305"), 1, "there is no process 4194305 on this machine.\n"),
 )
 def test_what_cannot_be_described_or_written_is_a_sentence(here, arguments, code, said):
     result = run("snapshot", *arguments)

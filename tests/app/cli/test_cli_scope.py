@@ -4,10 +4,10 @@ import contextlib
 import json
 
 import pytest
-from tests.app.command_line import run
+from tests.app.command_line import failing, run
 from tests.app.cost_page import SACCT, cost_file
+from tests.tables import each
 
-from goodput_app.settings import settings
 from goodput_queries.database import LocalStore
 from goodput_queries.errors import QueryError
 from goodput_queries.names import resolved
@@ -74,15 +74,11 @@ def test_a_name_of_another_cluster_is_not_known_in_this_one(store):
         resolved(store, Scope(node="c1", cluster="d"))
 
 
-@pytest.mark.parametrize(
-    ("scenario", "option"),
-    [("halve-a-loss", "--run"), ("upgrade", "--node"), ("upgrade", "--team")],
-)
+@each(("halve-a-loss", "--run"), ("upgrade", "--node"), ("upgrade", "--team"))
 def test_what_if_refuses_a_filter_that_it_has_no_use_for(database, scenario, option):
-    result = asked(database, "what-if", scenario, option, "nlp")
+    said = failing("what-if", scenario, option, "nlp", "--db", str(database), code=2)
 
-    assert result.exit_code == 2
-    assert f"{scenario} is computed for whole clusters: {option} does not apply" in result.stderr
+    assert f"{scenario} is computed for whole clusters: {option} does not apply" in said
 
 
 def test_a_limit_of_0_is_no_limit(database, monkeypatch):
@@ -156,18 +152,14 @@ def test_what_the_ledger_knows_bears_its_view(one_job):
     assert found["held_ratio"]["basis"].startswith("marts.gpu_models: ")
 
 
-@pytest.mark.parametrize(
-    ("subject", "said"),
-    [
-        ("gremlins", "--of 'gremlins' is not available here; there is: "),
-        ("throttled", "--of 'throttled': there is none of it in this range; there is"),
-    ],
+@each(
+    ("gremlins", "--of 'gremlins' is not available here; there is: "),
+    ("throttled", "--of 'throttled': there is none of it in this range; there is"),
 )
 def test_a_subject_that_is_not_there_is_named_with_those_that_are(one_job, subject, said):
-    result = asked(one_job, "what-if", "halve-a-loss", "--of", subject)
+    found = failing("what-if", "halve-a-loss", "--of", subject, "--db", str(one_job))
 
-    assert result.exit_code == 1
-    assert result.stderr.startswith(said)
+    assert found.startswith(said)
 
 
 def test_idle_time_without_demand_is_the_last_loss_to_halve(one_job):
@@ -178,27 +170,19 @@ def test_idle_time_without_demand_is_the_last_loss_to_halve(one_job):
     assert rows(named)["lost_gpu_h"]["low"] == 24
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["upgrade", "--set", "use_ratio=2"], "Share of GPU time that is useful is 2"),
-        (["upgrade", "--set", "colour=2"],
-         "'colour' is not a value of upgrade, expected of: old_gpus"),
-        (["upgrade", "--set", "new_gpus"], "'new_gpus' is not like new_gpus=50."),
-        (["upgrade", "--set", "new_gpus=nan"], "New GPUs is NaN"),
-    ],
+@each(
+    (["upgrade", "--set", "use_ratio=2"], "Share of GPU time that is useful is 2"),
+    (["upgrade", "--set", "colour=2"],
+     "'colour' is not a value of upgrade, expected of: old_gpus"),
+    (["upgrade", "--set", "new_gpus"], "'new_gpus' is not like new_gpus=50."),
+    (["upgrade", "--set", "new_gpus=nan"], "New GPUs is NaN"),
 )  # fmt: skip
 def test_a_wrong_value_is_a_usage_error(one_job, arguments, words):
-    result = asked(one_job, "what-if", *arguments)
-
-    assert result.exit_code == 2
-    assert words in result.stderr
+    assert words in failing("what-if", *arguments, "--db", str(one_job), code=2)
 
 
-def test_answers_are_in_the_sites_currency(one_job, tmp_path, monkeypatch):
-    (tmp_path / "goodput.toml").write_text('[statement]\ncurrency = "EUR"\n')
-    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
-    settings.cache_clear()
+def test_answers_are_in_the_sites_currency(one_job, configured):
+    configured('[statement]\ncurrency = "EUR"\n')
 
     for name in ("halve-a-loss", "power-cap"):
         found = asked(one_job, "what-if", name, "--format", "json", *EVERYTHING_GIVEN.get(name, ()))

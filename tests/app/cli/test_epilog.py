@@ -7,7 +7,7 @@ import threading
 import httpx
 import pytest
 from starlette.applications import Starlette
-from tests.app.command_line import run
+from tests.app.command_line import failing, run
 from tests.app.served import ask
 
 from goodput_app.cli import epilog
@@ -51,10 +51,7 @@ def test_what_fails_writes_nothing(arguments):
 
 @pytest.mark.usefixtures("database")
 def test_without_a_job_the_usage_is_wrong():
-    done = run("epilog")
-
-    assert done.exit_code == 2
-    assert "no job: name its number, or set SLURM_JOB_ID." in done.stderr
+    assert "no job: name its number, or set SLURM_JOB_ID." in failing("epilog", code=2)
 
 
 def test_what_takes_too_long_writes_nothing_and_ends(monkeypatch):

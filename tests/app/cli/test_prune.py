@@ -7,13 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
-from tests.app.command_line import run
+from tests.app.command_line import failing, rows, run
 from tests.ingest.nvml_lines import FAST, META
 
-from goodput_app import settings as app_settings
 from goodput_app.cli.doctor.live_sources import live_findings
 from goodput_app.server.background import Upkeep
-from goodput_app.settings import settings
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
 from goodput_queries import audit
@@ -47,12 +45,9 @@ def five_days(empty_database, tmp_path_factory):
 
 
 @pytest.fixture
-def db(five_days, tmp_path, monkeypatch):
+def db(five_days, tmp_path, configured):
     """Give a copy of that database, whose settings keep two days."""
-    file = tmp_path / "goodput.toml"
-    file.write_text("[retention]\nsamples_days = 2\n")
-    monkeypatch.setenv("GOODPUT_CONFIG", str(file))
-    app_settings.settings.cache_clear()
+    configured("[retention]\nsamples_days = 2\n")
     return str(shutil.copyfile(five_days, tmp_path / "site.duckdb"))
 
 
@@ -74,14 +69,11 @@ def test_prune_builds_and_says_what_it_dropped(db):
     assert ledger_ms > 5 * 86_400_000, "it is built before its readings are dropped"
 
 
-def test_prune_without_retention_says_that_all_is_kept(db, tmp_path):
-    (tmp_path / "goodput.toml").write_text("")
-    app_settings.settings.cache_clear()
+def test_prune_without_retention_says_that_all_is_kept(db, configured):
+    configured("")
 
-    assert (
-        "[retention] in goodput.toml is not set: everything is retained."
-        in run("prune", "--db", db).stderr
-    )
+    said = "[retention] in goodput.toml is not set: everything is retained."
+    assert said in run("prune", "--db", db).stderr
 
 
 def test_prune_asks_before_it_drops_more_than_a_tenth(db):
@@ -173,11 +165,9 @@ REPORTED = "select source, origin, state from marts.live_sources order by all"
 
 
 @pytest.fixture
-def database(tmp_path, monkeypatch, empty_database):
+def database(here, empty_database):
     """Give a database that two sources were collected into, with nothing configured now."""
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "goodput.duckdb"
-    path.write_bytes(empty_database.read_bytes())
+    path = shutil.copyfile(empty_database, here / "goodput.duckdb")
     with contextlib.closing(LocalStore(path)) as store:
         hour = timedelta(hours=1)
         for name in ("dcgm", "slurm"):
@@ -191,10 +181,7 @@ def reported(database):
 
 
 def test_a_retired_source_is_reported_no_more_until_it_is_asked_again(database):
-    done = run("retire", "dcgm", "--format", "json")
-
-    assert done.exit_code == 0
-    assert [row["origin"] for row in json.loads(done.stdout)] == ["dcgm a"]
+    assert [row["origin"] for row in rows("retire", "dcgm")] == ["dcgm a"]
     assert reported(database) == [("slurm", "slurm a", "stale")]
     with contextlib.closing(LocalStore(database)) as store:
         (entry,) = audit.entries(store).rows(named=True)
@@ -204,27 +191,17 @@ def test_a_retired_source_is_reported_no_more_until_it_is_asked_again(database):
     assert [row[0] for row in reported(database)] == ["dcgm", "slurm"]
 
 
-def test_a_source_that_is_still_configured_is_not_retired(database):
-    (database.parent / "goodput.toml").write_text(
-        '[[collect]]\nsource = "slurm"\ncluster = "lab"\n'
-    )
-    settings.cache_clear()
+def test_a_source_that_is_still_configured_is_not_retired(database, configured):
+    configured('[[collect]]\nsource = "slurm"\ncluster = "lab"\n')
     with contextlib.closing(LocalStore(database)) as store:
         live_status.write(store, [Status("slurm", "slurm:lab", NOW, 30)])
 
-    refused = run("retire", "slurm", "slurm:lab")
-    other = run("retire", "slurm")
-
-    assert refused.exit_code == 1
-    assert "remove its [[collect]] table first" in refused.stderr
-    assert other.exit_code == 0
+    assert "remove its [[collect]] table first" in failing("retire", "slurm", "slurm:lab")
+    assert run("retire", "slurm").exit_code == 0
     assert [row[:2] for row in reported(database)] == [("dcgm", "dcgm a"), ("slurm", "slurm:lab")]
 
 
 def test_a_source_that_is_not_known_is_an_error_that_lists_those_that_are(database):
-    refused = run("retire", "nvml", "--db", str(database))
+    said = failing("retire", "nvml", "--db", str(database))
 
-    assert refused.exit_code == 1
-    assert "no live source nvml is reported. Reported: dcgm (dcgm a), slurm (slurm a)." in (
-        refused.stderr
-    )
+    assert "no live source nvml is reported. Reported: dcgm (dcgm a), slurm (slurm a)." in said

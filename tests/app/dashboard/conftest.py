@@ -6,10 +6,12 @@ from datetime import datetime
 
 import polars as pl
 import pytest
+import streamlit as st
 from tests.app.opened_page import HOSTILE
 from tests.made_once import made_once
 from tests.recorded_session import CAPTURED, SAMPLE, built
 
+from goodput_app.process.store import use_store
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.evidence.batch import Batch
@@ -71,3 +73,11 @@ def _load_faults(store):
         "nccl_benchmarks": store.read(BENCHMARKS, of_node),
     }.items():
         store.load(Batch(table, rows, "test", "test", table))
+
+
+@pytest.fixture
+def used(world):
+    """Let the data of pages be read from the module's world; forget them after the test."""
+    use_store(world)
+    yield world
+    st.cache_data.clear()

@@ -4,12 +4,14 @@ import math
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 import pytest
+from tests.tables import each, gives
 
 from goodput_app.cli import output
 from goodput_app.dashboard import theme, time_zone
@@ -25,41 +27,36 @@ from goodput_billing.statement.amounts import currency, rows
 from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.errors import QueryError
 
-
-@pytest.mark.parametrize(
-    ("written", "amount", "text"),
-    [
-        (units.gpu_time, None, "not known"),
-        (units.gpu_time, 0, "0.0 GPU-s"),
-        (units.gpu_time, 12_340, "12.3 GPU-s"),
-        (units.gpu_time, 90_000, "1.5 GPU-min"),
-        (units.gpu_time, 3_600_000, "1.0 GPU-h"),
-        (units.gpu_time, 44_444_160_000_000, "12,345,600.0 GPU-h"),
-        (units.cost, None, "no price"),
-        (units.cost, math.nan, "no price"),
-        (units.cost, 0.0, "$0.00"),
-        (units.cost, 0.004, "<$0.01"),
-        (units.cost, -3.5, "-$3.50"),
-        (units.cost, 1234.5, "$1,234.50"),
-        (units.cost, 1_234_567.8, "$1,234,568"),
-        (units.percent, None, "not known"),
-        (units.percent, 0.0, "0.0 %"),
-        (units.percent, 0.3204, "32.0 %"),
-        (units.percent, 1.0, "100.0 %"),
-        (units.duration, None, "not known"),
-        (units.duration, 0, "0 s"),
-        (units.duration, 0.012, "12 ms"),
-        (units.duration, 0.9996, "1.0 s"),
-        (units.duration, 4.04, "4.0 s"),
-        (units.duration, 59.96, "1m"),
-        (units.duration, 200, "3m 20s"),
-        (units.duration, 8_040, "2h 14m"),
-        (units.duration, 90_000, "1d 1h"),
-        (units.duration, -200, "-3m 20s"),
-    ],
+test_a_number_has_a_unit_that_fits_and_what_is_not_known_is_never_zero = gives(
+    lambda written, amount: written(amount),
+    (units.gpu_time, None, "not known"),
+    (units.gpu_time, 0, "0.0 GPU-s"),
+    (units.gpu_time, 12_340, "12.3 GPU-s"),
+    (units.gpu_time, 90_000, "1.5 GPU-min"),
+    (units.gpu_time, 3_600_000, "1.0 GPU-h"),
+    (units.gpu_time, 44_444_160_000_000, "12,345,600.0 GPU-h"),
+    (units.cost, None, "no price"),
+    (units.cost, math.nan, "no price"),
+    (units.cost, 0.0, "$0.00"),
+    (units.cost, 0.004, "<$0.01"),
+    (units.cost, -3.5, "-$3.50"),
+    (units.cost, 1234.5, "$1,234.50"),
+    (units.cost, 1_234_567.8, "$1,234,568"),
+    (units.percent, None, "not known"),
+    (units.percent, 0.0, "0.0 %"),
+    (units.percent, 0.3204, "32.0 %"),
+    (units.percent, 1.0, "100.0 %"),
+    (units.duration, None, "not known"),
+    (units.duration, 0, "0 s"),
+    (units.duration, 0.012, "12 ms"),
+    (units.duration, 0.9996, "1.0 s"),
+    (units.duration, 4.04, "4.0 s"),
+    (units.duration, 59.96, "1m"),
+    (units.duration, 200, "3m 20s"),
+    (units.duration, 8_040, "2h 14m"),
+    (units.duration, 90_000, "1d 1h"),
+    (units.duration, -200, "-3m 20s"),
 )
-def test_a_number_has_a_unit_that_fits_and_what_is_not_known_is_never_zero(written, amount, text):
-    assert written(amount) == text
 
 
 def test_amounts_beside_a_large_one_have_no_decimals_either():
@@ -69,40 +66,40 @@ def test_amounts_beside_a_large_one_have_no_decimals_either():
     assert units.cost(9_263.45, beside=(12.0, None)) == "$9,263.45"
 
 
-def test_a_moment_is_utc_and_says_so():
-    assert time_zone.moment(datetime(2026, 11, 20, 12, 29, 30)) == "2026-11-20 12:29:30 UTC"  # noqa: DTZ001 -- as the database has it
-    berlin = timezone(timedelta(hours=1))
-    assert (
-        time_zone.moment(datetime(2026, 11, 20, 13, 0, tzinfo=berlin)) == "2026-11-20 12:00:00 UTC"
-    )
-    assert time_zone.moment(None) == "not known"
+START = datetime(2026, 11, 20, 12, 29, 30)  # noqa: DTZ001 -- UTC, as the database has it
+END = START + timedelta(minutes=5)
+
+test_texts_of_times_names_and_prices = gives(
+    lambda written, *given: written(*given),
+    {
+        "a moment is UTC and says so": (time_zone.moment, START, "2026-11-20 12:29:30 UTC"),
+        "a moment of another zone is UTC": (
+            time_zone.moment,
+            START.replace(tzinfo=timezone(timedelta(hours=1))),
+            "2026-11-20 11:29:30 UTC",
+        ),
+        "no moment": (time_zone.moment, None, "not known"),
+        "a window of one day names the day once": (
+            time_zone.window, START, END, "2026-11-20 12:29:30 - 12:34:30 UTC",
+        ),
+        "a window of two days": (
+            time_zone.window,
+            START,
+            END + timedelta(days=1),
+            "2026-11-20 12:29 - 2026-11-21 12:34 UTC",
+        ),
+        "an age": (units.ago, START - timedelta(minutes=125), START, "2h 5m ago"),
+        "an age of nothing": (units.ago, START, START, "just now"),
+        "a price from ten on has the decimals of an amount": (units.price, 29.3057, "$29.31"),
+        "a name moves nothing": (theme.printable, "a\x1b[31m\nb", "a [31m b"),
+        "a name is cut": (partial(theme.printable, limit=10), "x" * 100, "x" * 9 + "…"),
+    },
+)  # fmt: skip
 
 
-def test_a_window_of_one_day_names_the_day_once():
-    start = datetime(2026, 11, 20, 12, 29, 30, tzinfo=UTC)
-    end = start + timedelta(minutes=5)
-    assert time_zone.window(start, end) == "2026-11-20 12:29:30 - 12:34:30 UTC"
-    assert (
-        time_zone.window(start, end + timedelta(days=1))
-        == "2026-11-20 12:29 - 2026-11-21 12:34 UTC"
-    )
-
-
-def test_age_is_written_in_words():
-    now = datetime(2026, 11, 20, tzinfo=UTC)
-    assert units.ago(now - timedelta(hours=2, minutes=5), now) == "2h 5m ago"
-    assert units.ago(now, now) == "just now"
-
-
-def test_names_from_the_data_are_cut_and_move_nothing():
-    assert theme.printable("a\x1b[31m\nb") == "a [31m b"
-    assert theme.printable("x" * 100, limit=10) == "x" * 9 + "…"
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["https://evil.test/x", "HTTP://evil.test", "(www.evil.test)", "ann@evil.test",
-     ":material/skull:", ":streamlit:", "a -> b", "a <- b", "a <-> b", "a -- b", "a >= b"],
+@each(
+    "https://evil.test/x", "HTTP://evil.test", "(www.evil.test)", "ann@evil.test",
+    ":material/skull:", ":streamlit:", "a -> b", "a <- b", "a <-> b", "a -- b", "a >= b",
 )  # fmt: skip
 def test_markdown_gets_nothing_that_a_page_looks_for_in_the_finished_text(text):
     """The patterns of the page's scripts (Streamlit 1.67), which do not see the escapes."""
@@ -121,32 +118,24 @@ def test_markdown_gets_an_ordinary_name_as_it_is():
         assert theme.WORD_JOINER not in theme.markdown_text(name)
 
 
-@pytest.mark.parametrize(
-    ("page", "params", "title"),
-    [
-        ("Overview", {}, "Overview · Goodput"),
-        ("Run", {"run": "lab/main"}, "Run main · Goodput"),
-        ("Nodes", {"node": "h100-17"}, "Nodes h100-17 · Goodput"),
-        ("Nodes", {}, "Nodes · Goodput"),
-        ("Fleet", {"node": "h100-17"}, "Fleet · Goodput"),  # a filter, not what the page is of
-        ("Run", {"run": "lab/" + "x" * 80}, f"Run {'x' * 60} · Goodput"),
-        ("Run", {"run": "lab/a\x1b\n\u202eb"}, "Run ab · Goodput"),
-    ],
+test_the_title_of_a_page = gives(
+    browser_title,
+    ("Overview", {}, "Overview · Goodput"),
+    ("Run", {"run": "lab/main"}, "Run main · Goodput"),
+    ("Nodes", {"node": "h100-17"}, "Nodes h100-17 · Goodput"),
+    ("Nodes", {}, "Nodes · Goodput"),
+    ("Fleet", {"node": "h100-17"}, "Fleet · Goodput"),  # a filter, not what the page is of
+    ("Run", {"run": "lab/" + "x" * 80}, f"Run {'x' * 60} · Goodput"),
+    ("Run", {"run": "lab/a\x1b\n\u202eb"}, "Run ab · Goodput"),
 )
-def test_the_title_of_a_page(page, params, title):
-    assert browser_title(page, params) == title
 
 
-@pytest.mark.parametrize(
-    ("run_id", "job_name", "expected"),
-    [
-        ("1037", "thermal-throttle-d3", ("thermal-throttle-d3", "1037")),
-        ("1037", None, ("1037", None)),
-        ("llm-pretrain", "sweep", ("llm-pretrain", "sweep")),
-    ],
+test_a_name_comes_before_a_number = gives(
+    lambda run_id, name: run_parts.names({"run_id": run_id, "job_name": name}),
+    ("1037", "thermal-throttle-d3", ("thermal-throttle-d3", "1037")),
+    ("1037", None, ("1037", None)),
+    ("llm-pretrain", "sweep", ("llm-pretrain", "sweep")),
 )
-def test_a_name_comes_before_a_number(run_id, job_name, expected):
-    assert run_parts.names({"run_id": run_id, "job_name": job_name}) == expected
 
 
 BERLIN = "Europe/Berlin"
@@ -249,14 +238,11 @@ def site(monkeypatch):
     return use
 
 
-@pytest.mark.parametrize(
-    ("code", "amount", "least", "price"),
-    [
-        ("USD", "$1,234.50", "<$0.01", "$2.1200"),
-        ("EUR", "€1,234.50", "<€0.01", "€2.1200"),
-        ("JPY", "¥1,234", "<¥1", "¥2.12"),
-        ("KWD", "KWD\u00a01,234.500", "<KWD\u00a00.001", "KWD\u00a02.12000"),
-    ],
+@each(
+    ("USD", "$1,234.50", "<$0.01", "$2.1200"),
+    ("EUR", "€1,234.50", "<€0.01", "€2.1200"),
+    ("JPY", "¥1,234", "<¥1", "¥2.12"),
+    ("KWD", "KWD\u00a01,234.500", "<KWD\u00a00.001", "KWD\u00a02.12000"),
 )
 def test_a_screen_writes_amounts_as_the_currency_has_them(site, code, amount, least, price):
     site(code)
@@ -264,10 +250,6 @@ def test_a_screen_writes_amounts_as_the_currency_has_them(site, code, amount, le
     assert units.cost(1234.5) == amount
     assert units.cost(0.0001) == least
     assert units.price(2.12) == price
-
-
-def test_from_ten_on_a_price_has_no_more_decimals_than_an_amount():
-    assert units.price(29.3057) == "$29.31"
 
 
 def test_a_table_names_the_currency_of_amounts_and_prices(site):
@@ -322,32 +304,29 @@ def shown(text, *, is_end):
     return moment.isoformat(sep=" ").removesuffix("+00:00")
 
 
-@pytest.mark.parametrize(
-    ("text", "begin", "end"),
-    [
-        *((text, moment, moment) for text, moment in (
-            ("now", "2026-03-31 14:45:30.500000"),
-            ("now-6h", "2026-03-31 08:45:30.500000"),
-            ("now-90s", "2026-03-31 14:44:00.500000"),
-            ("now+2d", "2026-04-02 14:45:30.500000"),
-            ("now-1M", "2026-02-28 14:45:30.500000"),
-            ("now-1y", "2025-03-31 14:45:30.500000"),
-            ("now-1d-6h", "2026-03-30 08:45:30.500000"),
-            ("2026-03-30", "2026-03-30 00:00:00"),
-            ("2026-03-30T12:00Z", "2026-03-30 12:00:00"),
-            ("2026-03-30T12:00:00.25+02:00", "2026-03-30 10:00:00.250000"),
-            (" now ", "2026-03-31 14:45:30.500000"),
-        )),
-        ("now/d", "2026-03-31 00:00:00", "2026-04-01 00:00:00"),
-        ("now-1d/d", "2026-03-30 00:00:00", "2026-03-31 00:00:00"),
-        ("now/h", "2026-03-31 14:00:00", "2026-03-31 15:00:00"),
-        ("now/m", "2026-03-31 14:45:00", "2026-03-31 14:46:00"),
-        ("now/s", "2026-03-31 14:45:30", "2026-03-31 14:45:31"),
-        ("now/w", "2026-03-30 00:00:00", "2026-04-06 00:00:00"),
-        ("now/M", "2026-03-01 00:00:00", "2026-04-01 00:00:00"),
-        ("now-1M/M", "2026-02-01 00:00:00", "2026-03-01 00:00:00"),
-        ("now/y", "2026-01-01 00:00:00", "2027-01-01 00:00:00"),
-    ],
+@each(
+    *((text, moment, moment) for text, moment in (
+        ("now", "2026-03-31 14:45:30.500000"),
+        ("now-6h", "2026-03-31 08:45:30.500000"),
+        ("now-90s", "2026-03-31 14:44:00.500000"),
+        ("now+2d", "2026-04-02 14:45:30.500000"),
+        ("now-1M", "2026-02-28 14:45:30.500000"),
+        ("now-1y", "2025-03-31 14:45:30.500000"),
+        ("now-1d-6h", "2026-03-30 08:45:30.500000"),
+        ("2026-03-30", "2026-03-30 00:00:00"),
+        ("2026-03-30T12:00Z", "2026-03-30 12:00:00"),
+        ("2026-03-30T12:00:00.25+02:00", "2026-03-30 10:00:00.250000"),
+        (" now ", "2026-03-31 14:45:30.500000"),
+    )),
+    ("now/d", "2026-03-31 00:00:00", "2026-04-01 00:00:00"),
+    ("now-1d/d", "2026-03-30 00:00:00", "2026-03-31 00:00:00"),
+    ("now/h", "2026-03-31 14:00:00", "2026-03-31 15:00:00"),
+    ("now/m", "2026-03-31 14:45:00", "2026-03-31 14:46:00"),
+    ("now/s", "2026-03-31 14:45:30", "2026-03-31 14:45:31"),
+    ("now/w", "2026-03-30 00:00:00", "2026-04-06 00:00:00"),
+    ("now/M", "2026-03-01 00:00:00", "2026-04-01 00:00:00"),
+    ("now-1M/M", "2026-02-01 00:00:00", "2026-03-01 00:00:00"),
+    ("now/y", "2026-01-01 00:00:00", "2027-01-01 00:00:00"),
 )  # fmt: skip
 def test_a_moment_begins_a_window_cut_down_and_ends_one_cut_up(text, begin, end):
     assert (shown(text, is_end=False), shown(text, is_end=True)) == (begin, end)
@@ -359,10 +338,9 @@ def test_now_may_be_given_in_any_zone():
     assert moment_ms("now/d", tokyo) == moment_ms("now/d", NOW)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "soon", "now-", "now-6", "now-6q", "now/q", "then-6h", "2026-13-01", "2026-02-30",
-     "now-9999y", "now-999999w", "14:00", "1700000000"],
+@each(
+    "", "soon", "now-", "now-6", "now-6q", "now/q", "then-6h", "2026-13-01", "2026-02-30",
+    "now-9999y", "now-999999w", "14:00", "1700000000",
 )  # fmt: skip
 def test_what_is_no_moment_is_refused(text):
     with pytest.raises(QueryError, match="is not a valid time; expected like"):

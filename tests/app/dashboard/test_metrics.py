@@ -5,13 +5,14 @@ from datetime import timedelta
 
 import polars as pl
 import pytest
-import streamlit as st
 from tests.queries.conftest import START
+from tests.tables import gives
 
 from goodput_app.dashboard.data import metrics
 from goodput_app.process.store import use_store
 from goodput_queries.scope import Scope
 
+pytestmark = pytest.mark.usefixtures("used")
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 WINDOW = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
@@ -46,13 +47,6 @@ def test_a_lane_says_how_much_of_its_bin_the_ledger_has_in_each_category(evidenc
         "Idle, no demand 100.0 %",
     ]
     assert found["end_at"].to_list() == [made.at(2400), made.at(3600)]
-
-
-@pytest.fixture(autouse=True)
-def used(world):
-    use_store(world)
-    yield
-    st.cache_data.clear()
 
 
 @pytest.mark.parametrize("hours", [0.01, 1, 12, 24, 100, 24 * 7, 24 * 365, 24 * 3650])
@@ -111,22 +105,21 @@ def test_a_line_breaks_where_samples_are_missing():
     assert found["power_w"].to_list() == [1.0, 1.0, 1.0, None, 1.0, 1.0]
 
 
-def test_a_few_peers_have_the_band_of_least_and_most():
-    every = series(
-        *(("GPU-a", s, 999.0) for s in (0, 10)),
-        *(("GPU-b", s, 100.0 + s) for s in (0, 10)),
-        ("GPU-c", 0, 300.0),
-        ("GPU-c", 10, None),
-    )
-
-    band = metrics.peers_band(every, "GPU-a", "power_w")
-
-    assert band.rows() == [(at(0), 100.0, 300.0), (at(10), 110.0, 110.0)]
+FEW = series(
+    *(("GPU-a", s, 999.0) for s in (0, 10)),
+    *(("GPU-b", s, 100.0 + s) for s in (0, 10)),
+    ("GPU-c", 0, 300.0),
+    ("GPU-c", 10, None),
+)
+MANY = series(*((f"GPU-{i}", 0, float(i)) for i in range(12)))
 
 
-def test_many_peers_have_the_band_of_percentiles():
-    every = series(*((f"GPU-{i}", 0, float(i)) for i in range(12)))
-
-    band = metrics.peers_band(every, "GPU-11", "power_w")
-
-    assert band.rows() == [(at(0), pytest.approx(1.0), pytest.approx(9.0))]
+test_the_band_of_peers = gives(
+    lambda every, gpu: metrics.peers_band(every, gpu, "power_w").rows(),
+    {
+        "a few: least and most": (FEW, "GPU-a", [(at(0), 100.0, 300.0), (at(10), 110.0, 110.0)]),
+        "many: percentiles": (
+            MANY, "GPU-11", [(at(0), pytest.approx(1.0), pytest.approx(9.0))],
+        ),
+    },
+)  # fmt: skip

@@ -32,8 +32,9 @@ def store(teams):
 
 
 @pytest.fixture(autouse=True)
-def reader(as_identity):
+def reader(store, as_identity):
     """Ask as finance of the red team, who is offered files too; give what changes who asks."""
+    use_store(store)
     as_identity(Identity("reader", frozenset({Role.FINANCE}), frozenset({RED})))
     return as_identity
 
@@ -48,10 +49,9 @@ def test_who_sees_all_teams_sees_both_after_who_does_not(visit, store, reader):
     assert "not shown" not in texts(every)
 
 
-def test_what_is_evaluated_in_another_thread_keeps_the_teams(store, reader, monkeypatch):
+def test_what_is_evaluated_in_another_thread_keeps_the_teams(reader, monkeypatch):
     monkeypatch.setattr(flags, "IS_EVALUATED", True)
     monkeypatch.setattr(flags, "FIRST_WAIT_S", 60)
-    use_store(store)
     scope = rows.limited(Scope(1_800_000_000_000, 1_800_007_200_000))
     reader(LOCAL)  # as it is where nobody is signed in
     found = flags.known(scope)
@@ -60,17 +60,14 @@ def test_what_is_evaluated_in_another_thread_keeps_the_teams(store, reader, monk
     assert "redrun" in str(found.rows())
 
 
-def test_the_search_finds_runs_of_the_readers_teams_alone(store):
-    use_store(store)
-
+def test_the_search_finds_runs_of_the_readers_teams_alone():
     assert search.find("cobalt").is_empty()
     assert search.find("node").is_empty()
     assert set(search.find("red")["kind"]) == {"run", "team"}
 
 
-def test_files_are_of_an_account_of_the_reader(store, reader):
+def test_files_are_of_an_account_of_the_reader(reader):
     """What is in each of them: test_role_matrix."""
-    use_store(store)
     how = statements.chosen(None)
     (day,) = statements.days(Scope(1_800_000_000_000, 1_800_007_200_000), how)
     assert RED in statements.statement_file(day, "csv", how, RED).decode()
@@ -99,8 +96,7 @@ def test_disputes_are_of_an_account_of_the_reader(store):
     assert adjustments.listed(store).height == 2
 
 
-def test_what_a_site_pays_and_sent_out_is_withheld(store):
-    use_store(store)
+def test_what_a_site_pays_and_sent_out_is_withheld():
     for read in (
         statements.rates, statements.tariffs, statements.budget_card, statements.price_loads,
         statements.past_statements,

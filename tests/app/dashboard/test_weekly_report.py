@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from tests.app import two_weeks as world
 from tests.app.opened_page import links, plain, press, sent
+from tests.tables import each
 
 from goodput_app.text import units
 from goodput_app.time_expressions import last_week
@@ -166,24 +167,19 @@ def hours(pair):
     ]
 
 
-@pytest.mark.parametrize(
-    ("spans", "pairs", "left_out"),
-    [
-        ({"a": (-200, 24)}, [[(None, 0, 24), (None, -168, -144)]], ()),
-        ({"a": (-48, 24)}, [[(None, 0, 24), (None, -24, 0)]], ()),
-        ({"a": (-48, 23.9), "b": (-48, 24)}, [[(None, 0, 23.9), (None, -24, -0.1)]], ()),
-        ({"a": (-48, 20), "b": (-18, 24)},
-         [[("a", 0, 20), ("a", -24, -4)], [("b", 6, 24), ("b", -18, 0)]], ()),
-        ({"a": (-48, 24), "new": (-1, 24)},
-         [[("a", 0, 24), ("a", -24, 0)]], ("new (data of 1h in both)",)),
-        ({"a": (-48, 24), "new": (0, 24)},
-         [[("a", 0, 24), ("a", -24, 0)]], ("new (no data in the day before)",)),
-        ({"a": (-48, 24), "old": (-48, -2)},
-         [[("a", 0, 24), ("a", -24, 0)]], ("old (no data in this range)",)),
-        ({"a": (-48, 24), "gone": (-90, -30)}, [[(None, 0, 24), (None, -24, 0)]], ()),
-    ],
-    ids=["week before", "day before", "ends alike", "own hours", "little", "new", "old", "gone"],
-)  # fmt: skip
+@each({"week before": ({"a": (-200, 24)}, [[(None, 0, 24), (None, -168, -144)]], ()),
+"day before": ({"a": (-48, 24)}, [[(None, 0, 24), (None, -24, 0)]], ()),
+"ends alike": ({"a": (-48, 23.9), "b": (-48, 24)}, [[(None, 0, 23.9), (None, -24, -0.1)]], ()),
+"own hours": ({"a": (-48, 20), "b": (-18, 24)},
+     [[("a", 0, 20), ("a", -24, -4)], [("b", 6, 24), ("b", -18, 0)]], ()),
+"little": ({"a": (-48, 24), "new": (-1, 24)},
+     [[("a", 0, 24), ("a", -24, 0)]], ("new (data of 1h in both)",)),
+"new": ({"a": (-48, 24), "new": (0, 24)},
+     [[("a", 0, 24), ("a", -24, 0)]], ("new (no data in the day before)",)),
+"old": ({"a": (-48, 24), "old": (-48, -2)},
+     [[("a", 0, 24), ("a", -24, 0)]], ("old (no data in this range)",)),
+"gone": ({"a": (-48, 24), "gone": (-90, -30)}, [[(None, 0, 24), (None, -24, 0)]], ()),
+})  # fmt: skip
 def test_both_windows_are_cut_to_what_both_cover(spans, pairs, left_out):
     found = next(like_for_like.windows(DAY, clusters(**spans)))
 
@@ -212,14 +208,12 @@ def ledger(productive, unknown, idle):
     }, schema_overrides={"cost": pl.Float64})  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("now", "then", "ratio", "classified", "is_certain"),
-    [
-        ((60, 10, 30), (50, 10, 40), 0.1, 60 / 90 - 50 / 90, True),
-        ((60, 10, 30), (50, 30, 20), 0.1, 60 / 90 - 50 / 70, False),
-        ((60, 10, 30), (40, 20, 40), 0.2, 60 / 90 - 40 / 80, False),
-    ],
-    ids=["same way", "signs differ", "evidence moved"],
+@each(
+    {
+        "same way": ((60, 10, 30), (50, 10, 40), 0.1, 60 / 90 - 50 / 90, True),
+        "signs differ": ((60, 10, 30), (50, 30, 20), 0.1, 60 / 90 - 50 / 70, False),
+        "evidence moved": ((60, 10, 30), (40, 20, 40), 0.2, 60 / 90 - 40 / 80, False),
+    }
 )
 def test_a_direction_is_certain_where_bounds_and_evidence_agree(
     now, then, ratio, classified, is_certain

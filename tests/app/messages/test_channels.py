@@ -12,6 +12,7 @@ import httpx
 import pytest
 from tests.app.messages.notices import HANG, HOSTILE, IDLE, changed
 from tests.app.receivers import PASSWORD, free_port, mail_settings
+from tests.tables import each
 from tests.until import until
 
 from goodput_messages import mail
@@ -271,10 +272,7 @@ def test_a_server_without_starttls_gets_nothing(post):
     assert post.mails == []
 
 
-@pytest.mark.parametrize(
-    ("answer", "is_transient"),
-    [("550 5.7.1 no statements here", False), ("451 4.3.0 come back later", True)],
-)
+@each(("550 5.7.1 no statements here", False), ("451 4.3.0 come back later", True))
 def test_a_mail_that_is_refused_says_why_and_whether_for_good(post, answer, is_transient):
     post.answers.append(answer)
 

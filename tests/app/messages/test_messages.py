@@ -2,20 +2,23 @@
 
 import json
 import os
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
+from tests.app.conftest import settings_of
 from tests.app.messages.notices import AT_MS, DOWN, HANG, HOSTILE, IDLE, MINUTE_MS, changed
+from tests.app.receivers import Clock
+from tests.tables import each, gives, refuses
 
 from goodput_app.time_expressions import moment_ms
 from goodput_billing.delivery.settings import StatementMail
 from goodput_messages import bodies
 from goodput_messages.message import finding_url, headline, message
 from goodput_messages.retries import PAUSE_MAX_S, PAUSES_S, NotSentError, send_with_retry
-from goodput_messages.schedule import last_time, next_time
+from goodput_messages.schedule import last_time, next_time, repeat
 from goodput_messages.send import letter
 from goodput_messages.targets import AnyTarget, Owner
 from goodput_queries.errors import GoodputError
@@ -82,10 +85,7 @@ def test_a_group_is_called_by_what_its_findings_share():
     )
 
 
-@pytest.mark.parametrize(
-    ("gpus", "minutes", "words"),
-    [(1, 59, "1 GPU has been idle for 59 min"), (8, 135, "8 GPUs have been idle for 2 h 15 min")],
-)
+@each((1, 59, "1 GPU has been idle for 59 min"), (8, 135, "8 GPUs have been idle for 2 h 15 min"))
 def test_idle_time_is_in_words(gpus, minutes, words):
     since_ms = AT_MS - minutes * MINUTE_MS
     notice = changed(IDLE, idle_gpus=gpus, idle_since_ms=since_ms)
@@ -140,13 +140,12 @@ def away(wait_s=0.0):
     return NotSentError("away.", is_transient=True, wait_s=wait_s)
 
 
-@pytest.mark.parametrize(
-    ("answers", "attempts", "error", "is_for_later"),
-    [
-        pytest.param([away(), away(), ("a",)], 3, None, False, id="away until it takes it"),
-        pytest.param([away()] * 9, len(PAUSES_S) + 1, "away.", True, id="stays away"),
-        pytest.param([NotSentError("no.")], 1, "no.", False, id="refuses for good"),
-    ],
+@each(
+    {
+        "away until it takes it": ([away(), away(), ("a",)], 3, None, False),
+        "stays away": ([away()] * 9, len(PAUSES_S) + 1, "away.", True),
+        "refuses for good": ([NotSentError("no.")], 1, "no.", False),
+    }
 )
 def test_what_is_away_is_asked_again_for_a_while(answers, attempts, error, is_for_later):
     sent, pauses = sending(*answers)
@@ -172,17 +171,14 @@ def test_the_end_of_the_server_ends_the_waiting():
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-@pytest.mark.parametrize(
-    ("now", "at", "last", "following"),
-    [
-        ("2026-11-20T06:00", "07:00", "2026-11-20T06:00", "2026-11-21T06:00"),
-        ("2026-11-20T05:59", "07:00", "2026-11-19T06:00", "2026-11-20T06:00"),
-        # the clocks skip 02:30 on 29 March: an hour later, once
-        ("2026-03-29T12:00", "02:30", "2026-03-29T01:30", "2026-03-30T00:30"),
-        # they show 02:30 twice on 25 October: the first, once
-        ("2026-10-25T00:30", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
-        ("2026-10-25T01:45", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
-    ],
+@each(
+    ("2026-11-20T06:00", "07:00", "2026-11-20T06:00", "2026-11-21T06:00"),
+    ("2026-11-20T05:59", "07:00", "2026-11-19T06:00", "2026-11-20T06:00"),
+    # the clocks skip 02:30 on 29 March: an hour later, once
+    ("2026-03-29T12:00", "02:30", "2026-03-29T01:30", "2026-03-30T00:30"),
+    # they show 02:30 twice on 25 October: the first, once
+    ("2026-10-25T00:30", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
+    ("2026-10-25T01:45", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
 )
 def test_a_time_of_day_comes_once_a_day_whatever_the_clocks_do(now, at, last, following):
     moment = datetime.fromisoformat(now).replace(tzinfo=UTC)
@@ -193,6 +189,24 @@ def test_a_time_of_day_comes_once_a_day_whatever_the_clocks_do(now, at, last, fo
     assert [one.strftime("%Y-%m-%dT%H:%M") for one in found] == [last, following]
 
 
+def test_what_is_planned_is_looked_at_where_the_clock_was_set_back():
+    began = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    clock, looks = Clock(began), []
+
+    class Over:
+        steps = iter([-3600, 600, 600])
+
+        def is_set(self):
+            return len(looks) == 2
+
+        def wait(self, _):
+            clock.at += timedelta(seconds=next(self.steps))
+
+    repeat(lambda: looks.append(clock.at) or 900.0, clock.now, Over())
+
+    assert looks == [began, began - timedelta(hours=1)]
+
+
 SLACK = 'to = "slack"\nurl = "https://hooks.example/T0/secret"\n'
 KINDS = "alertmanager, webhook, slack, teams, mail, owner"
 COMMON = (
@@ -201,65 +215,61 @@ COMMON = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", f"'notify.to' is None, expected one of {KINDS}."),
-        ("to = 'slack'", "'notify' needs one of url, url_env and url_file, and no second of them."),
-        ("to = 'slack'\nurl = 'a b'", "'notify.url' is not a URL; expected like https://"),
-        (f"{SLACK}channel = 'x'",
-         f"there is no setting 'notify.channel' for 'slack'; known: {COMMON}, url, url_env, "
-         "url_file, token_env, token_file."),
-        (f"{SLACK}rules = [1]", "'notify.rules' is [1], expected a list of texts in quotes."),
-        (f"{SLACK}wait_s = -1", "'notify.wait_s' is -1, expected seconds from 0 on."),
-        (f"{SLACK}digest_at = '24:00'",
-         "'notify.digest_at' is '24:00', expected a time in UTC such as '07:30'."),
-        ('to = "alertmanager"\nurl = "http://a.example:9093"\ndigest_at = "07:30"',
-         "'notify.digest_at' is not for an Alertmanager, which sends by its own routes."),
-        (f"{SLACK}min_severity = 'bad'",
-         "'notify.min_severity' is 'bad', expected one of page, ticket."),
-        (f"{SLACK}group_by = ['gpu']",
-         "'notify.group_by' is 'gpu', expected one of rule, severity, cluster, team, node, run."),
-        ("to = 'webhook'\nurl = 'http://127.0.0.1.example'\ntoken_env = 'T'",
-         "'notify.url' is http, which would send the token in the clear; expected https."),
-        ("to = 'mail'", "'notify.addresses' names nobody, expected a list of addresses."),
-        ("to = 'mail'\naddresses = ['ops']",
-         "'notify.addresses' has 'ops', expected an address like ops@example.org."),
-        ("to = 'owner'\naddress = 'ann@example.org'",
-         "'notify.address' is 'ann@example.org', expected like {user}@example.org."),
-        ("to = 'owner'", "'notify.address' is not set, expected like {user}@example.org"),
-        ("to = 'owner'\naddresses = {ann = 3}",
-         "'notify.addresses' is {'ann': 3}, expected a table of texts in quotes."),
-        ("to = 'owner'\naddress = '{user}@x.org'\naddresses = 3",
-         "'notify.addresses' is a table; write it as [notify.addresses]."),
-        (f"{SLACK}[[notify]]\n{SLACK}",
-         "two [[notify]] tables are named 'slack', expected a 'name' of its own each."),
-    ],
+test_a_target_that_makes_no_sense_is_refused = refuses(
+    GoodputError,
+    lambda text: settings_of(f"[[notify]]\n{text}\n"),
+    ("", f"'notify.to' is None, expected one of {KINDS}."),
+    ("to = 'slack'", "'notify' needs one of url, url_env and url_file, and no second of them."),
+    ("to = 'slack'\nurl = 'a b'", "'notify.url' is not a URL; expected like https://"),
+    (f"{SLACK}channel = 'x'",
+     f"there is no setting 'notify.channel' for 'slack'; known: {COMMON}, url, url_env, "
+     "url_file, token_env, token_file."),
+    (f"{SLACK}rules = [1]", "'notify.rules' is [1], expected a list of texts in quotes."),
+    (f"{SLACK}wait_s = -1", "'notify.wait_s' is -1, expected seconds from 0 on."),
+    (f"{SLACK}digest_at = '24:00'",
+     "'notify.digest_at' is '24:00', expected a time in UTC such as '07:30'."),
+    ('to = "alertmanager"\nurl = "http://a.example:9093"\ndigest_at = "07:30"',
+     "'notify.digest_at' is not for an Alertmanager, which sends by its own routes."),
+    (f"{SLACK}min_severity = 'bad'",
+     "'notify.min_severity' is 'bad', expected one of page, ticket."),
+    (f"{SLACK}group_by = ['gpu']",
+     "'notify.group_by' is 'gpu', expected one of rule, severity, cluster, team, node, run."),
+    ("to = 'webhook'\nurl = 'http://127.0.0.1.example'\ntoken_env = 'T'",
+     "'notify.url' is http, which would send the token in the clear; expected https."),
+    ("to = 'mail'", "'notify.addresses' names nobody, expected a list of addresses."),
+    ("to = 'mail'\naddresses = ['ops']",
+     "'notify.addresses' has 'ops', expected an address like ops@example.org."),
+    ("to = 'owner'\naddress = 'ann@example.org'",
+     "'notify.address' is 'ann@example.org', expected like {user}@example.org."),
+    ("to = 'owner'", "'notify.address' is not set, expected like {user}@example.org"),
+    ("to = 'owner'\naddresses = {ann = 3}",
+     "'notify.addresses' is {'ann': 3}, expected a table of texts in quotes."),
+    ("to = 'owner'\naddress = '{user}@x.org'\naddresses = 3",
+     "'notify.addresses' is a table; write it as [notify.addresses]."),
+    (f"{SLACK}[[notify]]\n{SLACK}",
+     "two [[notify]] tables are named 'slack', expected a 'name' of its own each."),
 )  # fmt: skip
-def test_a_target_that_makes_no_sense_is_refused(refusal, text, sentence):
-    assert sentence in refusal(f"[[notify]]\n{text}\n")
 
 
-@pytest.mark.parametrize("text", ["notify = 1", "[notify]", "notify = {to = 'slack'}"])
-def test_targets_are_a_list(refusal, text):
-    assert "'notify' is a list; write each target as" in refusal(text)
-
-
-@pytest.mark.parametrize(
-    ("user", "address"),
-    [
-        ("bob", "bob@example.org"),
-        ("ann", "ann.lee@example.org"),
-        ("eve@evil.example,x", None),
-        ("eve\r\nBcc: all", None),
-        ("", None),
-        (None, None),
-    ],
+test_targets_are_a_list = refuses(
+    GoodputError,
+    settings_of,
+    *(
+        (text, "'notify' is a list; write each target as")
+        for text in ("notify = 1", "[notify]", "notify = {to = 'slack'}")
+    ),
 )
-def test_a_user_name_of_others_makes_no_address_elsewhere(user, address):
-    target = Owner(address="{user}@example.org", addresses={"ann": "ann.lee@example.org"})
 
-    assert target.address_of(user) == address
+
+test_a_user_name_of_others_makes_no_address_elsewhere = gives(
+    Owner(address="{user}@example.org", addresses={"ann": "ann.lee@example.org"}).address_of,
+    ("bob", "bob@example.org"),
+    ("ann", "ann.lee@example.org"),
+    ("eve@evil.example,x", None),
+    ("eve\r\nBcc: all", None),
+    ("", None),
+    (None, None),
+)
 
 
 def test_a_mail_target_without_a_host_uses_the_server_of_statements():

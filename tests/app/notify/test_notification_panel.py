@@ -6,7 +6,7 @@ import shutil
 from datetime import UTC, datetime
 
 import pytest
-from tests.app.command_line import run
+from tests.app.command_line import failing, run
 from tests.app.messages.notices import DOWN
 from tests.app.notify.conftest import fail
 from tests.app.opened_page import press, table
@@ -27,10 +27,9 @@ from goodput_queries.errors import NotPermittedError
 
 
 @pytest.fixture
-def notified(here, database, hook):
+def notified(configured, database, hook):
     """Give a database with a message that a web server took and one that nobody takes."""
-    (here / "goodput.toml").write_text(
-        f"""
+    configured(f"""
         [[notify]]
         to = "webhook"
         teams = ["nlp"]
@@ -39,9 +38,7 @@ def notified(here, database, hook):
         to = "slack"
         min_severity = "page"
         url = "http://127.0.0.1:{free_port()}/secret"
-        """
-    )
-    settings.cache_clear()
+        """)
     now = datetime.now(UTC)
     at_ms = int(now.timestamp() * 1000)
     with contextlib.closing(LocalStore(database, threads=1)) as store:
@@ -90,11 +87,10 @@ def test_a_viewer_sends_no_test_and_a_reader_of_a_team_sees_no_message(notified,
 
 
 @pytest.fixture
-def targets(here, hook, post):
+def targets(configured, hook, post):
     """Write settings with a web server, a mail server and one that is down; return its port."""
     port = free_port()
-    (here / "goodput.toml").write_text(
-        f"""
+    configured(f"""
         [report.mail]
         host = "127.0.0.1"
         port = {post.port}
@@ -110,9 +106,7 @@ def targets(here, hook, post):
         [[notify]]
         to = "slack"
         url = "http://127.0.0.1:{port}/secret"
-        """
-    )
-    settings.cache_clear()
+        """)
     return port
 
 
@@ -155,12 +149,8 @@ def test_a_dry_run_lists_messages_and_sends_none(here, hook, built_empty):
 @pytest.mark.usefixtures("here")
 def test_one_of_both_is_asked_for_and_targets_are_needed():
     assert "give either --test or --dry-run" in run("notify").stderr
-    assert run("notify", "--test", "--dry-run").exit_code == 2
-
-    result = run("notify", "--test")
-
-    assert result.exit_code == 1
-    assert "no target is named under [[notify]]" in result.stderr
+    assert failing("notify", "--test", "--dry-run", code=2)
+    assert "no target is named under [[notify]]" in failing("notify", "--test")
 
 
 def test_doctor_tries_each_target_and_sends_nothing(targets, hook, post):

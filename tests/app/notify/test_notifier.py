@@ -158,6 +158,22 @@ def test_what_is_refused_holds_up_its_findings_and_no_others(store, hook, clock)
     assert events[2:] == ["finding.open", "finding.resolved"]
 
 
+def test_a_clock_that_is_set_back_delays_nothing(store, hook, clock):
+    """The message is tried again, and the alert does not expire, as if it had been right."""
+    target = Alertmanager(url=hook.url, wait_s=0.0, timeout_s=5)
+    notifier = Notifier(store, Plan((target,), now=clock.now))
+    fail(store)
+    hook.answers.append((503, {}))
+    posts = []
+    for after_s in (3_600, -3_600, target.expires_s / 2):
+        clock.at += timedelta(seconds=after_s)
+        round_of(notifier)
+        posts.append(len(hook.posts))
+
+    assert posts == [1, 3, 4]  # refused; taken, and once more as what is open; the same again
+    assert [alert["endsAt"] > f"{clock.at:%FT%T}" for alert in alerts(hook)[1:]] == [True] * 3
+
+
 def test_a_message_is_given_up_after_a_day(store, clock):
     plan = Plan((Webhook(url=f"http://127.0.0.1:{free_port()}", wait_s=0.0),), now=clock.now)
     fail(store)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.app.messages.notices import AT_MS, DOWN, HANG, HOUR_MS, IDLE, MINUTE_MS, changed
+from tests.tables import each
 
 from goodput_app.notify.plan import Occurrence, Seen, due
 from goodput_messages.targets import Alertmanager, Owner, Slack, Target
@@ -73,6 +74,11 @@ ROUNDS = {
             ((IDLE, SECOND, DOWN), 30_000, [("open", ["idle00000001", "idle00000002"])]),
             ((IDLE, SECOND, DOWN), 30_000, [("open", ["down00000001"])]),
         ],
+    ),
+    "a clock that is set back holds nothing up, and doubles nothing": (
+        WAITS | {"page_repeat_h": 0.5},
+        [((IDLE, HANG), HOUR_MS, OPEN), ((IDLE, HANG), -HOUR_MS, [("open", ["idle00000001"])]),
+         ((IDLE, HANG), HOUR_MS, []), ((IDLE,), MINUTE_MS, CLOSED)],
     ),
     "one that closes while it waits is not sent": (
         WAITS, [((IDLE,), 0, []), ((), 30_000, []), ((), HOUR_MS, [])],
@@ -157,15 +163,12 @@ def test_old_evidence_opens_and_closes_nothing_and_nothing_is_queued_behind_what
     assert target.known == {}
 
 
-@pytest.mark.parametrize(
-    ("filters", "keys"),
-    [
-        ({}, {"hang00000001", "idle00000001", "down00000001"}),
-        ({"min_severity": "page"}, {"hang00000001"}),
-        ({"rules": ("node_down",)}, {"down00000001"}),
-        ({"teams": ("research",)}, {"hang00000001", "idle00000001"}),
-        ({"clusters": ("other",)}, set()),
-    ],
+@each(
+    ({}, {"hang00000001", "idle00000001", "down00000001"}),
+    ({"min_severity": "page"}, {"hang00000001"}),
+    ({"rules": ("node_down",)}, {"down00000001"}),
+    ({"teams": ("research",)}, {"hang00000001", "idle00000001"}),
+    ({"clusters": ("other",)}, set()),
 )
 def test_filters_leave_what_a_target_is_to_get(filters, keys):
     target = slack(**filters)

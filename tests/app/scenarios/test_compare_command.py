@@ -4,8 +4,9 @@ import json
 
 import pytest
 from tests import compared_runs
-from tests.app.command_line import run
+from tests.app.command_line import failing, run
 from tests.queries.conftest import at
+from tests.tables import each
 
 SLOWER = ("--fail-on", "slower=3%")
 
@@ -39,13 +40,10 @@ def test_a_slower_run_fails_with_the_difference_and_what_differs(database):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("other", "code", "says"),
-    [
-        ("same", 0, "Passed (slower=3%): speed "),
-        ("hot", 1, "not comparable (slower=3%): hot: throttling, "),
-        ("nwe", 1, "The ledger knows no run nwe; did you mean new?"),
-    ],
+@each(
+    ("same", 0, "Passed (slower=3%): speed "),
+    ("hot", 1, "not comparable (slower=3%): hot: throttling, "),
+    ("nwe", 1, "The ledger knows no run nwe; did you mean new?"),
 )
 def test_an_equal_run_passes_and_one_that_is_not_comparable_or_known_does_not(
     database, other, code, says
@@ -67,9 +65,7 @@ def test_two_time_ranges_are_compared_by_workload(database):
     assert json.loads(found.stdout)["b"]["runs"] == 1
 
 
-@pytest.mark.parametrize(
-    ("suffix", "escaped"), [("html", "&lt;b&gt;|x\\x1b[31m"), ("md", r"\<b\>\|x\\x1b\[31m")]
-)
+@each(("html", "&lt;b&gt;|x\\x1b[31m"), ("md", r"\<b\>\|x\\x1b\[31m"))
 def test_a_report_is_written_in_the_format_of_its_name(database, tmp_path, suffix, escaped):
     """Names of jobs are not ours: nothing in them is markup."""
     out = tmp_path / f"report.{suffix}"
@@ -82,23 +78,18 @@ def test_a_report_is_written_in_the_format_of_its_name(database, tmp_path, suffi
     assert "\x1b" not in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("old", "new", "--fail-on", "slower=3"), "'slower=3' is not like slower=3%."),
-        (("old", "new", "--fail-on", "faster=3%"), "is not like slower=3%."),
-        (("now/now-1d", "new"), "the time range now/now-1d is empty."),
-        (("2026-11-20/x", "new"), "'x' is not a valid time; expected like"),
-        (("x/now", "new"), "'x' is not a valid time; expected like"),
-        (("old", "old"), "A and B are the same run."),
-        (("old", "new", "--out", "report.pdf"), "say --format"),
-        (("old", "new", "--run", "old"), "--run is of time ranges"),
-    ],
+@each(
+    (("old", "new", "--fail-on", "slower=3"), "'slower=3' is not like slower=3%."),
+    (("old", "new", "--fail-on", "faster=3%"), "is not like slower=3%."),
+    (("now/now-1d", "new"), "the time range now/now-1d is empty."),
+    (("2026-11-20/x", "new"), "'x' is not a valid time; expected like"),
+    (("x/now", "new"), "'x' is not a valid time; expected like"),
+    (("old", "old"), "A and B are the same run."),
+    (("old", "new", "--out", "report.pdf"), "say --format"),
+    (("old", "new", "--run", "old"), "--run is of time ranges"),
 )
 def test_wrong_use_exits_with_2(database, arguments, says):
-    found = compared(database, *arguments)
-
-    assert (found.exit_code, says in found.stderr) == (2, True), found.stderr
+    assert says in failing("compare", *arguments, "--db", database, code=2)
 
 
 def test_a_time_range_without_runs_names_that_of_the_data(database):

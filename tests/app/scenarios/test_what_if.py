@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies
+from tests.tables import gives
 
 from goodput_scenarios.checkpoints import daly_s, overhead, young_s
 from goodput_scenarios.power_cap import drawn_above_w
@@ -203,21 +204,17 @@ def test_less_than_a_day_gives_no_yearly_figure():
     assert found["Goodput gained"].worked == "0.04645 / 1.0 x 100 = 4.645 points"
 
 
-@pytest.mark.parametrize(
-    ("value", "decimals", "shown"),
-    [
-        ("0.0417", 1, "0.0417"),
-        ("0.092874321", 1, "0.092874"),
-        ("26.9154", 0, "26.915"),
-        ("1800.00", 0, "1,800"),
-        ("0.5", 0, "0.50"),
-        ("0.025", 4, "0.0250"),
-        ("5", 0, "5"),
-        ("0", 1, "0.0"),
-    ],
+test_sums_show_two_digits_of_what_is_small = gives(
+    lambda value, decimals: f"{Span.of(value):{decimals}}",
+    ("0.0417", 1, "0.0417"),
+    ("0.092874321", 1, "0.092874"),
+    ("26.9154", 0, "26.915"),
+    ("1800.00", 0, "1,800"),
+    ("0.5", 0, "0.50"),
+    ("0.025", 4, "0.0250"),
+    ("5", 0, "5"),
+    ("0", 1, "0.0"),
 )
-def test_sums_show_two_digits_of_what_is_small(value, decimals, shown):
-    assert f"{Span.of(value):{decimals}}" == shown
 
 
 def test_the_readmes_upgrade_gives_all_that_no_ledger_measures():

@@ -81,10 +81,10 @@ ACCESS = AccessSettings(
 URL = "https://goodput.example.org"
 
 
-async def _dropped(*_entry):
+async def unrecorded(*_entry):
     """Drop an entry of the audit log."""
 
 
-def behind_tokens(*routes):
+def behind_tokens(*routes, access=ACCESS):
     """Return an application with these routes, behind the check."""
-    return Starlette(routes=routes, middleware=[Middleware(SignIn, ACCESS, _dropped)])
+    return Starlette(routes=routes, middleware=[Middleware(SignIn, access, unrecorded)])

@@ -111,9 +111,9 @@ class Site:
         """Return where the database is."""
         return self.folder / "fleet.duckdb"
 
-    def serve(self):
+    def serve(self, **environment):
         """Start the server and wait until it says where it is."""
-        self.server = self.stack.enter_context(serving(self.database))
+        self.server = self.stack.enter_context(serving(self.database, **environment))
 
     def read(self, sql):
         """Return rows through the server."""

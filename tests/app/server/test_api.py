@@ -11,16 +11,15 @@ import httpx
 import polars as pl
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from tests.app.served import ask
+from tests.app.server.conftest import behind_tokens
 from tests.queries.conftest import START_MS, Evidence, at
+from tests.tables import each
 
 from goodput_app.access import tokens
 from goodput_app.access.settings import AccessSettings, Member, ProxySettings, Token
 from goodput_app.server.api.document import openapi
 from goodput_app.server.api.routes import api_routes
-from goodput_app.server.sign_in import SignIn
 from goodput_app.sql_access import run_query
 from goodput_app.sql_access.formats import MEDIA_TYPES, content
 from goodput_app.sql_access.slots import BusyError, Slots
@@ -50,12 +49,7 @@ class Client:
 
     def __init__(self, store):
         self.store = store
-        self.app = Starlette(
-            routes=api_routes(store), middleware=[Middleware(SignIn, ACCESS, self.record)]
-        )
-
-    async def record(self, *_entry):
-        """Drop an entry of a sign-in."""
+        self.app = behind_tokens(*api_routes(store), access=ACCESS)
 
     def ask(self, path, token=ALL, method="GET", **given):
         """Return the answer to a request below /api/v1."""
@@ -123,14 +117,11 @@ def test_a_program_of_a_team_reads_the_same_for_every_second_of_a_day(new_store)
     assert [answer(second)["rows"] for second in seconds] == [[{"runs": 2, "withheld": 1}]] * 6
 
 
-@pytest.mark.parametrize(
-    ("sql", "status"),
-    [
-        ("select * from marts.nodes", 403),
-        ("select * from raw.job_runs", 400),
-        ("select * from query('select * from marts.nodes')", 400),
-        ("select 1" + " " * 20_000, 400),
-    ],
+@each(
+    ("select * from marts.nodes", 403),
+    ("select * from raw.job_runs", 400),
+    ("select * from query('select * from marts.nodes')", 400),
+    ("select 1" + " " * 20_000, 400),
 )
 def test_what_a_token_may_not_read_is_refused(client, sql, status):
     answer = client.sql(sql, NLP)
@@ -157,17 +148,14 @@ def test_a_limit_is_kept_and_said_in_every_format(client):
     assert (in_json["is_truncated"], in_json["row_limit"]) == (True, 5)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"form": "csv"}, "there is no parameter 'form'"),
-        ({"format": "xml"}, "'format' is 'xml'"),
-        ({"limit": "0"}, "'limit' is 0"),
-        ({"limit": "all"}, "'limit' is 'all'"),
-        ({"from": "2027-01-15T08:00"}, "has no offset"),
-        ({"from": "now", "to": "now-1h"}, "ends before it begins"),
-        ({"team": ""}, "'team' is expected as a text"),
-    ],
+@each(
+    ({"form": "csv"}, "there is no parameter 'form'"),
+    ({"format": "xml"}, "'format' is 'xml'"),
+    ({"limit": "0"}, "'limit' is 0"),
+    ({"limit": "all"}, "'limit' is 'all'"),
+    ({"from": "2027-01-15T08:00"}, "has no offset"),
+    ({"from": "now", "to": "now-1h"}, "ends before it begins"),
+    ({"team": ""}, "'team' is expected as a text"),
 )
 def test_a_wrong_parameter_is_named(client, parameters, said):
     answer = client.ask("/views/marts.runs/rows", params=parameters)

@@ -11,6 +11,8 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from tests.app.access.test_access_settings import OIDC
 from tests.app.served import ask
+from tests.app.server.conftest import unrecorded
+from tests.tables import each, gives
 
 from goodput_app import settings
 from goodput_app.access.settings import AccessSettings, Member, ProxySettings
@@ -27,9 +29,6 @@ ACCESS = AccessSettings(
     proxy=ProxySettings(addresses=("127.0.0.1/32",)),
 )  # fmt: skip
 PAGE = '<html><head></head><div id="root"></div></html>'
-
-
-async def _unrecorded(*_): ...
 
 
 def site(path, *, of_streamlit=False):
@@ -53,7 +52,7 @@ def site(path, *, of_streamlit=False):
         middleware=[
             Middleware(BasePath, path, of_streamlit=of_streamlit),
             Middleware(AllowedHosts, ("h.test",)),
-            Middleware(SignIn, ACCESS, _unrecorded),
+            Middleware(SignIn, ACCESS, unrecorded),
             Middleware(IndexPage),
         ],
     )
@@ -78,15 +77,12 @@ def test_without_its_last_slash_the_path_leads_to_the_dashboard(base, path):
     assert urljoin(f"http://h.test{path}", answer.headers["location"]) == f"http://h.test{path}/"
 
 
-@pytest.mark.parametrize(
-    ("path", "of_streamlit", "at"),
-    [
-        *((f"{base}{path}", False, path)
-          for base in ("/goodput", "") for path in ("/healthz", "/api/v1/views")),
-        ("/goodput/api/v1/views", True, "/api/v1/views"),
-        ("/goodput/findings", True, "/goodput/findings"),  # of its own pages below the path
-        ("/goodput/healthz", True, None),  # an unknown page: only the API answers there
-    ],
+@each(
+    *((f"{base}{path}", False, path)
+      for base in ("/goodput", "") for path in ("/healthz", "/api/v1/views")),
+    ("/goodput/api/v1/views", True, "/api/v1/views"),
+    ("/goodput/findings", True, "/goodput/findings"),  # of its own pages below the path
+    ("/goodput/healthz", True, None),  # an unknown page: only the API answers there
 )  # fmt: skip
 def test_calls_answer_below_the_path_also_where_streamlit_signs_people_in(path, of_streamlit, at):
     answer = asked(path, of_streamlit=of_streamlit)
@@ -165,12 +161,12 @@ def test_a_deeper_address_leads_to_the_page_of_its_last_part():
     assert (answer.status_code, answer.headers["location"]) == (307, "../../fin%20dings")
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [("/media/a.html", STATEMENT), ("/missing", LONG_PAGE), ("/metrics", LONG_PAGE)],
+test_what_is_no_page_stays_as_it_is = gives(
+    lambda path: answered(path, PACKED).text,
+    ("/media/a.html", STATEMENT),
+    ("/missing", LONG_PAGE),
+    ("/metrics", LONG_PAGE),
 )
-def test_what_is_no_page_stays_as_it_is(path, text):
-    assert answered(path, PACKED).text == text
 
 
 def test_what_no_browser_opens_stays_as_it_is():

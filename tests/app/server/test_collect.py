@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.app import served
-from tests.app.command_line import run
+from tests.app.command_line import failing, run
 from tests.app.served import running
 from tests.until import until
 
@@ -154,10 +154,7 @@ def test_a_server_that_is_stopped_during_a_build_ends_it_first(site):
 
 
 def test_without_live_sources_there_is_nothing_to_collect():
-    done = run("collect")
-
-    assert done.exit_code == 1
-    assert done.stderr == (
+    assert failing("collect") == (
         "goodput.toml: no live source is named under [[collect]]; `goodput doctor` says which "
         "there are and the lines that add them.\n"
     )
@@ -167,10 +164,9 @@ def test_without_live_sources_there_is_nothing_to_collect():
 def test_a_wrong_live_source_is_a_stated_failure(tmp_path, command):
     (tmp_path / "goodput.toml").write_text('[[collect]]\nsource = "nope"\n')
 
-    done = run(command)
+    said = failing(command)
 
-    assert done.exit_code == 1
-    assert done.stderr.startswith("goodput.toml: [[collect]] 1: 'source' is 'nope', expected ")
+    assert said.startswith("goodput.toml: [[collect]] 1: 'source' is 'nope', expected ")
     assert list(tmp_path.iterdir()) == [tmp_path / "goodput.toml"]
 
 
@@ -239,6 +235,19 @@ def test_a_source_that_failed_and_is_asked_no_more_is_stale(store):
     live_status.write(store, [Status("unasked", "a", long_ago, 10).failed(long_ago, "away.")])
 
     assert store.read("select state from marts.live_sources").item() == "stale"
+
+
+def test_a_clock_that_was_set_back_makes_no_poll_and_no_failure_of_the_future(store):
+    ahead = utc_now() + timedelta(hours=1)
+    failing = Status("slurm", "a", ahead, 10).answered(ahead).failed(ahead, "away.")
+    live_status.write(store, [failing])
+    store.build()
+
+    answered_at, age_s = store.read("select answered_at, age_s from marts.live_sources").row(0)
+    since_at = store.read("select since_at from marts.findings").item()
+
+    assert max(answered_at, since_at) <= utc_now()
+    assert age_s == 0
 
 
 def test_the_data_page_shows_how_live_sources_are_doing(store, visit):

@@ -18,7 +18,6 @@ from tests.ingest.received.writers import POWER, UTIL, WRITE, gpu, packed, writt
 
 from goodput_app.cli import serve
 from goodput_app.server import asgi
-from goodput_app.settings import settings
 from goodput_ingest.live.config import Collector
 from goodput_ingest.live.store_lease import collector_lock
 from goodput_ingest.received.otlp import OtlpMetrics
@@ -31,16 +30,11 @@ GPU = {"hw.id": "GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50", "hw.type": "gpu", "h
 
 
 @pytest.fixture
-def site(tmp_path, monkeypatch):
+def site(tmp_path, monkeypatch, configured):
     """Give a folder with settings that receive."""
-    (tmp_path / "goodput.toml").write_text(
-        '[receive]\ntoken_env = "SENDERS"\n[ingest]\ncluster = "lab"\n'
-    )
     monkeypatch.setenv("SENDERS", TOKEN)
-    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
-    settings.cache_clear()
-    yield tmp_path
-    settings.cache_clear()
+    configured('[receive]\ntoken_env = "SENDERS"\n[ingest]\ncluster = "lab"\n')
+    return tmp_path
 
 
 @pytest.fixture
@@ -169,13 +163,11 @@ def test_a_full_folder_is_answered_with_when_to_send_again(sources, url, monkeyp
     assert answers[1].headers["retry-after"] == "5"
 
 
-def test_nothing_is_received_without_a_token(site, monkeypatch):
-    (site / "goodput.toml").write_text("")
-    settings.cache_clear()
+def test_nothing_is_received_without_a_token(site, monkeypatch, configured):
+    configured("")
     assert serve.received(str(site / "goodput.duckdb")) == []
 
-    (site / "goodput.toml").write_text('[receive]\ntoken_env = "SENDERS"\n')
-    settings.cache_clear()
+    configured('[receive]\ntoken_env = "SENDERS"\n')
     monkeypatch.delenv("SENDERS")
     with pytest.raises(GoodputError, match="SENDERS is empty or not set"):
         serve.received(str(site / "goodput.duckdb"))

@@ -48,7 +48,7 @@ def test_the_server_says_who_it_is_and_serves_the_dashboard(server):
     until(lambda: server.get("/healthz").json()["is_built"], "the first build has ended")
     assert server.get("/healthz").json() == {
         "status": "ok", "version": "0.1.0", "instance": note.instance, "is_built": True,
-        "pending_evaluations": 0,
+        "is_writable": True, "pending_evaluations": 0,
     }  # fmt: skip
     assert stat.S_IMODE(note_path(server.database).stat().st_mode) == 0o600
     assert "<title>" in server.get("/").raise_for_status().text

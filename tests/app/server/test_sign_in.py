@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketDisconnect
 from tests.app.served import ask
+from tests.tables import each
 
 from goodput_app.access import current
 from goodput_app.access.identity import LOCAL
@@ -123,22 +124,19 @@ PATHS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("peer", "headers"),
-    [
-        (PROXY, []),
-        (STRANGER, ADA),
-        (("testclient", 1), ADA),
-        (PROXY, [*ADA, ("x-forwarded-user", "eve")]),
-        (PROXY, [*ADA, *ADA]),
-        (PROXY, [("X-Forwarded-User", b"ad\xe9")]),
-        (PROXY, [("X-Forwarded-User", "")]),
-        (PROXY, [("X-Forwarded-User", "ada\tx")]),
-        (PROXY, [("X-Forwarded-User", "eve")]),
-        (PROXY, [("X-Forwarded-User", "eve"), ("X-Forwarded-Groups", b"ml\xff")]),
-        (PROXY, [("X-Forwarded_User", "ada")]),
-        (PROXY, [(current.HEADER, current.packed(LOCAL))]),
-    ],
+@each(
+    (PROXY, []),
+    (STRANGER, ADA),
+    (("testclient", 1), ADA),
+    (PROXY, [*ADA, ("x-forwarded-user", "eve")]),
+    (PROXY, [*ADA, *ADA]),
+    (PROXY, [("X-Forwarded-User", b"ad\xe9")]),
+    (PROXY, [("X-Forwarded-User", "")]),
+    (PROXY, [("X-Forwarded-User", "ada\tx")]),
+    (PROXY, [("X-Forwarded-User", "eve")]),
+    (PROXY, [("X-Forwarded-User", "eve"), ("X-Forwarded-Groups", b"ml\xff")]),
+    (PROXY, [("X-Forwarded_User", "ada")]),
+    (PROXY, [(current.HEADER, current.packed(LOCAL))]),
 )
 def test_anybody_else_gets_nothing(site, peer, headers):
     for path in PATHS:
@@ -185,22 +183,19 @@ def test_a_websocket_knows_its_person_and_ends_with_the_session(site, monkeypatc
     assert (closed["type"], closed["code"]) == ("websocket.close", 1008)
 
 
-@pytest.mark.parametrize(
-    ("host", "origin", "status"),
-    [
-        *((host, None, 200) for host in (HOST, "GOODPUT.example.org.:443", "127.0.0.1:8501",
-            "127.0.0.2:8501", "[::1]:8501")),
-        (HOST, f"https://{HOST}", 200),
-        ("127.0.0.1:8501", f"https://{HOST}", 200),
-        ("127.0.0.1:8501", "http://127.0.0.1:8501", 200),
-        *((host, None, 421) for host in ("rebound.example.org", f"{HOST}.evil.test",
-            "127.0.0.1.evil.test", f"{HOST}@evil.test", "")),
-        ("127.0.0.1:8501", "http://127.0.0.1:3000", 403),
-        ("127.0.0.1:8501", "http://localhost:8501", 403),
-        ("127.0.0.1:8501", "https://evil.test", 403),
-        (HOST, "null", 403),
-        (HOST, "file://", 403),
-    ],
+@each(
+    *((host, None, 200) for host in (HOST, "GOODPUT.example.org.:443", "127.0.0.1:8501",
+        "127.0.0.2:8501", "[::1]:8501")),
+    (HOST, f"https://{HOST}", 200),
+    ("127.0.0.1:8501", f"https://{HOST}", 200),
+    ("127.0.0.1:8501", "http://127.0.0.1:8501", 200),
+    *((host, None, 421) for host in ("rebound.example.org", f"{HOST}.evil.test",
+        "127.0.0.1.evil.test", f"{HOST}@evil.test", "")),
+    ("127.0.0.1:8501", "http://127.0.0.1:3000", 403),
+    ("127.0.0.1:8501", "http://localhost:8501", 403),
+    ("127.0.0.1:8501", "https://evil.test", 403),
+    (HOST, "null", 403),
+    (HOST, "file://", 403),
 )  # fmt: skip
 def test_other_hosts_and_foreign_origins_are_refused(site, host, origin, status):
     headers = [*ADA] if origin is None else [*ADA, ("Origin", origin)]

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 from tests.queries.lake.conftest import readings
+from tests.tables import each
 
 from goodput_app.server import asgi
 from goodput_app.server.background import Upkeep
@@ -49,17 +50,14 @@ def _builds_alone(monkeypatch):
         monkeypatch.setattr(Upkeep, task, lambda _: None)
 
 
-@pytest.mark.parametrize(
-    ("pages", "build_s", "seconds", "expected"),
-    [
-        (0, 1, 30, 1),
-        (0, 1, 33, 2),
-        (1, 1, 30, 6),
-        (0, 20, 70, 1),
-        (0, 20, 90, 2),
-        (1, 20, 70, 1),
-        (1, 20, 90, 2),
-    ],
+@each(
+    (0, 1, 30, 1),
+    (0, 1, 33, 2),
+    (1, 1, 30, 6),
+    (0, 20, 70, 1),
+    (0, 20, 90, 2),
+    (1, 20, 70, 1),
+    (1, 20, 90, 2),
 )
 def test_builds_take_a_small_share_of_the_time(pages, build_s, seconds, expected):
     """A thirtieth while no page is open, a fifth while one is; none waits over a minute."""

@@ -106,9 +106,9 @@ def as_cluster(text, name, number):
 
 
 @pytest.fixture(scope="module")
-def clusters(new_store, tmp_path_factory):
+def clusters(module_store, tmp_path_factory):
     """Give all cases, read and built."""
-    store = new_store()
+    store = module_store()
     found = {}
     for number, (name, case) in enumerate(CASES.items()):
         folder = tmp_path_factory.mktemp("case")
@@ -124,8 +124,7 @@ def clusters(new_store, tmp_path_factory):
         summary = ingest(store, "auto", sorted(folder.iterdir()), options)
         found[name] = Cluster(name, store, summary.rejects)
     store.build()
-    yield found
-    store.close()
+    return found
 
 
 def test_each_case_has_a_test():

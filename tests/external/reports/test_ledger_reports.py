@@ -54,9 +54,9 @@ OF_EVENTS = {
 
 
 @pytest.fixture(scope="module")
-def built(new_store, copied):
+def built(module_store, copied):
     """Give a database with these cases, that of two places and those of readings, built."""
-    store = new_store()
+    store = module_store()
     for name, case in OF_EVENTS.items():
         folder = copied(*case)
         for file in ("inventory.csv", "sacct.txt"):
@@ -76,8 +76,7 @@ def built(new_store, copied):
     ingest(store, "dcgm", [twice / "in1324.prom"], ReadOptions())
     ingest(store, "auto", [twice / "in1320.zip"], ReadOptions(cluster="lab"))
     store.build()
-    yield store
-    store.close()
+    return store
 
 
 @pytest.fixture(scope="module")

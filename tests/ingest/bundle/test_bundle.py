@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import polars as pl
 import pytest
+from tests.tables import each
 
 from goodput_ingest.bundle import pseudonyms as naming
 from goodput_ingest.bundle.cut import LEFT_OUT, Cut, cut_of_run
@@ -145,13 +146,10 @@ def test_an_unknown_run_is_refused(recorded):
         cut_of_run(recorded, "nobody")
 
 
-@pytest.mark.parametrize(
-    ("metadata", "rows", "said"),
-    [
-        ({FORMAT_KEY: "2", TABLE_KEY: "gpus"}, {"source": ["nvml"]}, "of format 1, found 2"),
-        ({FORMAT_KEY: "1", TABLE_KEY: "catalog"}, {"source": ["x"]}, "there is no table 'catalog'"),
-        ({FORMAT_KEY: "1", TABLE_KEY: "gpus"}, {"node": ["n"]}, "needs the source it came from"),
-    ],
+@each(
+    ({FORMAT_KEY: "2", TABLE_KEY: "gpus"}, {"source": ["nvml"]}, "of format 1, found 2"),
+    ({FORMAT_KEY: "1", TABLE_KEY: "catalog"}, {"source": ["x"]}, "there is no table 'catalog'"),
+    ({FORMAT_KEY: "1", TABLE_KEY: "gpus"}, {"node": ["n"]}, "needs the source it came from"),
 )
 def test_a_table_that_is_none_of_ours_is_refused(tmp_path, metadata, rows, said):
     path = tmp_path / "table.parquet"

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.tables import each
 
 from goodput_ingest.formats import delimited, files, row_groups
 from goodput_ingest.formats.json_text import json_stream
@@ -155,9 +156,7 @@ def held_parts(*sizes):
     return found
 
 
-@pytest.mark.parametrize(
-    ("sizes", "handed_on"), [((19,), 0), ((20,), 10), ((5, 14), 0), ((5, 30, 4), 20), ((), 0)]
-)
+@each(((19,), 0), ((20,), 10), ((5, 14), 0), ((5, 30, 4), 20), ((), 0))
 def test_whole_groups_are_handed_on_and_one_stays(sizes, handed_on):
     parts = held_parts(*sizes)
 
@@ -254,17 +253,14 @@ def test_elements_are_those_of_the_whole_document(jobs, meta, indent, chunk):
     assert found == [*(("jobs", job) for job in jobs), ("meta", meta)]
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ('{"jobs":[1,2', "cut"),
-        ('{"jobs":[1,2,{"a":', "cut or no JSON"),
-        ('{"jobs":[1,2,' + "[" * 100_000, "nested too deeply"),
-        ('{"jobs":[1,2,"' + "x" * 2_000, "too long"),
-        ('{"jobs":[1,2;3]}', "',' is expected"),
-    ],
+@each(
+    ('{"jobs":[1,2', "cut"),
+    ('{"jobs":[1,2,{"a":', "cut or no JSON"),
+    ('{"jobs":[1,2,' + "[" * 100_000, "nested too deeply"),
+    ('{"jobs":[1,2,"' + "x" * 2_000, "too long"),
+    ('{"jobs":[1,2;3]}', "',' is expected"),
 )
-def test_what_comes_before_the_damage_is_read(text, reason, monkeypatch):
+def test_what_comes_before_the_damage_is_read(monkeypatch, text, reason):
     monkeypatch.setattr(json_stream, "VALUE_MAX_CHARS", 1_000 if "xxx" in text else 10**6)
     monkeypatch.setattr(files, "CHUNK_BYTES", 500)
     found = list[tuple[str, Any]]()

@@ -10,6 +10,7 @@ import time
 from datetime import datetime, timedelta
 
 import pytest
+from tests.tables import each
 
 from goodput_ingest.prometheus_api.client import Client
 from goodput_ingest.prometheus_api.discovery import Discovery
@@ -118,13 +119,10 @@ def scrape(url):
     list(DcgmLive(urls=[url], timeout_s=TIMEOUT_S).poll({}, NOW))
 
 
-@pytest.mark.parametrize(
-    ("ask", "kind"),
-    [
-        *itertools.product([query, discover, scrape], SLOW),
-        (poll_prometheus, "headers without end"),
-        (poll_kubernetes, "a body byte by byte"),
-    ],
+@each(
+    *itertools.product([query, discover, scrape], SLOW),
+    (poll_prometheus, "headers without end"),
+    (poll_kubernetes, "a body byte by byte"),
 )
 def test_an_answer_ends_at_its_total_time_however_it_drips(serve, ask, kind):
     began = time.monotonic()

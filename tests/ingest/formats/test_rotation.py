@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pytest
 from tests.ingest.fake_live import reached
+from tests.tables import gives
 
 from goodput_ingest.formats.rotation import unrotated
 from goodput_ingest.live import tail
@@ -166,18 +167,14 @@ def test_ranks_whose_files_end_with_a_number_are_logs_of_their_own(store, tmp_pa
     assert origins.to_list() == [str(tmp_path / f"events.jsonl.{rank}") for rank in (0, 1)]
 
 
-@pytest.mark.parametrize(
-    ("name", "before"),
-    [
-        ("train.log.1", "train.log"),
-        ("slurm-14.out-20260820", "slurm-14.out"),
-        ("a.jsonl.20260820-14", "a.jsonl"),
-        ("syslog.12", "syslog"),
-        ("train.log.old", "train.log"),
-        ("events.rank.3", "events.rank.3"),
-        ("llama3.2024", "llama3.2024"),
-        ("slurm-14.out", "slurm-14.out"),
-    ],
+test_the_name_before_a_rotation = gives(
+    unrotated,
+    ("train.log.1", "train.log"),
+    ("slurm-14.out-20260820", "slurm-14.out"),
+    ("a.jsonl.20260820-14", "a.jsonl"),
+    ("syslog.12", "syslog"),
+    ("train.log.old", "train.log"),
+    ("events.rank.3", "events.rank.3"),
+    ("llama3.2024", "llama3.2024"),
+    ("slurm-14.out", "slurm-14.out"),
 )
-def test_the_name_before_a_rotation(name, before):
-    assert unrotated(name) == before

@@ -22,6 +22,7 @@ from tests.ingest.fake_live import (
     seconds_of,
     status_of,
 )
+from tests.tables import each, gives
 from tests.until import until
 
 from goodput_ingest.live import status as live_status
@@ -221,20 +222,17 @@ def test_a_source_that_does_not_end_is_named(store, hour):
     assert collection.stop(PATIENCE_S) == []
 
 
-@pytest.mark.parametrize(
-    ("due_s", "now_s", "expected_s"),
-    [(0, 1, 30), (0, 29.9, 30), (0, 30, 60), (0, 95, 120), (30, 31, 60)],
+test_a_source_that_answers_is_asked_in_a_rhythm_and_what_was_missed_is_left_out = gives(
+    lambda due_s, now_s: next_due_s(due_s, now_s, 30.0, failures=0),
+    (0, 1, 30),
+    (0, 29.9, 30),
+    (0, 30, 60),
+    (0, 95, 120),
+    (30, 31, 60),
 )
-def test_a_source_that_answers_is_asked_in_a_rhythm_and_what_was_missed_is_left_out(
-    due_s, now_s, expected_s
-):
-    assert next_due_s(due_s, now_s, 30.0, failures=0) == expected_s
 
 
-@pytest.mark.parametrize(
-    ("interval_s", "failures", "longest_s"),
-    [(5, 1, 5), (5, 2, 10), (5, 3, 20), (5, 5, 60), (5, 10_000, 60), (300, 1, 300), (300, 9, 300)],
-)
+@each((5, 1, 5), (5, 2, 10), (5, 3, 20), (5, 5, 60), (5, 10_000, 60), (300, 1, 300), (300, 9, 300))
 def test_a_source_that_fails_is_asked_later_each_time_up_to_a_minute(
     interval_s, failures, longest_s
 ):

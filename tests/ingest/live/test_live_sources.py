@@ -5,6 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from tests.tables import each, refuses
 
 from goodput_ingest.live.config import FOLLOWED, LIVE, NAMES, collectors
 from goodput_ingest.live.tail import Tail
@@ -50,18 +51,15 @@ def test_the_rows_of_each_source_are_known_by_its_name():
     assert all(kind.name == name for name, kind in LIVE.items())
 
 
-@pytest.mark.parametrize(
-    ("table", "origin"),
-    [
-        ({"source": "prometheus", "url": f"{URL}/"}, URL),
-        ({"source": "kubernetes", "url": URL}, URL),
-        ({"source": "prometheus", "url": URL, "matchers": 'cluster="a"'}, f'{URL} {{cluster="a"}}'),
-        ({"source": "dcgm", "urls": ["http://n1:9400", "http://n2:9400"]}, "http://n1:9400 and 1"),
-        ({"source": "nvml", "node": "n1"}, "NVML on n1"),
-        ({"source": "kernel-log", "node": "n1"}, "journal of n1"),
-        ({"source": "slurm", "cluster": "lab"}, "slurm:lab"),
-        ({"source": "job-events", "folder": "/logs"}, "/logs"),
-    ],
+@each(
+    ({"source": "prometheus", "url": f"{URL}/"}, URL),
+    ({"source": "kubernetes", "url": URL}, URL),
+    ({"source": "prometheus", "url": URL, "matchers": 'cluster="a"'}, f'{URL} {{cluster="a"}}'),
+    ({"source": "dcgm", "urls": ["http://n1:9400", "http://n2:9400"]}, "http://n1:9400 and 1"),
+    ({"source": "nvml", "node": "n1"}, "NVML on n1"),
+    ({"source": "kernel-log", "node": "n1"}, "journal of n1"),
+    ({"source": "slurm", "cluster": "lab"}, "slurm:lab"),
+    ({"source": "job-events", "folder": "/logs"}, "/logs"),
 )
 def test_what_is_asked_is_what_a_source_calls_itself(table, origin):
     assert collectors([table])[0].origin.startswith(origin)
@@ -74,9 +72,7 @@ def test_the_kernel_log_is_this_machines_or_that_of_files():
     assert (source.reads, source.pattern) == ("kernel-log", "kern.log")
 
 
-@pytest.mark.parametrize(
-    "kind", [Prometheus, Kubernetes, DcgmLive, NvmlLive, SlurmLive, KernelLogLive, Tail]
-)
+@each(Prometheus, Kubernetes, DcgmLive, NvmlLive, SlurmLive, KernelLogLive, Tail)
 def test_every_field_that_is_a_setting_can_be_set(kind):
     """A field of a type that no settings file can hold would be left out without a word."""
     name = "job-log" if kind is Tail else kind.name
@@ -119,17 +115,13 @@ def test_the_cluster_of_a_site_is_that_of_sources_that_name_none():
     assert found[2].timezone == "Europe/Berlin"
 
 
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        ({}, "is missing; expected one of prometheus, kubernetes, dcgm"),
-        ({"source": "nope"}, "is 'nope', expected one of prometheus, "),
-        ({"source": 3}, "is 3, expected one of prometheus, "),
-    ],
+test_a_table_of_no_known_source_is_named = refuses(
+    IngestError,
+    lambda table: collectors([table]),
+    ({}, "[[collect]] 1: 'source' is missing; expected one of prometheus, kubernetes, dcgm"),
+    ({"source": "nope"}, "[[collect]] 1: 'source' is 'nope', expected one of prometheus, "),
+    ({"source": 3}, "[[collect]] 1: 'source' is 3, expected one of prometheus, "),
 )
-def test_a_table_of_no_known_source_is_named(table, said):
-    with pytest.raises(IngestError, match=re.escape(f"[[collect]] 1: 'source' {said}")):
-        collectors([table])
 
 
 ON_URL = {"url": URL}
@@ -152,10 +144,11 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("source", "settings", "said"), WRONG)
-def test_a_wrong_setting_is_named(source, settings, said):
-    with pytest.raises(IngestError, match=re.escape(f"[[collect]] 1 ({source}): {said}")):
-        one(source, **settings)
+test_a_wrong_setting_is_named = refuses(
+    IngestError,
+    lambda source, settings: one(source, **settings),
+    *((source, settings, f"[[collect]] 1 ({source}): {said}") for source, settings, said in WRONG),
+)
 
 
 @pytest.mark.parametrize("key", ["password", "token", "secret"])

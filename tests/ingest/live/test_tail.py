@@ -10,6 +10,7 @@ import pytest
 from tests.ingest.fake_live import reached
 from tests.ingest.golden_cases import GOLDEN
 from tests.ingest.job_log_lines import ITERATION
+from tests.tables import each
 
 from goodput_ingest.live import tail
 from goodput_ingest.live.status import Status
@@ -174,13 +175,10 @@ def test_after_a_restart_records_without_a_header_have_that_of_their_drain(
     assert store.read("from raw.rejects").height == 0
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"reads": "job-evens"}, "there is no source 'job-evens'"),
-        ({"folder": "/nowhere"}, "no such folder to follow"),
-        ({"timezone": "Mars"}, "there is no time zone 'Mars'"),
-    ],
+@each(
+    ({"reads": "job-evens"}, "there is no source 'job-evens'"),
+    ({"folder": "/nowhere"}, "no such folder to follow"),
+    ({"timezone": "Mars"}, "there is no time zone 'Mars'"),
 )
 def test_wrong_settings_are_named(store, tmp_path, settings, said):
     add(tmp_path / "a.jsonl", event(1))

@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from tests.tables import gives
 
 from goodput_ingest.processes import proc
 from goodput_ingest.processes.command_line import (
@@ -84,44 +85,36 @@ def test_the_job_pod_and_container_of_a_cgroup(tmp_path, cgroup, expected):
     assert (found.start_s, found.user, found.name) == (1795000002.5, "uid 4294967294", "kworker")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        (["/usr/bin/python3", "-u", "/home/ann/exp/train.py", "--lr", "1"], "train.py"),
-        (["python", "-m", "torch.distributed.run", "t.py"], "torch.distributed.run"),
-        (["torchrun", "--config=old.py", "train.py"], "train.py"),
-        (["bash", "run.sh"], "run.sh"),
-        (["python3.11", "-c", "print(1)", "x.py"], "python3.11"),
-        (["/opt/sim/bin/md_run", "-m", "input.txt"], "md_run"),
-        (["./" + "x" * 5000], "x" * NAME_MAX_CHARS),
-        ([], ""),
-    ],
+test_a_command_is_called_by_its_script_or_program = gives(
+    short_name,
+    (["/usr/bin/python3", "-u", "/home/ann/exp/train.py", "--lr", "1"], "train.py"),
+    (["python", "-m", "torch.distributed.run", "t.py"], "torch.distributed.run"),
+    (["torchrun", "--config=old.py", "train.py"], "train.py"),
+    (["bash", "run.sh"], "run.sh"),
+    (["python3.11", "-c", "print(1)", "x.py"], "python3.11"),
+    (["/opt/sim/bin/md_run", "-m", "input.txt"], "md_run"),
+    (["./" + "x" * 5000], "x" * NAME_MAX_CHARS),
+    ([], ""),
 )  # fmt: skip
-def test_a_command_is_called_by_its_script_or_program(arguments, name):
-    assert short_name(arguments) == name
 
 
-@pytest.mark.parametrize(
-    ("arguments", "shown"),
-    [
-        (["t.py", "--token", "abc", "--lr", "1"], "t.py --token *** --lr 1"),
-        (["t.py", "--password=ab c", "x"], "t.py --password=*** c x"),
-        (["t.py", "--password", "ab c"], "t.py --password ***"),
-        (["t.py", "--hf_token=abc", "--my-api-key", "k"], "t.py --hf_token=*** --my-api-key ***"),
-        (["env", "WANDB_KEY=abc", "A=b", "lr=0.1"], "env WANDB_KEY=*** A=*** lr=0.1"),
-        (["sh", "-c", "t.py --secret abc; A=b u"], "sh -c t.py --secret ***; A=*** u"),
-        (["t.py", '{"api_key": "abc", "lr": 1}'], 't.py {"api_key": ***, "lr": 1}'),
-        (["curl", "-H", "Authorization: Bearer abc"], "curl -H Authorization: Bearer ***"),
-        (["t.py", "s3://ann:abc@host/x"], "t.py s3://***@host/x"),
-        (["t.py", "http://h/?a=1&token=abc"], "t.py http://h/?a=1&token=***"),
-        (["t.py", "hf_" + "a" * 34], "t.py ***"),
-        (["t.py", "--max-tokens", "5", "--tokenizer=x", "--monkey", "m", "--auth", "-v"],
-         "t.py --max-tokens 5 --tokenizer=x --monkey m --auth -v"),
-        (["t.py", "a\nb\x1b[31m"], "t.py a b\x1b[31m"),  # stored without control characters
-    ],
+test_values_that_look_like_secrets_are_not_stored = gives(
+    without_secrets,
+    (["t.py", "--token", "abc", "--lr", "1"], "t.py --token *** --lr 1"),
+    (["t.py", "--password=ab c", "x"], "t.py --password=*** c x"),
+    (["t.py", "--password", "ab c"], "t.py --password ***"),
+    (["t.py", "--hf_token=abc", "--my-api-key", "k"], "t.py --hf_token=*** --my-api-key ***"),
+    (["env", "WANDB_KEY=abc", "A=b", "lr=0.1"], "env WANDB_KEY=*** A=*** lr=0.1"),
+    (["sh", "-c", "t.py --secret abc; A=b u"], "sh -c t.py --secret ***; A=*** u"),
+    (["t.py", '{"api_key": "abc", "lr": 1}'], 't.py {"api_key": ***, "lr": 1}'),
+    (["curl", "-H", "Authorization: Bearer abc"], "curl -H Authorization: Bearer ***"),
+    (["t.py", "s3://ann:abc@host/x"], "t.py s3://***@host/x"),
+    (["t.py", "http://h/?a=1&token=abc"], "t.py http://h/?a=1&token=***"),
+    (["t.py", "hf_" + "a" * 34], "t.py ***"),
+    (["t.py", "--max-tokens", "5", "--tokenizer=x", "--monkey", "m", "--auth", "-v"],
+     "t.py --max-tokens 5 --tokenizer=x --monkey m --auth -v"),
+    (["t.py", "a\nb\x1b[31m"], "t.py a b\x1b[31m"),  # stored without control characters
 )  # fmt: skip
-def test_values_that_look_like_secrets_are_not_stored(arguments, shown):
-    assert without_secrets(arguments) == shown
 
 
 def test_a_long_command_line_is_cut():

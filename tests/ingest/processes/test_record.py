@@ -1,6 +1,7 @@
 """Records of jobs: lines with their times, GPUs by CUDA_VISIBLE_DEVICES, and the ledger of it."""
 
 import pytest
+from tests.tables import each
 
 from goodput_ingest.processes.output import LINE_MAX_BYTES, TimedLines
 from goodput_ingest.processes.record import EVENTS, OUTPUT, new_record, visible_gpus
@@ -11,18 +12,15 @@ NOW_S = 1795177770.25
 STAMP = b"2026-11-20T12:29:30.250000Z "
 
 
-@pytest.mark.parametrize(
-    ("written", "lines", "rest"),
-    [
-        ([b"a\nb\n"], [b"a", b"b"], b""),
-        ([b"a", b"b\n"], [b"ab"], b""),
-        ([b"a\r\nb\r", b"\n"], [b"a", b"b"], b""),
-        ([b"\r 1%", b"\r 2%", b"\r 3%", b"\n"], [b" 1%", b" 3%"], b""),
-        ([b"1%\r", b"2%\r", b"3%"], [b"1%"], b"3%"),
-        ([b"\n"], [b""], b""),
-        ([b"no end"], [], b"no end"),
-        ([b"x" * (LINE_MAX_BYTES + 1)], [b"x" * (LINE_MAX_BYTES + 1)], b""),
-    ],
+@each(
+    ([b"a\nb\n"], [b"a", b"b"], b""),
+    ([b"a", b"b\n"], [b"ab"], b""),
+    ([b"a\r\nb\r", b"\n"], [b"a", b"b"], b""),
+    ([b"\r 1%", b"\r 2%", b"\r 3%", b"\n"], [b" 1%", b" 3%"], b""),
+    ([b"1%\r", b"2%\r", b"3%"], [b"1%"], b"3%"),
+    ([b"\n"], [b""], b""),
+    ([b"no end"], [], b"no end"),
+    ([b"x" * (LINE_MAX_BYTES + 1)], [b"x" * (LINE_MAX_BYTES + 1)], b""),
 )
 def test_output_is_cut_into_lines_and_redrawn_ones_are_thinned(written, lines, rest):
     kept = TimedLines()
@@ -33,15 +31,12 @@ def test_output_is_cut_into_lines_and_redrawn_ones_are_thinned(written, lines, r
     assert kept.rest(NOW_S) == (STAMP + rest + b"\n" if rest else b"")
 
 
-@pytest.mark.parametrize(
-    ("named", "gpus"),
-    [
-        ("0, 3", [{"local_rank": 0}, {"local_rank": 3}]),
-        ("GPU-a,MIG-b", [{"gpu_uuid": "GPU-a"}, {"gpu_uuid": "MIG-b"}]),
-        ("1,-1,2", [{"local_rank": 1}]),
-        ("", []),
-        (None, [{"gpu_uuid": "GPU-1"}]),
-    ],
+@each(
+    ("0, 3", [{"local_rank": 0}, {"local_rank": 3}]),
+    ("GPU-a,MIG-b", [{"gpu_uuid": "GPU-a"}, {"gpu_uuid": "MIG-b"}]),
+    ("1,-1,2", [{"local_rank": 1}]),
+    ("", []),
+    (None, [{"gpu_uuid": "GPU-1"}]),
 )
 def test_gpus_of_a_job(tmp_path, named, gpus):
     only = tmp_path / "driver/nvidia/gpus/0000:9b:00.0"

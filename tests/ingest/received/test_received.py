@@ -13,6 +13,7 @@ from tests.ingest.received.writers import (
     packed,
     written,
 )
+from tests.tables import each
 
 from goodput_ingest.received.live import LATE
 from goodput_ingest.received.spool import FullError, Spool
@@ -184,16 +185,13 @@ def test_many_requests_are_loaded_in_parts(store, receiver, monkeypatch):
     assert store.read("select * from raw.rejects").is_empty()
 
 
-@pytest.mark.parametrize(
-    ("headers", "body", "status"),
-    [
-        ({"content-type": "text/plain"}, b"", 415),
-        (WRITE | {"content-encoding": "gzip"}, b"", 415),
-        (WRITE, b"no snappy", 400),
-        (WRITE, packed(b"no protobuf"), 400),
-        (WRITE, packed(written((gpu(UTIL), [(0, 1.0)])))[:-9], 400),
-        (WRITE, packed(bytes(1 << 21)), 413),
-    ],
+@each(
+    ({"content-type": "text/plain"}, b"", 415),
+    (WRITE | {"content-encoding": "gzip"}, b"", 415),
+    (WRITE, b"no snappy", 400),
+    (WRITE, packed(b"no protobuf"), 400),
+    (WRITE, packed(written((gpu(UTIL), [(0, 1.0)])))[:-9], 400),
+    (WRITE, packed(bytes(1 << 21)), 413),
 )
 def test_what_is_no_request_is_refused(spool_of, headers, body, status):
     source = Receiver(spool_of).source

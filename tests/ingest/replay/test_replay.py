@@ -1,16 +1,21 @@
 """A replay shows a recording in the order of time, and ends where a plain ingest ends."""
 
 import contextlib
+import shutil
 from datetime import UTC, timedelta
+from pathlib import Path
 
+import duckdb
 import pytest
 
+from goodput_app.replay import replaying
 from goodput_ingest.live.config import Collector
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held
 from goodput_ingest.replay.clock import ReplayClock
 from goodput_ingest.replay.feed import ReplayFeed
 from goodput_ingest.replay.recording import Recording
+from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
 LEDGER = """select
@@ -104,6 +109,21 @@ def test_going_back_shows_what_was_known_then(feed, replayed, new_store):
         fresh.build()
         assert replayed.read(LEDGER).equals(fresh.read(LEDGER))
         assert replayed.read(LEDGER)["end_ms"].max() <= at.replace(tzinfo=UTC).timestamp() * 1000
+
+
+@pytest.mark.parametrize("digest", [None, "of an older version"])
+def test_a_recorded_database_is_read_and_not_changed(recorded_demo, tmp_path, digest):
+    path = Path(shutil.copyfile(recorded_demo, tmp_path / "fleet.duckdb"))
+    if digest:
+        with duckdb.connect(str(path)) as older:
+            older.execute("update raw.catalog set digest = $1", [digest])
+    content = path.read_bytes()
+
+    with replaying([path], ReadOptions(), speed=100) as replay:
+        assert replay.feed.recording.begins_at is not None
+        assert list(tmp_path.iterdir()) == [path]
+
+    assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize("speed", [0.2, 101, float("nan")])

@@ -3,6 +3,7 @@
 from importlib.metadata import EntryPoint
 
 import pytest
+from tests.tables import each
 
 from goodput_ingest import site_files
 from goodput_ingest.gpu_metrics import catalogue
@@ -104,12 +105,9 @@ class OfPackage(JobLog):
     name = "of-package"
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        (f"{__name__}:nothing", "cannot be loaded"),
-        ("json:loads", "is no source: it has no name, recognises, extract"),
-    ],
+@each(
+    (f"{__name__}:nothing", "cannot be loaded"),
+    ("json:loads", "is no source: it has no name, recognises, extract"),
 )
 def test_a_package_whose_source_is_none_is_named(monkeypatch, value, reason):
     point = EntryPoint("of-package", value, plugins.GROUP)

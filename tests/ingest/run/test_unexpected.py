@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 from polars.exceptions import PanicException
 from tests.ingest.golden_cases import CASES, GOLDEN, input_of, name_of
+from tests.tables import each
 
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.run import ingest as load
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_ingest.sources.registry import SOURCES
 from goodput_queries.errors import IngestError
 
@@ -145,22 +145,6 @@ def test_bombs_among_the_lines_are_rejected(store, tmp_path, name):
     assert store.read("select coalesce(max(length(content)), 0) from raw.rejects").item() <= 500
 
 
-@pytest.fixture
-def breaking(monkeypatch):
-    """Let the reader of job events break down in files called bad."""
-    extract = JobEvents.extract
-
-    def breaks_with(error):
-        def broken(self):
-            yield from extract(self)
-            if "bad" in self.path.name:
-                raise error
-
-        monkeypatch.setattr(JobEvents, "extract", broken)
-
-    return breaks_with
-
-
 @pytest.mark.parametrize("error", [KeyError("step"), PanicException("step")], ids=type)
 @pytest.mark.parametrize("source", ["auto", "job-events"])
 def test_a_file_that_breaks_its_reader_costs_no_other(store, tmp_path, breaking, source, error):
@@ -187,14 +171,11 @@ def test_what_ends_a_process_ends_an_ingest(store, tmp_path, breaking, error):
         ingest(store, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "golden",
-    [
-        "dcgm/names_of_1_x/input.prom",
-        "slurm/22_05_sacct_steps_and_duplicates/input.txt",
-        "job_events/killed_rank_and_restart/input.jsonl",
-        "kernel_log/journal_of_two_nodes/input.log",
-    ],
+@each(
+    "dcgm/names_of_1_x/input.prom",
+    "slurm/22_05_sacct_steps_and_duplicates/input.txt",
+    "job_events/killed_rank_and_restart/input.jsonl",
+    "kernel_log/journal_of_two_nodes/input.log",
 )
 def test_lines_that_end_with_a_carriage_return_alone_are_lines(store, tmp_path, golden):
     content = (GOLDEN / golden).read_bytes()

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
-from tests.queries.conftest import START_MS
+from tests.queries.conftest import START_MS, built_once
 
 from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.amounts.rows import in_cents
@@ -31,10 +31,9 @@ def load_node(evidence):
     evidence.tariff("0.15", "1.4", cluster=None)
 
 
-@pytest.fixture(scope="module")
-def example_3(shared_evidence):
+@built_once
+def example_3(node):
     """Load team A on GPUs 0-5 for 12 h and of team B on the instance for 24 h."""
-    node = shared_evidence
     load_node(node)
     node.job("1", 0, 12 * HOUR_S, ["n"], 6, account="A", user_name="ann", gpu_type="h100")
     node.job("2", 0, 24 * HOUR_S, ["n"], 1, account="B", user_name="bob", gpu_type="3g.40gb")
@@ -42,8 +41,6 @@ def example_3(shared_evidence):
         node.energy(f"c/n#{gpu}", rising(8, until_h=12))
     node.energy("c/n#6", rising(7))
     node.energy("c/n#7", rising(5))
-    node.store.build()
-    return node.store
 
 
 def sums(frame, column):
@@ -53,7 +50,7 @@ def sums(frame, column):
 
 
 def test_example_3_shares_idle_time_in_proportion_to_direct_cost(example_3):
-    exact = computed(example_3, DAY, Policy("proportional"))
+    exact = computed(example_3.store, DAY, Policy("proportional"))
 
     # the ledger counts whole milliseconds: 3/7 of a day is short of a seventh of one
     for name, near in {
@@ -66,7 +63,7 @@ def test_example_3_shares_idle_time_in_proportion_to_direct_cost(example_3):
 
 
 def test_example_3_to_the_cent(example_3):
-    billed = in_cents(computed(example_3, DAY, Policy("proportional")))
+    billed = in_cents(computed(example_3.store, DAY, Policy("proportional")))
 
     costs = {"A": Decimal("347.73"), "B": Decimal("48.87"), "idle": Decimal(0)}
     assert sums(billed, "total_cost") == costs

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 from msgspec.structs import replace as change
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import built_after, built_file, copy_of, store_of
 
 from goodput_billing.adjustments import record
 from goodput_billing.adjustments.record import Target
@@ -31,35 +31,18 @@ SETTINGS = StatementSettings()
 HOSTILE = "=cmd|' /C calc'!A0 <script>alert(1)</script> \u202e"
 
 
-@pytest.fixture(scope="module")
-def open_fleet(new_store):
+@built_file
+def open_fleet(evidence):
     """Load three days: A and B have jobs on the first, B runs on into the second."""
-    evidence = Evidence(new_store())
-    evidence.node("a", 4)
-    evidence.watched(72 * HOUR_S)
+    evidence.node("a", 4, watched=72 * HOUR_S)
     evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
     evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob")
     evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
-    return evidence.built()
 
 
-@pytest.fixture(scope="module")
-def first_closed(new_store, open_fleet):
-    """Close the first day; return the file and the statement."""
-    evidence = Evidence(new_store(copy_of=open_fleet))
-    made = statement(evidence.store, FIRST, SETTINGS)
-    return evidence.built(), made
-
-
-@pytest.fixture
-def fleet(new_evidence, first_closed):
-    return new_evidence(copy_of=first_closed[0])
-
-
-@pytest.fixture(scope="module")
-def store(new_store, first_closed):
-    """Return the same fleet for tests that are refused, and so write nothing."""
-    return new_store(copy_of=first_closed[0])
+first_closed = built_after("open_fleet", lambda e: statement(e.store, FIRST, SETTINGS))
+fleet = copy_of("first_closed")
+store = store_of("first_closed")  # for tests that are refused, and so write nothing
 
 
 def credited(store, amount="5.00", account="A", **of):
@@ -73,10 +56,10 @@ def said(store, kind, account="A"):
 
 
 @pytest.fixture(scope="module")
-def three_days(new_store, first_closed):
+def three_days(module_store, first_closed):
     """Give what people said of the first day, it before that, and three days after it."""
     path, before = first_closed
-    store = new_store(copy_of=path)
+    store = module_store(copy_of=path)
     credit = credited(store)
     said(store, "note")
     said(store, "dispute")

@@ -7,7 +7,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 from msgspec.structs import replace as change
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import Evidence, built_after, built_file, copy_of
 from tests.queries.loaders import steady
 
 from goodput_billing.render import files
@@ -27,41 +27,25 @@ NEXT = WHEN + timedelta(days=1)
 SETTINGS = StatementSettings(lateness_h=30, idle_policy="proportional")
 
 
-@pytest.fixture(scope="module")
-def built_fleet(new_store):
+@built_file
+def built_fleet(evidence):
     """Give evidence from 08:00 of the first day to 06:00 of the third, with prices and budgets.
 
     Of four GPUs with two jobs, one of which runs on over midnight; and of one without a price.
     """
-    evidence = Evidence(new_store())
     evidence.node("a", 4)
-    evidence.node("b", 1, model="b200")
-    evidence.watched(46 * HOUR_S)
+    evidence.node("b", 1, model="b200", watched=46 * HOUR_S)
     evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
     evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob")
     evidence.job("3", HOUR_S, 2 * HOUR_S, ["b"], 1, account="B")
     evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.add("budgets", account="A", cost_per_month=Decimal(900))
     evidence.add("budgets", account="B", cost_per_month=Decimal(20), cluster=None)
-    return evidence.built()
 
 
-@pytest.fixture
-def fleet(new_evidence, built_fleet):
-    return new_evidence(copy_of=built_fleet)
-
-
-@pytest.fixture(scope="module")
-def first_closed(new_store, built_fleet):
-    """Return the same file with its first day closed, and the statement of that day."""
-    evidence = Evidence(new_store(copy_of=built_fleet))
-    made = statement(evidence.store, WHEN, SETTINGS)
-    return evidence.built(), made
-
-
-@pytest.fixture
-def closed(new_evidence, first_closed):
-    return new_evidence(copy_of=first_closed[0])
+fleet = copy_of("built_fleet")
+first_closed = built_after("built_fleet", lambda e: statement(e.store, WHEN, SETTINGS))
+closed = copy_of("first_closed")
 
 
 @pytest.fixture
@@ -119,9 +103,9 @@ def test_a_closed_day_computed_again_is_proven_unchanged(closed, first, tmp_path
 
 
 @pytest.fixture(scope="module")
-def corrected(new_store, first_closed):
+def corrected(module_store, first_closed):
     """Give two corrections of a closed day by late evidence, after a new price and policy."""
-    evidence = Evidence(new_store(copy_of=first_closed[0]))
+    evidence = Evidence(module_store(copy_of=first_closed[0]))
     store, new_policy = evidence.store, StatementSettings(idle_policy="none")
     evidence.add("rates", gpu_model="H100", price_per_gpu_h=Decimal(9), cluster=None)
     load_late_job(evidence, "9", 6, 9, 4, "C")
@@ -130,8 +114,7 @@ def corrected(new_store, first_closed):
     load_late_job(evidence, "10", 9.5, 9.7, 3, "A")
     twice = statement(store, WHEN, new_policy)
     days = (computed(store, day_of(when, SETTINGS), twice.policy) for when in (WHEN, NEXT))
-    yield (once, twice, *days)
-    store.close()
+    return (once, twice, *days)
 
 
 def test_late_evidence_makes_corrections_that_add_up_and_leaves_what_was_billed(corrected, first):
@@ -274,8 +257,7 @@ IN_UTC = StatementSettings(lateness_h=0)
 
 
 def test_a_day_with_billed_hours_is_refused_under_other_bounds_and_one_after_it_is_not(evidence):
-    evidence.node("a", 4)
-    evidence.watched(70 * HOUR_S)
+    evidence.node("a", 4, watched=70 * HOUR_S)
     evidence.build()
     store = evidence.store
     assert statement(store, WHEN, IN_UTC).is_closed

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
-from tests.queries.conftest import START_MS, built_together, shown_by, steps
+from tests.queries.conftest import START_MS, built_once, each, shown_by, steps
 from tests.queries.loaders import steady
 
 from goodput_billing.statement.days import Day, day_of
@@ -29,10 +29,9 @@ def lines(store, scope):
     return store.read(f"select {KEYS}, {SUMS} from marts.statement_lines group by all", scope=scope)
 
 
-@pytest.fixture(scope="module")
-def busy(shared_evidence):
+@built_once
+def busy(evidence):
     """Load two nodes, one with a MIG instance, with jobs that begin and end at odd moments."""
-    evidence = shared_evidence
     evidence.node("a", 4, model="NVIDIA H100 80GB HBM3")
     evidence.node("m", 1, model="NVIDIA H100 80GB HBM3")
     evidence.instance("m#0")
@@ -46,8 +45,6 @@ def busy(shared_evidence):
     evidence.tariff("0.123457", "1.3", "1.25", cluster=None)
     for gpu in ("a#0", "a#1", "m#0"):
         evidence.energy(f"c/{gpu}", steady(6 * HOUR_S, 137.7))
-    evidence.build()
-    return evidence.store
 
 
 @pytest.mark.parametrize("cut_ms", [1, 3_600_000, 12_345_678])
@@ -68,7 +65,7 @@ def test_days_that_are_read_together_are_those_read_alone(busy, zone, day_starts
     settings = StatementSettings(zone=zone, day_starts_at=day_starts_at)
     days = [day_of(date(2027, 1, day), settings) for day in range(14, 17)]
 
-    together, alone = lines_of_days(busy, days), [lines_of(busy, day) for day in days]
+    together, alone = lines_of_days(busy.store, days), [lines_of(busy.store, day) for day in days]
 
     assert any(frame.height for frame in alone)
     assert all(found.equals(of_day) for found, of_day in zip(together, alone, strict=True))
@@ -92,8 +89,7 @@ def counted(*readings):
 
 def bands(cluster):
     """Load 08:00 to 12:00 UTC, 03:00 to 07:00 in New York: two hours by night, two by day."""
-    cluster.node("a", 1)
-    cluster.watched(4 * HOUR_S)
+    cluster.node("a", 1, watched=4 * HOUR_S)
     cluster.energy(cluster.gpu("a#0"), steady(4 * HOUR_S, 1000))
     of_day = {"zone": "America/New_York", "pue": Decimal(1), "server_ratio": Decimal(1)}
     for begin, end, cost in ((22, 5, "0.05"), (5, 22, "0.20")):
@@ -120,7 +116,6 @@ ENERGIES = {
 test_energies = shown_by(ENERGIES)
 
 
-@built_together
 def test_energy_of_a_window_that_cuts_an_hour_is_that_of_its_evidence(cluster):
     """Six minutes in the middle of an hour are read."""
     cluster.telemetry("a", 1, start=1_260)
@@ -147,7 +142,6 @@ def test_days_are_as_long_as_their_zone_makes_them(when, hours):
     assert day_of(when, settings).hours == hours
 
 
-@built_together
 def test_a_day_of_25_hours_charges_25_and_the_days_about_it_lose_nothing(cluster):
     begin = 1_793_404_800 - 1_800_000_000  # 2026-10-31T00:00Z
     cluster.listed("n", cluster.gpu("GPU-1"), slurm_index=0, valid_from_at=begin)
@@ -161,7 +155,7 @@ def test_a_day_of_25_hours_charges_25_and_the_days_about_it_lose_nothing(cluster
 
 
 def test_a_statement_of_an_open_day_balances(busy):
-    made = statement(busy, date(2027, 1, 15), StatementSettings(idle_policy="proportional"))
+    made = statement(busy.store, date(2027, 1, 15), StatementSettings(idle_policy="proportional"))
 
     assert not made.is_closed
     still_runs = made.rows.filter((pl.col("mig_profile") != "") & (pl.col("line") == "usage"))
@@ -183,8 +177,7 @@ def meter(evidence, node, begin, end, watts, every=60):
 
 def metered(evidence):
     """Load a node of 2 GPUs at 100 W and 300 W, that take 1,000 W at its meter for 4 hours."""
-    evidence.node("a", 2)
-    evidence.watched(5 * HOUR_S)
+    evidence.node("a", 2, watched=5 * HOUR_S)
     evidence.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")
     evidence.energy(evidence.gpu("a#0"), steady(5 * HOUR_S, 100))
     evidence.energy(evidence.gpu("a#1"), steady(5 * HOUR_S, 300))
@@ -212,8 +205,7 @@ METERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("read", "expected"), METERS.values(), ids=METERS)
-@built_together
+@each(METERS)
 def test_a_nodes_meter(cluster, read, expected):
     begin, watts = read
     metered(cluster)
@@ -241,12 +233,10 @@ ALONE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("gpus", "job", "read", "expected"), ALONE.values(), ids=ALONE)
-@built_together
+@each(ALONE)
 def test_a_meter_alone(cluster, gpus, job, read, expected):
     start, end, held = job
-    cluster.node("a", gpus)
-    cluster.watched(2 * HOUR_S)
+    cluster.node("a", gpus, watched=2 * HOUR_S)
     cluster.job("1", start, end, ["a"], held, account="A")
     for first, last in read:
         meter(cluster, "a", first, last, 700)

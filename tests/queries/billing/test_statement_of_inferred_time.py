@@ -5,7 +5,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 from msgspec.structs import replace as change
-from tests.queries.conftest import START, steps
+from tests.queries.conftest import START, built_once, steps
 
 from goodput_billing.render.focus import focus
 from goodput_billing.statement.amounts.charges import Policy
@@ -20,10 +20,9 @@ HOUR_S = 3_600
 DAY = day_of(START.date(), StatementSettings())
 
 
-@pytest.fixture(scope="module")
-def workstation(shared_evidence):
+@built_once
+def workstation(evidence):
     """Give two GPUs at 3 an hour, one at work for an hour of two, for a job that sends events."""
-    evidence = shared_evidence
     gpus = [{"gpu_uuid": f"n-{i}", "gpu_index": i} for i in (0, 1)]
     evidence.add("gpus", *gpus, source="nvml", node="n", gpu_model="h100", valid_from_at=0)
     for gpu, last in (("n-0", HOUR_S), ("n-1", 600)):
@@ -32,8 +31,6 @@ def workstation(shared_evidence):
     reported = [{"t": 0, "event": "job.start"}, *steps(1, 60, 0, 60.0)]
     evidence.events("train", reported, attempt=None, host="n", gpu_uuid="n-0")
     evidence.add("rates", gpu_model="h100", price_per_gpu_h=Decimal(3), cluster=None)
-    evidence.store.build()
-    return evidence.store
 
 
 def amounts(rows):
@@ -58,7 +55,7 @@ INFERRED_H = 1 + 600 / HOUR_S
          "closed before ownership was inferred"])  # fmt: skip
 def test_cost_of_inferred_time(workstation, charges, expected):
     policy = Policy() if charges is False else Policy(charge_inferred=charges)
-    found = amounts(computed(workstation, DAY, policy))
+    found = amounts(computed(workstation.store, DAY, policy))
 
     assert found.keys() == expected.keys()
     for line, amount in expected.items():
@@ -68,14 +65,14 @@ def test_cost_of_inferred_time(workstation, charges, expected):
 def test_a_statement_with_inferred_time_balances_and_shares_idle_cost_with_those_charged(
     workstation,
 ):
-    made = statement(workstation, DAY.date, StatementSettings())
+    made = statement(workstation.store, DAY.date, StatementSettings())
 
     (balance,) = made.balance.to_dicts()
     assert balance["inferred_ms"] == 4_200_000
     assert balance["held_ms"] == balance["ledger_held_ms"] == 4_200_000
     assert balance["statement_ms"] == balance["ledger_ms"] == balance["capacity_ms"]
     assert made.differences.is_empty()
-    rows = computed(workstation, DAY, Policy(idle="proportional", charge_inferred=True))
+    rows = computed(workstation.store, DAY, Policy(idle="proportional", charge_inferred=True))
     carried = dict(rows.group_by("line").agg(pl.col("idle_share_cost").sum()).iter_rows())
     assert carried["inferred"] == -carried["idle"] > 0
 

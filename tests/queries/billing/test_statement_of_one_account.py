@@ -10,7 +10,7 @@ import polars as pl
 import pypdfium2
 import pytest
 from msgspec.structs import replace as change
-from tests.queries.conftest import Evidence, steps
+from tests.queries.conftest import built_file, steps, store_of
 
 from goodput_billing.render import files
 from goodput_billing.statement.one_account import each_account, file_name, of_account
@@ -29,13 +29,11 @@ POLICIES = ("none", "proportional", "by_quota")
 CLOSED = StatementSettings(idle_policy="proportional", credit_infra_failures=True, lateness_h=6)
 
 
-@pytest.fixture(scope="module")
-def built_fleet(new_store):
+@built_file
+def built_fleet(evidence):
     """Load two accounts that waste, fail, have budgets, quotas and a reservation."""
-    evidence = Evidence(new_store())
     evidence.node("a", 8)
-    evidence.node("hiddennode", 4, model="b200")
-    evidence.watched(24 * HOUR_S)
+    evidence.node("hiddennode", 4, model="b200", watched=24 * HOUR_S)
     others = {"account": "rivals", "user_name": "mallory", "job_name": "secretjob",
               "partition": "dungeon", "qos": "vipqos"}  # fmt: skip
     for job, node, gpus, state, about in (
@@ -54,13 +52,9 @@ def built_fleet(new_store):
                                             ("resting", "5", None))])  # fmt: skip
     evidence.add("reservations", name="secretres", owner="rivals", nodes=["hiddennode"],
                  start_at=6 * HOUR_S, end_at=9 * HOUR_S, flags="")  # fmt: skip
-    return evidence.built()
 
 
-@pytest.fixture(scope="module")
-def store(new_store, built_fleet):
-    """Return the same fleet for tests that close no day."""
-    return new_store(copy_of=built_fleet)
+store = store_of("built_fleet")  # for tests that close no day
 
 
 @pytest.fixture(scope="module")

@@ -113,15 +113,13 @@ def test_a_threshold_that_is_not_in_the_list_is_refused():
 
 
 @pytest.fixture(scope="module")
-def of_marts(new_store):
+def of_marts(module_store):
     """Give view, name, type and comment of each column of the marts."""
-    store = new_store()
-    with store.cursor() as cursor:
-        yield cursor.execute(
+    with module_store().cursor() as cursor:
+        return cursor.execute(
             "select table_name, column_name, data_type, comment from duckdb_columns() "
             "where schema_name = 'marts' and database_name = current_database()"
         ).fetchall()
-    store.close()
 
 
 def test_each_column_of_a_mart_has_a_meaning(of_marts):

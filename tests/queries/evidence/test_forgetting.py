@@ -1,7 +1,5 @@
 """What was read in by mistake goes, and the database is as if it had never seen it."""
 
-import contextlib
-
 import polars as pl
 import pytest
 from tests.queries.conftest import Evidence
@@ -62,12 +60,11 @@ def the_wrong(evidence):
 
 
 @pytest.fixture(scope="module")
-def unseen(new_store):
+def unseen(module_store):
     """Return everything of a database that saw the right files alone."""
-    with contextlib.closing(new_store()) as store:
-        evidence = Evidence(store)
-        the_right(evidence)
-        return everything(evidence)
+    evidence = Evidence(module_store())
+    the_right(evidence)
+    return everything(evidence)
 
 
 @pytest.mark.parametrize("order", [(the_right, the_wrong), (the_wrong, the_right)])

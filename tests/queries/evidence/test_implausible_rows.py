@@ -1,6 +1,5 @@
 """A database that has rows of implausible time already is built as if they had never come."""
 
-import contextlib
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -54,12 +53,12 @@ def ledger(store):
 
 
 @pytest.fixture(scope="module")
-def expected(new_store):
+def expected(module_store):
     """Return the ledger of a database that never saw a stray."""
-    with contextlib.closing(new_store()) as store:
-        fill(store)
-        store.build()
-        return ledger(store)
+    store = module_store()
+    fill(store)
+    store.build()
+    return ledger(store)
 
 
 def test_strays_of_any_table_change_nothing_and_are_among_the_rejects(store, expected):

@@ -1,7 +1,5 @@
 """Whose cluster a job log is of that names none: that of the only job with its id."""
 
-import contextlib
-
 import pytest
 from tests.ingest.job_log_lines import ITERATION, UTC
 
@@ -50,15 +48,14 @@ LEDGER = "from marts.ledger_hourly_by_node order by all"
 
 
 @pytest.fixture(scope="module")
-def ledger(new_store, tmp_path_factory):
+def ledger(module_store, tmp_path_factory):
     """Give the ledger of a log and its accounting, which were built together."""
-    folder = tmp_path_factory.mktemp("together")
-    with contextlib.closing(new_store()) as store:
-        loaded(store, (folder / "slurm-4711.out", STEP))
-        loaded(store, (folder / "sacct.txt", SACCT + JOB.format(cluster="alpha", job=4711)))
-        store.build()
-        assert said(store) == [("4711", 1)]
-        yield store.read(LEDGER).rows()
+    folder, store = tmp_path_factory.mktemp("together"), module_store()
+    loaded(store, (folder / "slurm-4711.out", STEP))
+    loaded(store, (folder / "sacct.txt", SACCT + JOB.format(cluster="alpha", job=4711)))
+    store.build()
+    assert said(store) == [("4711", 1)]
+    return store.read(LEDGER).rows()
 
 
 @pytest.mark.parametrize("is_log_first", [True, False])

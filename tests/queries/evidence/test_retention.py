@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
-from tests.queries.conftest import START_MS, Evidence
+from tests.queries.conftest import START_MS, built_after, built_file, copy_of
 
 from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence import retention
@@ -23,36 +23,20 @@ def drop_old(store, ages, **options):
     return retention.drop_old(store, ages, **{"is_confirmed": True, "now": NOW, **options})
 
 
-@pytest.fixture(scope="module")
-def built_two_days(new_store):
+@built_file
+def built_two_days(evidence):
     """One GPU, read every ten minutes for two days; a job on each, with a gap of 90 s."""
-    evidence = Evidence(new_store())
-    evidence.node("a", 1)
-    evidence.watched(2 * DAY_S)
+    evidence.node("a", 1, watched=2 * DAY_S)
     for day in (0, 1):
         evidence.job(str(day), day * DAY_S + 600, day * DAY_S + 36_090, ["a"], 1)
     moments = evidence.every(0, 2 * DAY_S, 600)
     evidence.samples("c/a#0", moments, lambda second: second % 7200 > 3000)
-    return evidence.built()
 
 
-@pytest.fixture
-def two_days(new_evidence, built_two_days):
-    return new_evidence(copy_of=built_two_days)
-
-
-@pytest.fixture(scope="module")
-def dropped_week(new_store, built_two_days):
-    """Return the same file without the readings of its first two calendar days, and its ledger."""
-    evidence = Evidence(new_store(copy_of=built_two_days))
-    before = hourly(evidence)
-    drop_old(evidence.store, WEEK)
-    return evidence.built(), before
-
-
-@pytest.fixture
-def dropped(new_evidence, dropped_week):
-    return new_evidence(copy_of=dropped_week[0])
+two_days = copy_of("built_two_days")
+# without the readings of its first two calendar days, and its ledger before that
+dropped_week = built_after("built_two_days", lambda e: (hourly(e), drop_old(e.store, WEEK))[0])
+dropped = copy_of("dropped_week")
 
 
 @pytest.fixture

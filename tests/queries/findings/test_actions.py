@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import built_file, copy_of, store_of
 
 from goodput_queries.catalog.rules import rates
 from goodput_queries.errors import GoodputError
@@ -12,10 +12,9 @@ from goodput_queries.findings import NOTE_MAX_CHARS, record
 HOUR = 3600
 
 
-@pytest.fixture(scope="module")
-def built_down(new_store):
+@built_file
+def built_down(evidence):
     """Give a cluster with a node that was down, twice; six hours lie between."""
-    evidence = Evidence(new_store())
     for node in ("a", "b"):
         evidence.node(node, 8)
     evidence.watched(10 * HOUR)
@@ -23,20 +22,10 @@ def built_down(new_store):
     evidence.state("b", "down", 8 * HOUR, 8 * HOUR + 600)
     for second in (600, 8 * HOUR):
         evidence.xid("b", 79, second, gpu_uuid="c/b#0", message="fell off the bus")
-    return evidence.built()
 
 
-@pytest.fixture
-def down(new_evidence, built_down):
-    return new_evidence(copy_of=built_down)
-
-
-@pytest.fixture(scope="module")
-def store(new_store, built_down):
-    """Give the same database, to which nothing is recorded."""
-    store = new_store(copy_of=built_down)
-    yield store
-    store.close()
+down = copy_of("built_down")
+store = store_of("built_down")  # to which nothing is recorded
 
 
 @pytest.fixture(scope="module")

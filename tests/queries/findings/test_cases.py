@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from tests.fleets import plans
 from tests.queries import made_up_fleet
-from tests.queries.conftest import START_MS, built_together, is_time
+from tests.queries.conftest import START_MS, is_time
 from tests.queries.findings import given
 from tests.queries.findings.conftest import found_together
 
@@ -78,7 +78,6 @@ def test_a_rule_that_acts_has_a_case_that_forbids_it(rule):
 
 
 @pytest.mark.parametrize(("rule", "case"), TOGETHER)
-@built_together
 def test_a_rule_and_its_case(cluster, rule, case):
     given.load(cluster, case["given"])
     yield
@@ -110,12 +109,11 @@ def test_a_rule_of_the_whole_database_and_its_case(evidence, rule, case):
 
 
 @pytest.fixture(scope="module", params=[101, pytest.param(102, marks=pytest.mark.machine)])
-def healthy(request, new_store, tmp_path_factory):
+def healthy(request, module_store, tmp_path_factory):
     """Give a fleet whose jobs train to their end, without outages and holes in the readings."""
-    store = new_store()
+    store = module_store()
     made_up_fleet.load(store, tmp_path_factory.mktemp("healthy"), request.param, plans.quiet)
-    yield store
-    store.close()
+    return store
 
 
 def test_a_healthy_fleet_works_for_a_third_of_the_time(healthy):

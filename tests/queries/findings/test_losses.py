@@ -1,6 +1,6 @@
 """Losses of the ledger, their verdict on a run, and which jobs waited while GPUs were free."""
 
-from tests.queries.conftest import at, built_together, durable, shown_by, steps
+from tests.queries.conftest import at, durable, shown_by, steps
 from tests.queries.findings import given
 from tests.queries.findings.conftest import found_together
 
@@ -16,7 +16,6 @@ def found(cluster, columns="rule"):
     return sorted((row[1:] for row in rows if row[0] != "data quality"), key=str)
 
 
-@built_together
 def test_the_end_by_a_node_failure_is_the_verdict_on_its_run(cluster):
     given.load(cluster, given.cases("infrastructure_failure", "fires")[0]["given"])
     yield
@@ -46,12 +45,10 @@ def failing_run(cluster, job_id, start, minutes, lost_s, nodes, gpus):
     cluster.state("a", "down", end - 1, end + 300)
 
 
-@built_together
 def test_what_a_node_cost_a_small_run_is_not_hidden_by_a_large_one(cluster):
     """Of both together it is a percent, of the small run a fifth."""
     cluster.node("a", GPUS)
-    cluster.node("b", 20)
-    cluster.watched(3 * HOUR)
+    cluster.node("b", 20, watched=3 * HOUR)
     failing_run(cluster, "large", 0, 120, 60, ["a", "b"], 24)
     failing_run(cluster, "small", 7600, 10, 120, ["a"], GPUS)
     yield
@@ -79,7 +76,6 @@ def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_oth
     assert text.startswith("rank 1 has not launched all_reduce 45 of dp")
 
 
-@built_together
 def test_the_parts_of_a_loss_add_up_to_the_ledger(cluster):
     world = [{"node": "a", "gpus": GPUS}, {"watched": 2 * HOUR},
              {"job": "1", "end": 6000, "state": "FAILED"},
@@ -164,7 +160,7 @@ JOBS = f"; 5 jobs waiting: train0 (1), {SHOWN} (2), train2 (3) ..."
 # what it shows: what is loaded, what is read of it
 FINDINGS = {
     "an end that cost a GPU-hour is found however large its run": (
-        lambda c: [c.node("a", GPUS), c.node("b", 60), c.watched(3 * HOUR),
+        lambda c: [c.node("a", GPUS), c.node("b", 60, watched=3 * HOUR),
                    failing_run(c, "1", 0, 120, 60, ["a", "b"], 64)], ended, [(64 * 60_000, True)]),
     "an idle job names its user and since when its GPUs are idle": (
         idle_job, f"select {COLUMNS} from marts.open_findings where rule = 'idle_allocation'",

@@ -21,8 +21,7 @@ def objectives(store, **scope):
 
 
 def test_an_objective_burns_its_budget_when_gpus_are_of_no_use(evidence):
-    evidence.watched(12 * HOUR)
-    evidence.job_on_a_node("1", 0, 5 * HOUR, 4)
+    evidence.job_on_a_node("1", 0, 5 * HOUR, 4, watched=12 * HOUR)
     ran = steps(1, 299, 60, 60.0)
     evidence.events("1", [*ran, durable(299, 5 * HOUR)])
     evidence.store.build()
@@ -51,8 +50,7 @@ def test_an_objective_burns_its_budget_when_gpus_are_of_no_use(evidence):
 
 def test_a_budget_that_burns_slowly_for_a_day_is_a_finding(evidence):
     """From hour 20 on one of five GPUs is free: 0.2 of no use, of 0.05 that may be."""
-    evidence.node("a", 5)
-    evidence.watched(44 * HOUR)
+    evidence.node("a", 5, watched=44 * HOUR)
     for name, gpus, hours in (("1", 4, 44), ("2", 1, 20)):
         evidence.job(name, 0, hours * HOUR, ["a"], gpus)
         ran = steps(1, hours, 0, float(HOUR))

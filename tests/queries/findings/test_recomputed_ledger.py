@@ -2,8 +2,7 @@
 
 from collections import Counter
 
-import pytest
-from tests.queries.conftest import Cluster, Evidence, built_together, load_together
+from tests.queries.conftest import Cluster, Evidence, each, load_together
 from tests.queries.findings import given
 from tests.queries.findings.conftest import rows_together
 from tests.queries.findings.lossy_runs import LOSSES, load, make
@@ -42,7 +41,6 @@ def test_the_fix_list_is_the_difference_to_the_runs_without_their_losses(store):
     assert sum(ms for *_, ms in fixes) == recomputed
 
 
-@built_together
 def test_free_time_that_is_lost_in_two_ways_comes_back_once(cluster):
     """A node that is down while jobs wait is repaired first; only what is free then could run."""
     for node in "abc":
@@ -92,8 +90,7 @@ WEEKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("world", "fix", "is_of_a_week"), WEEKS.values(), ids=WEEKS)
-@built_together
+@each(WEEKS)
 def test_what_happened_once_is_not_put_on_a_week(cluster, world, fix, is_of_a_week):
     given.load(cluster, world)
     yield

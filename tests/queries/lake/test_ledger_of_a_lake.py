@@ -11,23 +11,19 @@ from goodput_queries.ledger_build.distributed.engines import InProcess
 
 
 @pytest.fixture(scope="module")
-def evidence(tmp_path_factory, new_store):
+def evidence(tmp_path_factory, module_store):
     """Return the raw rows of 64 GPUs and one hour, by table."""
-    store = new_store()
-    found = made_up_evidence(tmp_path_factory.mktemp("fleet"), store, gpus=64, hours=1)
-    store.close()
-    return found
+    return made_up_evidence(tmp_path_factory.mktemp("fleet"), module_store(), gpus=64, hours=1)
 
 
 @pytest.fixture(scope="module")
-def single(evidence, new_store):
+def single(evidence, module_store):
     """Return the stages of a database that holds every row."""
-    store = new_store()
+    store = module_store()
     for name, rows in evidence.items():
         load(store, name, rows, "whole")
     store.build()
-    yield stored_stages(store)
-    store.close()
+    return stored_stages(store)
 
 
 @pytest.fixture(scope="module")

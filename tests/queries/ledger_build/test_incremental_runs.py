@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.queries.conftest import built_together, durable, shown_by, steps
+from tests.queries.conftest import built_in, durable, shown_by, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 
@@ -52,7 +52,7 @@ RUNS = {
 test_runs_of_two_builds = shown_by(RUNS, before=two_nodes, read=runs, builds=2)
 
 
-@built_together(builds=2)
+@built_in(2)
 def test_what_was_built_bit_by_bit_has_the_rows_of_a_full_build(cluster):
     """In the clusters of all tests here that are built together."""
     two_nodes(cluster)
@@ -110,7 +110,6 @@ def test_any_evidence_in_any_order(new_evidence, reported):
     evidence.store.close()
 
 
-@built_together(builds=2)
 def test_collectives_that_come_late_split_the_steps_they_belong_to(cluster):
     """In the fifth of nine steps all wait 3 s for rank 1."""
     cluster.job_on_a_node("1", 0, 93, 2)
@@ -141,7 +140,6 @@ def two_jobs(cluster, second_start):
         cluster.hold(job, submit=start, slurm_index=0)
 
 
-@built_together(builds=2)
 def test_a_job_run_that_lost_all_its_time_gets_back_what_the_other_gives_up(cluster):
     two_jobs(cluster, 0)
     yield
@@ -156,7 +154,6 @@ def test_a_job_run_that_lost_all_its_time_gets_back_what_the_other_gives_up(clus
     [({"end": 60}, {"1": 90, "2": 10}, None), ({"account": "b"}, {"1": 50, "2": 50}, 1)],
     ids=["the other ends earlier", "the record of who kept the GPU moves nothing"],
 )
-@built_together(builds=2)
 def test_a_job_run_that_lost_the_end_of_its_time(cluster, record, held, conflicts):
     """It gets back what the other gives up; else its loss stays a conflict."""
     two_jobs(cluster, 50)

@@ -4,7 +4,7 @@ However long the GPUs of a node were held without a pause before.
 """
 
 import pytest
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import built_file, copy_of
 
 from goodput_queries.ledger_build.placement import incremental, place
 
@@ -23,14 +23,12 @@ def assert_placed_as_in_a_full_build(store):
         assert sorted(found.rows(), key=str) == sorted(full.rows(), key=str), name
 
 
-@pytest.fixture(scope="module")
-def built_nodes(new_store):
+@built_file
+def built_nodes(evidence):
     """Build three nodes with jobs: the first was held without a pause for ten hours."""
-    evidence = Evidence(new_store())
     evidence.node("never empty", 2)
     evidence.node("of three", 3)
-    evidence.node("of two", 2)
-    evidence.watched(36_000)
+    evidence.node("of two", 2, watched=36_000)
     for number in range(20):
         start = 1_800 * number
         evidence.job(str(number), start, start + 2_700, ["never empty"], 1)
@@ -42,12 +40,9 @@ def built_nodes(new_store):
         ("first", 0, 50, "of two"), ("second", 10, 50, "of two"), ("elsewhere", 60, 90, "of two"),
     ):  # fmt: skip
         evidence.job(job, start, end, [node], 1)
-    return evidence.built()
 
 
-@pytest.fixture
-def nodes(new_evidence, built_nodes):
-    return new_evidence(copy_of=built_nodes)
+nodes = copy_of("built_nodes")
 
 
 def placed_again(evidence, monkeypatch):

@@ -1,7 +1,7 @@
 """An older hour in which something changed is recomputed, and comes out as a full build's."""
 
 import pytest
-from tests.queries.conftest import START_MS, Evidence
+from tests.queries.conftest import START_MS, built_file, built_once, copy_of
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger_build import passes
@@ -9,10 +9,9 @@ from goodput_queries.ledger_build import passes
 HOUR_S = 3600
 
 
-@pytest.fixture(scope="module")
-def built_two_nodes(new_store):
+@built_file
+def built_two_nodes(evidence):
     """Return six hours of two nodes with a job each, read every minute; one node has meters."""
-    evidence = Evidence(new_store())
     for node in ("a", "b"):
         evidence.node(node, 2)
         evidence.job(f"job-{node}", 600, None, [node], 2, state="RUNNING")
@@ -24,12 +23,9 @@ def built_two_nodes(new_store):
         evidence.readings(gpu, minutes, "meters-of-gpus", energy_j=lambda second: 200.0 * second)
     evidence.host("a", minutes, "meter", power_w=1000.0)
     evidence.watched(6 * HOUR_S)
-    return evidence.built()
 
 
-@pytest.fixture
-def two_nodes(new_evidence, built_two_nodes):
-    return new_evidence(copy_of=built_two_nodes)
+two_nodes = copy_of("built_two_nodes")
 
 
 LEFT = {"gpu_uuid": "c/b#1", "slurm_index": 1, "gpu_index": 1, "valid_to_at": 2 * HOUR_S}
@@ -56,14 +52,11 @@ def test_what_turns_out_hours_later_gives_the_rows_of_a_full_build(two_nodes, la
     assert (two_nodes.store.read(WALLS).item() < held_mj) == (late == "a job has ended")
 
 
-@pytest.fixture(scope="module")
-def two_small_nodes(shared_evidence):
+@built_once
+def two_small_nodes(made):
     """Return a store that knows of a node of four GPUs and one of two."""
-    shared_evidence.node("a", 4)
-    shared_evidence.node("b", 2)
-    shared_evidence.watched(6 * HOUR_S)
-    shared_evidence.build()
-    return shared_evidence.store
+    made.node("a", 4)
+    made.node("b", 2, watched=6 * HOUR_S)
 
 
 BEGUN = START_MS // 3_600_000
@@ -78,5 +71,5 @@ BEGUN = START_MS // 3_600_000
 def test_a_pass_has_hours_that_follow_one_another_of_the_gpus_that_are_present(
     two_small_nodes, hours, expected
 ):
-    with two_small_nodes.cursor() as cursor:
+    with two_small_nodes.store.cursor() as cursor:
         assert passes.passes(cursor, hours, most_gpu_hours=12) == expected

@@ -114,8 +114,7 @@ STAGES = [
 
 def test_what_a_stage_has_no_sources_for_any_more_goes_from_it(evidence):
     """Of attempts that are computed again, the rows of a skipped stage are removed, too."""
-    evidence.node("a", 1)
-    evidence.watched(1000)
+    evidence.node("a", 1, watched=1000)
     evidence.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
     evidence.add("gpu_instances", gpu_uuid="a#0", gpu_instance="1", profile="1g", compute_slices=1)
     evidence.job("1", 0, 1000, ["a"], 1)

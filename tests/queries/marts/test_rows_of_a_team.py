@@ -1,8 +1,6 @@
 """Who sees the rows of one team only learns nothing of the others, from any view."""
 
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.queries.conftest import START_MS
@@ -21,19 +19,16 @@ TOGETHER = 10  # views in one statement, which shares what several of them read
 
 
 @pytest.fixture(scope="module")
-def stores(new_store, empty_database, tmp_path_factory):
+def stores(module_store, empty_database, tmp_path_factory):
     """Give the red team beside the cobalt one, and beside one of other names and amounts."""
     made = []
     for other in (COBALTS, OTHERS):
-        store = new_store(copy_of=built(empty_database, tmp_path_factory, other))
+        store = module_store(copy_of=built(empty_database, tmp_path_factory, other))
         store.variables["goodput_objectives"] = as_variable(
             [Objective(0.9, team=team) for team in (RED, other.name)]
         )
         made.append(store)
-    yield made
-    for store in made:
-        store.close()
-        shutil.rmtree(Path(store.path).parent)
+    return made
 
 
 @pytest.fixture(scope="module")

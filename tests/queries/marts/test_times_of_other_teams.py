@@ -1,8 +1,6 @@
 """No answer to a reader of one team says when, on a day, another team worked."""
 
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,20 +23,15 @@ COUNTS = "select runs, withheld from marts.runs_withheld"
 
 
 @pytest.fixture(scope="module")
-def worlds(new_store, empty_database, tmp_path_factory):
+def worlds(module_store, empty_database, tmp_path_factory):
     """Give two databases that differ in seconds of another team, a day after they are over."""
-    made = []
-    moved = new_store()
+    moved = module_store()
     load(moved, MOVED)
-    cobalts = new_store(copy_of=built(empty_database, tmp_path_factory, COBALTS))
+    cobalts = module_store(copy_of=built(empty_database, tmp_path_factory, COBALTS))
     for store in (cobalts, moved):
         Evidence(store, _parts=iter(range(1000, 2000))).state("*", "up", 0, MIDNIGHT_S + DAY_S)
         store.build()
-        made.append(store)
-    yield made
-    for store in made:
-        store.close()
-        shutil.rmtree(Path(store.path).parent)
+    return cobalts, moved
 
 
 windows = st.builds(
@@ -89,8 +82,7 @@ def test_any_second_of_a_day_counts_the_whole_day(worlds, second):
 
 
 def test_a_day_that_is_not_over_is_not_counted(evidence):
-    evidence.job_on_a_node("1", 0, 100, 1, account="cobaltteam")
-    evidence.watched(200)
+    evidence.job_on_a_node("1", 0, 100, 1, account="cobaltteam", watched=200)
     evidence.store.build()
 
     assert evidence.read(COUNTS, Scope(teams=(RED,))).row(0) == (0, 0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.queries.conftest import START_MS, at, built_together, durable, steps
+from tests.queries.conftest import START_MS, at, built_in, durable, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger import capacity_ms, ledger
@@ -120,8 +120,7 @@ def serving(draw, node):
 
 def fleet(evidence):
     evidence.node("a", 4)
-    evidence.node("b", 4)
-    evidence.watched(SPAN_S)
+    evidence.node("b", 4, watched=SPAN_S)
     evidence.store.serving_objectives = (ServingObjective("m", ttft_s=0.5),)
 
 
@@ -172,9 +171,10 @@ def test_the_number_of_threads_never_matters(new_evidence):
                      "idle_no_demand": 8 * (SPAN_S - 8990)}  # fmt: skip
 
 
-@built_together(builds=3)
-def test_the_clusters_of_all_rules_have_the_rows_of_a_full_build(cluster):
+@built_in(3)
+def test_the_clusters_of_all_rules_balance_and_have_the_rows_of_a_full_build(cluster):
     """Their tests load them in up to three builds: full builds of each alone take minutes."""
     for _ in range(3):
         yield
+        assert cluster.violations() == 0
     assert_equals_full_build(cluster)

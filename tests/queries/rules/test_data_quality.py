@@ -4,7 +4,7 @@ Each case is a cluster of one database: one that is not to be named would raise 
 """
 
 import pytest
-from tests.queries.conftest import Evidence, built_together, durable, printed, shown_by, steps
+from tests.queries.conftest import Evidence, durable, printed, shown_by, steps
 
 BUILT_ALONE = True
 
@@ -108,7 +108,6 @@ test_what_is_named = shown_by(NAMED)
 OFF = {0: 600, 1: 900, 2: -3600}  # seconds by which events of a host lie off their jobs
 
 
-@built_together
 def test_hosts_whose_events_all_lie_off_their_holds_by_a_like_amount_are_named(cluster):
     """Another one, whose job saves as it ends, is none whose clock disagrees."""
     for host, off in OFF.items():
@@ -130,7 +129,6 @@ def test_hosts_whose_events_all_lie_off_their_holds_by_a_like_amount_are_named(c
     assert abs(int(example.split(": ")[1].split(" s")[0]) - OFF[2]) <= 20
 
 
-@built_together
 def test_a_log_under_another_name_whose_clock_is_off_is_named_with_its_offset(cluster):
     """Of jobs on other nodes, one starts again and the others say nothing twice."""
     for job, node in enumerate(("k7", "k8", "k9", "k10"), start=7):

@@ -1,13 +1,12 @@
 """Precedence of categories, and stretches of steps that are amounts in the ledger."""
 
 import pytest
-from tests.queries.conftest import START_MS, built_together, durable, phase, steps
+from tests.queries.conftest import START_MS, durable, phase, steps
 from tests.queries.rules.jobs.without_a_scheduler import phases
 
 from goodput_queries.scope import Scope
 
 
-@built_together
 def test_free_time_takes_the_categories_in_the_order_of_their_precedence(cluster):
     """All facts hold at first, and each ends 100 s after the stronger one."""
     cluster.node("a", 2)
@@ -32,11 +31,9 @@ def test_free_time_takes_the_categories_in_the_order_of_their_precedence(cluster
     assert every.to_series().is_unique().all(), "each category has a precedence of its own"
 
 
-@built_together
 def test_what_the_job_declares_wins_over_a_gpu_without_a_process(cluster):
     """A helper process may write the checkpoint: the GPU has none of its own meanwhile."""
-    cluster.watched(600)
-    cluster.job_on_a_node("1", 0, 600, 1)
+    cluster.job_on_a_node("1", 0, 600, 1, watched=600)
     saving = [*steps(1, 20, 0), phase("ckpt_save", 200, 500)]
     cluster.events("1", [*saving, durable(20, 500)], gpu_uuid=cluster.gpu("a#0"))
     cluster.samples("a#0", cluster.every(0, 600), lambda second: second <= 200)
@@ -49,7 +46,6 @@ def test_what_the_job_declares_wins_over_a_gpu_without_a_process(cluster):
     assert phases(cluster)["checkpoint_save", "ckpt_save"] == 300
 
 
-@built_together
 def test_an_allocation_with_no_process_is_idle_from_the_first_second(cluster):
     """Job 1 never has one; job 2 has none for less time than a pause may last."""
     for job, node in (("1", "a"), ("2", "b")):
@@ -71,7 +67,6 @@ def segments(cluster, category):
     return cluster.read(sql).to_series().to_list()
 
 
-@built_together
 def test_a_stretch_of_steps_is_one_segment_an_hour_whatever_their_number(cluster):
     cluster.node("a", 2)
     for job, (count, length) in enumerate([(10, 60.0), (1000, 0.6)]):
@@ -82,7 +77,6 @@ def test_a_stretch_of_steps_is_one_segment_an_hour_whatever_their_number(cluster
     assert segments(cluster, "stepping") == [1, 1]
 
 
-@built_together
 def test_nothing_that_people_read_has_a_category_stepping(cluster):
     cluster.job_on_a_node("1", 0, 1000, 1)
     waits = {"data_s": 0.5, "comm_s": 0.2, "straggler_s": 0.1}
@@ -99,7 +93,6 @@ def test_nothing_that_people_read_has_a_category_stepping(cluster):
         assert found.is_empty(), view
 
 
-@built_together
 def test_the_drill_down_of_a_stretch_is_a_row_for_each_category(cluster):
     cluster.job_on_a_node("1", 0, 1000, 1)
     cluster.events("1", [*steps(1, 400, 100, 2.0, data_s=0.5), durable(400, 900)])
@@ -116,7 +109,6 @@ def test_the_drill_down_of_a_stretch_is_a_row_for_each_category(cluster):
 
 
 @pytest.mark.parametrize(("length_s", "number"), [(59, 0), (60, 1), (61, 1)])
-@built_together
 def test_a_save_of_a_minute_is_a_segment_of_its_own(cluster, length_s, number):
     cluster.job_on_a_node("1", 0, 1000, 1)
     saving = [phase("ckpt_save", 200, 200 + length_s), durable(20, 200 + length_s)]

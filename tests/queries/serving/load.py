@@ -144,8 +144,7 @@ def fleet(evidence):
 
     The second hour has twice the tokens of `llama` and none of `rare`; `moe` answers at once.
     """
-    evidence.watched(2 * HOUR)
-    evidence.node("n1", 4)
+    evidence.node("n1", 4, watched=2 * HOUR)
     evidence.job("serve", 0, 2 * HOUR, ["n1"], 4, job_name="serve")
     evidence.add("rates", price_per_gpu_h=PRICE, cluster=None)
     for gpu in range(4):

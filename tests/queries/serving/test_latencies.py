@@ -77,9 +77,9 @@ def test_bounds_contain_the_quantiles_of_the_log_in_all_of_100_random_loads(serv
 
 
 @pytest.fixture(scope="module")
-def world(new_store):
+def world(module_store):
     """Give engines that start, restart, have other buckets, a frontend, and objectives."""
-    serving = Serving(Evidence(new_store()))
+    serving = Serving(Evidence(module_store()))
     _restarted(serving)
     for endpoint, role, ttft_s in (("engine", "both", 0.3), ("frontend", "frontend", 0.9)):
         engine = serving.engine(endpoint, "gate", role=role)
@@ -90,12 +90,10 @@ def world(new_store):
         engine = serving.engine(endpoint, "mixed")
         engine.histogram("ttft_s", [(10.0, 0.3)] * 50, (0.0, 100.0), bounds)
     serving.load()
-    store = serving.evidence.store
-    with store.cursor() as cursor:
+    with serving.evidence.store.cursor() as cursor:
         cursor.execute("insert into state.serving_objectives (place, model, ttft_s, e2e_s, target) "
                        "values (0, 'chat*', 0.5, 3.0, 0.9), (1, '*', 99, null, null)")  # fmt: skip
-    yield store
-    store.close()
+    return serving.evidence
 
 
 def _restarted(serving):

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 import polars as pl
 import pytest
-from tests.queries.conftest import START_MS, built_together, read_from_world, shown_by
+from tests.queries.conftest import START_MS, built_once, read_from_world, shown_by
 from tests.queries.findings import given
 from tests.queries.serving.load import GPU_POWER_W, HOUR, PRICE, Serving, fleet
 
@@ -22,13 +22,10 @@ FIRST = Scope(START_MS, START_MS + HOUR_MS)
 SECOND = Scope(START_MS + HOUR_MS, START_MS + 2 * HOUR_MS)
 
 
-@pytest.fixture(scope="module")
-def world(shared_evidence):
+@built_once
+def world(evidence):
     """Give the fleet of `load.py`, built."""
-    evidence = shared_evidence
     fleet(evidence)
-    evidence.build()
-    return evidence
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +188,6 @@ HOURS = (0.0, float(HOUR), 2.0 * HOUR)
 E2E_S = 10.0  # of each of 100 requests an hour
 
 
-@built_together
 def test_w41_copies_fall_from_22_to_3_percent_of_latency(cluster):
     """K12: at most 1.24 times as fast, were nothing else in the way."""
     cluster.node("h", 1)
@@ -211,7 +207,6 @@ def test_w41_copies_fall_from_22_to_3_percent_of_latency(cluster):
 
 
 @pytest.mark.parametrize(("from_s", "found"), [(0, 1), (HOUR + 60, 0)])
-@built_together
 def test_a_queue_that_is_over_is_no_finding_of_a_later_window(cluster, from_s, found):
     """Of two replicas one has a queue in the first hour while the other is idle."""
     given.load(cluster, given.cases("queue_beside_idle", "fires")[0]["given"])

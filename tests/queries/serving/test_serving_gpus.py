@@ -1,7 +1,6 @@
 """Which GPUs an engine of a serving endpoint has, and who owns them."""
 
-import pytest
-from tests.queries.conftest import built_together, shown_by
+from tests.queries.conftest import each, shown_by
 from tests.queries.serving.engines import busy, engine
 
 PLACES = """select engine, endpoint, gpu_uuid, method, is_in_order,
@@ -37,7 +36,6 @@ def time_of(cluster):
 OTHER = {"model": "other"}
 
 
-@built_together
 def test_processes_on_the_gpus_own_them(cluster):
     """Without a scheduler the process that listens has the GPU on whose list its pid is."""
     pid = cluster.first_pid
@@ -57,7 +55,6 @@ def test_processes_on_the_gpus_own_them(cluster):
     }
 
 
-@built_together
 def test_a_node_that_only_serves(cluster):
     """No scheduler, no label, no list: the series names the node; nobody is known to own it."""
     active(cluster, "n", 2)
@@ -97,7 +94,6 @@ PLACED = "engine, right(gpu_uuid, 3), method, node", "intermediate.int_serving_g
 test_gpus_of_engines = shown_by(ENGINES, read=lambda c: c.own(*PLACED))
 
 
-@built_together
 def test_engines_of_one_pod_have_a_part_of_its_gpus_each(cluster):
     """Both engines of the pod have two of its four GPUs; the pod that came before had them all."""
     names = active(cluster, "n", 4)
@@ -130,9 +126,7 @@ ON_JOB_RUNS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("jobs", "sinces", "count", "expected"), ON_JOB_RUNS.values(),
-                         ids=ON_JOB_RUNS)  # fmt: skip
-@built_together
+@each(ON_JOB_RUNS)
 def test_engines_on_nodes_of_job_runs(cluster, jobs, sinces, count, expected):
     for node in {node for _, nodes, _ in jobs for node in nodes}:
         cluster.node(node, 2)

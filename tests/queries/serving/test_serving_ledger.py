@@ -3,8 +3,7 @@
 import random
 from math import inf
 
-import pytest
-from tests.queries.conftest import Evidence, built_together, shown_by, steps
+from tests.queries.conftest import Evidence, each, shown_by, steps
 from tests.queries.serving.engines import buckets, busy, engine, request, scrapes
 
 from goodput_queries.serving_objectives import ServingObjective
@@ -26,11 +25,9 @@ def phases(cluster):
 def held(cluster, gpus=1, state="COMPLETED"):
     """Load a node that one job has for an hour, without events and readings."""
     cluster.store.serving_objectives = OBJECTIVES
-    cluster.watched(3600)
-    cluster.job_on_a_node("1", 0, 3600, gpus, state)
+    cluster.job_on_a_node("1", 0, 3600, gpus, state, watched=3600)
 
 
-@built_together
 def test_the_serving_example_in_numbers(cluster):
     """Load 600 s, standby 1200 s, then 1800 s of which 3/4 of the tokens are within."""
     held(cluster, gpus=4)
@@ -80,8 +77,7 @@ ENGINES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("model", "scraped", "expected"), ENGINES.values(), ids=ENGINES)
-@built_together
+@each(ENGINES)
 def test_phases_of_an_engine(cluster, model, scraped, expected):
     held(cluster)
     scraped(cluster, engine(cluster, **model))
@@ -136,7 +132,6 @@ LOADED = {
 test_phases_of_requests = shown_by(LOADED, read=phases)
 
 
-@built_together
 def test_histograms_bound_the_share(cluster):
     """First tokens in time: 80 %; gaps between tokens: 70 to 90 %; so 50 to 80 % for both."""
     held(cluster)
@@ -193,8 +188,7 @@ def test_bounds_of_histograms_contain_the_share_of_the_request_log(evidence):
     evidence.store.serving_objectives = (
         ServingObjective(ttft_s=TTFT_S, inter_token_s=INTER_TOKEN_S),
     )
-    evidence.node("a", 1)
-    evidence.watched(3600)
+    evidence.node("a", 1, watched=3600)
     buckets, requests, truth = [], [], {}
     for number in range(LOADS):
         latencies = load(number)

@@ -1,6 +1,7 @@
 """Latency spikes of engines and what happened to their GPUs, hosts and links meanwhile (K02)."""
 
 import pytest
+from tests.queries.conftest import built_once
 from tests.queries.serving.load import HOUR, Serving
 
 from goodput_queries.scope import Scope
@@ -10,10 +11,9 @@ HW_THERMAL = 0x40
 MINUTES = [60.0 * minute for minute in range(121)]
 
 
-@pytest.fixture(scope="module")
-def world(shared_evidence):
+@built_once
+def world(evidence):
     """Give engines with a spike at the same time; on each node one thing happens, or none."""
-    evidence = shared_evidence
     evidence.watched(2 * HOUR)
     serving = Serving(evidence)
     for number in range(1, 9):
@@ -34,8 +34,6 @@ def world(shared_evidence):
     links(evidence)
     quiet(serving)
     serving.load()
-    evidence.build()
-    return evidence
 
 
 def latency(engine, spike=SPIKE, usual=0.3, slow=4.0):

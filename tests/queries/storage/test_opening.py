@@ -3,6 +3,7 @@
 import contextlib
 import os
 import stat
+import tempfile
 
 import duckdb
 import polars as pl
@@ -12,7 +13,7 @@ from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage import opening, schema, template
-from goodput_queries.storage.file_lock import hold_lock_file, is_held
+from goodput_queries.storage.file_lock import hold_lock_file, is_held, temporary_folder
 
 
 def gpus(uuid="GPU-1"):
@@ -178,6 +179,20 @@ def test_a_link_is_not_followed_and_a_missing_folder_is_named(tmp_path, name, re
         pass
     assert (tmp_path / "target").read_text() == "precious"
     assert not is_held(tmp_path / "none" / "lock")
+
+
+def test_a_temporary_folder_takes_what_a_killed_process_left_with_it_and_nothing_else(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "goodput-x-left" / "recording").mkdir(parents=True)
+    kept = tmp_path / "goodput-y-kept"
+    kept.mkdir()
+    (tmp_path / "goodput-x-link").symlink_to(kept)
+
+    with temporary_folder("goodput-x-") as first, temporary_folder("goodput-x-") as second:
+        found = {str(path) for path in tmp_path.iterdir()}
+        assert found == {first, second, str(kept), str(tmp_path / "goodput-x-link")}
 
 
 @pytest.fixture

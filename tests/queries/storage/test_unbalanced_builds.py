@@ -1,7 +1,7 @@
 """A build whose checks fail is not published: the ledger stays, and a finding names the rows."""
 
 import pytest
-from tests.queries.conftest import Evidence, durable, steps
+from tests.queries.conftest import built_file, copy_of, durable, steps
 
 from goodput_queries.errors import UnbalancedError
 from goodput_queries.ledger_build import build as builds
@@ -24,18 +24,13 @@ FAULTS = {
 READ = f"select * from {SEGMENTS} order by gpu_uuid, start_ms"
 
 
-@pytest.fixture(scope="module")
-def built_once(new_store):
+@built_file
+def built_once(evidence):
     """Return a cluster of one GPU with a job in its first hour, built."""
-    evidence = Evidence(new_store())
-    evidence.watched(2 * HOUR)
-    evidence.job_on_a_node("1", 0, 1800, 1)
-    return evidence.built()
+    evidence.job_on_a_node("1", 0, 1800, 1, watched=2 * HOUR)
 
 
-@pytest.fixture
-def built(new_evidence, built_once):
-    return new_evidence(copy_of=built_once)
+built = copy_of("built_once")
 
 
 @pytest.fixture

@@ -25,15 +25,13 @@ LEDGER = """select cluster, attempt_key, category, sum(gpu_ms) as gpu_ms
 
 
 @pytest.fixture(scope="module")
-def fresh(new_store):
+def fresh(module_store):
     """Return the ledger of a new database with the same files."""
-    store = new_store()
+    store = module_store()
     paths = [SAMPLE / "sacct.txt", SAMPLE / "job_events.jsonl.gz"]
     ingest(store, "auto", paths, ReadOptions())
     store.build()
-    rows = store.read(LEDGER).rows()
-    store.close()
-    return rows
+    return store.read(LEDGER).rows()
 
 
 def unpacked(folder):

@@ -4,6 +4,7 @@ import contextlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.queries.conftest import built_once, store_of
 
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore
@@ -15,14 +16,12 @@ MADE = f"select count(*) from duckdb_tables() where database_name = '{view_cache
 RUNS = "select run_key, held_ms from marts.runs order by run_key"
 
 
-@pytest.fixture(scope="module")
-def fleet(shared_evidence):
+@built_once
+def fleet(made):
     """Return a cluster of two nodes with a job on the first, built once."""
     for node in ("a", "b"):
-        shared_evidence.node(node, 2)
-    shared_evidence.job("1", 0, HOUR, ["a"], 2)
-    shared_evidence.build()
-    return shared_evidence
+        made.node(node, 2)
+    made.job("1", 0, HOUR, ["a"], 2)
 
 
 def kept(store):
@@ -127,11 +126,7 @@ def test_what_is_kept_for_readers_of_some_teams_is_theirs_alone():
 SKIPPED = [m for m in models.build_order() if m.is_staged_view and m.sources]
 
 
-@pytest.fixture(scope="module")
-def store(new_store, recorded_demo):
-    """Give the recorded session, built."""
-    with contextlib.closing(new_store(copy_of=recorded_demo)) as opened:
-        yield opened
+store = store_of("recorded_demo")
 
 
 def test_a_view_is_skipped_only_where_its_evidence_would_give_no_row(store):

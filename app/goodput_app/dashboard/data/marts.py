@@ -68,6 +68,12 @@ def has_rows() -> bool:
     return state()[1] > 0
 
 
+def write_error() -> str | None:
+    """Return why this process could not write last; None where it could."""
+    store = current_store()
+    return store.write_error if isinstance(store, LocalStore) else None
+
+
 def is_built() -> bool:
     """Return whether the ledger holds everything that was loaded."""
     _, loaded, built = state()

@@ -53,6 +53,12 @@ def live_sources() -> None:
                 "goodput.toml that add them."
             )
             return
+        if (said := marts.write_error()) is not None:
+            st.error(
+                "What sources bring is not stored, and is read again once there is space: "
+                f"{theme.markdown_text(said)}",
+                icon=":material/hard_disk:",
+            )
         if (troubled := asked["state"].is_in(STALE).sum()) > 0:
             st.error(
                 f"{troubled} of {asked.height} live sources are failing or stale."

@@ -1,6 +1,5 @@
 """A mail server and a web server that take statements; a database with days to deliver."""
 
-import ssl
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -19,11 +18,9 @@ POLICY = Policy("none", False, {})
 
 
 @pytest.fixture
-def secure_hook(certificate):
+def secure_hook(tls):
     """Give a web server behind a certificate of its own."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*certificate)
-    with web(context) as running:
+    with web(tls) as running:
         yield running
 
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 from tests.app.billing.conftest import past_statement
+from tests.tables import each
 
 from goodput_billing.delivery.archive import Delivery, keep, page, past_statements
 from goodput_billing.delivery.due import due_days, last_day
@@ -95,19 +96,16 @@ def due(index, *, asks_again=False):
     return [(UNTIL - when).days for when in due_days(index, UNTIL, ["mail"], asks_again=asks_again)]
 
 
-@pytest.mark.parametrize(
-    ("index", "asks_again", "expected"),
-    [
-        pytest.param(past(3), False, [2, 1, 0], id="those after the newest"),
-        pytest.param(past(90), False, list(range(30, -1, -1)), id="a month back at most"),
-        pytest.param(past(*range(20)), False, [], id="none"),
-        pytest.param(past(*range(20)), True, [6, 5, 4, 3, 2, 1, 0], id="a week for late evidence"),
-        pytest.param(past(0, 1, 2, 4, 5, 9), False, [6, 3], id="left out within a week"),
-        pytest.param(past(0, 25), False, [6, 5, 4, 3, 2, 1], id="an old one that was asked for"),
-        pytest.param(
-            past(*range(12)) | past(10, is_closed=False), False, [10], id="open until it closes"
-        ),
-    ],
+@each(
+    {
+        "those after the newest": (past(3), False, [2, 1, 0]),
+        "a month back at most": (past(90), False, list(range(30, -1, -1))),
+        "none": (past(*range(20)), False, []),
+        "a week for late evidence": (past(*range(20)), True, [6, 5, 4, 3, 2, 1, 0]),
+        "left out within a week": (past(0, 1, 2, 4, 5, 9), False, [6, 3]),
+        "an old one that was asked for": (past(0, 25), False, [6, 5, 4, 3, 2, 1]),
+        "open until it closes": (past(*range(12)) | past(10, is_closed=False), False, [10]),
+    }
 )
 def test_days_are_due(index, asks_again, expected):
     assert due(index, asks_again=asks_again) == expected
@@ -122,18 +120,15 @@ def test_a_channel_that_failed_or_was_not_reached_is_owed_a_month_long():
     assert due(index) == [20, 15]
 
 
-@pytest.mark.parametrize(
-    ("now", "starts_at", "expected"),
-    [
-        ("2026-11-20T22:59", "00:00", "2026-11-19"),  # in Berlin still the 20th
-        ("2026-11-20T23:00", "00:00", "2026-11-20"),
-        ("2026-11-20T15:59", "17:00", "2026-11-18"),
-        ("2026-11-20T16:00", "17:00", "2026-11-19"),
-        ("2026-10-25T22:59", "00:00", "2026-10-24"),  # 25 hours
-        ("2026-10-25T23:00", "00:00", "2026-10-25"),
-        ("2026-03-29T21:59", "00:00", "2026-03-28"),  # 23 hours
-        ("2026-03-29T22:00", "00:00", "2026-03-29"),
-    ],
+@each(
+    ("2026-11-20T22:59", "00:00", "2026-11-19"),  # in Berlin still the 20th
+    ("2026-11-20T23:00", "00:00", "2026-11-20"),
+    ("2026-11-20T15:59", "17:00", "2026-11-18"),
+    ("2026-11-20T16:00", "17:00", "2026-11-19"),
+    ("2026-10-25T22:59", "00:00", "2026-10-24"),  # 25 hours
+    ("2026-10-25T23:00", "00:00", "2026-10-25"),
+    ("2026-03-29T21:59", "00:00", "2026-03-28"),  # 23 hours
+    ("2026-03-29T22:00", "00:00", "2026-03-29"),
 )
 def test_the_last_day_is_the_last_that_has_ended_where_the_site_is(now, starts_at, expected):
     settings = StatementSettings(zone="Europe/Berlin", day_starts_at=starts_at)

@@ -10,8 +10,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from msgspec.structs import replace as change
 from tests.app.billing.conftest import past_statement
-from tests.app.command_line import run
+from tests.app.command_line import failing, run
+from tests.app.cost_page import SACCT, cost_store
 from tests.app.served import serving
+from tests.tables import each
 from tests.until import until
 
 from goodput_app.settings import settings
@@ -21,16 +23,11 @@ from goodput_billing.delivery.schedule import AGAIN_S, Timetable, delivering
 from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.database import LocalStore
 
 TODAY = datetime.now(UTC).date()
 DAY = TODAY - timedelta(2)  # closed
 YESTERDAY = TODAY - timedelta(1)  # open: evidence ends at 14 h
 SECRET = "geheim-t0ken"  # noqa: S105 -- of no use
-HEAD = (
-    "Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|NNodes|NodeList|"
-    "AllocTRES|JobName\n"
-)
 
 
 def job(when, start=8, hours=6, account="nlp"):
@@ -44,7 +41,7 @@ def job(when, start=8, hours=6, account="nlp"):
 
 
 def read_in(store, path, *jobs):
-    path.write_text(HEAD + "".join(jobs))
+    path.write_text(accounting(*jobs))
     ingest(store, "slurm", [path], ReadOptions(zone=ZoneInfo("UTC")))
     store.build()
 
@@ -52,22 +49,22 @@ def read_in(store, path, *jobs):
 @pytest.fixture(scope="module")
 def made(empty_database, tmp_path_factory):
     """Give a database with a job on each of two days, the first of them closed."""
-    folder = tmp_path_factory.mktemp("made")
-    shutil.copyfile(empty_database, folder / "fleet.duckdb")
-    (folder / "rates.csv").write_text("price_per_gpu_h\n2\n")
-    with contextlib.closing(LocalStore(folder / "fleet.duckdb")) as store:
-        ingest(store, "rates", [folder / "rates.csv"], ReadOptions())
-        read_in(store, folder / "sacct.txt", job(DAY), job(YESTERDAY))
+    rates = {"rates": "price_per_gpu_h\n2\n"}
+    jobs = accounting(job(DAY), job(YESTERDAY))
+    for store in cost_store(empty_database, tmp_path_factory, rates, jobs):
         assert statement(store, DAY, settings().statement).is_closed
-    return folder / "fleet.duckdb"
+    return store.path
 
 
 @pytest.fixture
-def days(made, tmp_path):
+def days(made, new_store):
     """Give a copy of that database, open."""
-    shutil.copyfile(made, tmp_path / "fleet.duckdb")
-    with contextlib.closing(LocalStore(tmp_path / "fleet.duckdb")) as store:
+    with contextlib.closing(new_store(copy_of=made)) as store:
         yield store
+
+
+def accounting(*jobs):
+    return "".join([SACCT.partition("\n")[0], "\n", *jobs])
 
 
 @pytest.fixture
@@ -117,31 +114,23 @@ def test_the_command_hands_out_what_is_due_and_fails_until_all_have_it(here, pos
         assert "secret-path" not in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["--out", "x"], 2, "--out is not for --deliver, which does as [report] says."),
-        (["--focus-version", "1.3"], 2, "--focus-version is not for --deliver"),
-        (["--close"], 2, "--close with --deliver needs the --date"),
-        (["--date", "2020-01-01"], 1, "there is no evidence of 2020-01-01 (UTC)"),
-        (["--db", "no.duckdb"], 1, "there is no such database"),
-    ],
+@each(
+    (["--out", "x"], 2, "--out is not for --deliver, which does as [report] says."),
+    (["--focus-version", "1.3"], 2, "--focus-version is not for --deliver"),
+    (["--close"], 2, "--close with --deliver needs the --date"),
+    (["--date", "2020-01-01"], 1, "there is no evidence of 2020-01-01 (UTC)"),
+    (["--db", "no.duckdb"], 1, "there is no such database"),
 )
 @pytest.mark.usefixtures("here")
 def test_what_cannot_be_delivered_is_reported_in_a_sentence(arguments, code, message):
-    result = report("--deliver", *arguments)
-
-    assert result.exit_code == code
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr
+    assert message in failing("report", "--deliver", *arguments, code=code)
 
 
 def test_a_second_process_does_not_hand_out_meanwhile(here, post):
     with delivery_lock(here / "goodput-statements"):
-        result = report("--deliver")
+        said = failing("report", "--deliver")
 
-    assert result.exit_code == 1
-    assert "delivers these statements now. Try again after it." in result.stderr
+    assert "delivers these statements now. Try again after it." in said
     assert post.mails == []
 
 

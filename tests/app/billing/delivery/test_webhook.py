@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
+from tests.tables import each
 
 from goodput_billing.delivery.letter import ACCOUNTS_SHOWN, Enclosed, letter
 from goodput_billing.delivery.settings import WebhookSettings
@@ -39,10 +40,7 @@ def test_a_statement_is_posted_as_json_under_its_id(hook):
     assert "webhook-signature" not in headers
 
 
-@pytest.mark.parametrize(
-    ("secret", "key"),
-    [("geheim", b"geheim"), (f"whsec_{base64.b64encode(b'k' * 24).decode()}", b"k" * 24)],
-)
+@each(("geheim", b"geheim"), (f"whsec_{base64.b64encode(b'k' * 24).decode()}", b"k" * 24))
 def test_a_secret_signs_id_time_and_body(hook, monkeypatch, secret, key):
     monkeypatch.setenv("HOOK_SECRET", secret)
     monkeypatch.setenv("HOOK_TOKEN", "t0ken")
@@ -59,12 +57,9 @@ def test_a_secret_signs_id_time_and_body(hook, monkeypatch, secret, key):
     assert headers["authorization"] == "Bearer t0ken"
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "why"),
-    [
-        ("secret_env", "whsec_geheim*base64", "is not base64"),
-        ("token_env", "geheim-漢字", "characters that HTTP cannot send"),
-    ],
+@each(
+    ("secret_env", "whsec_geheim*base64", "is not base64"),
+    ("token_env", "geheim-漢字", "characters that HTTP cannot send"),
 )
 def test_a_secret_that_cannot_be_used_is_not_printed(hook, monkeypatch, option, value, why):
     monkeypatch.setenv("HOOK_SECRET", value)
@@ -76,16 +71,13 @@ def test_a_secret_that_cannot_be_used_is_not_printed(hook, monkeypatch, option, 
     assert hook.posts == []
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "is_transient", "wait_s"),
-    [
-        *((status, {}, False, 0.0) for status in (400, 401, 404, 410)),
-        *((status, {}, True, 0.0) for status in (429, 500, 503)),
-        (429, {"Retry-After": "7"}, True, 7.0),
-        (429, {"Retry-After": "Fri, 20 Nov 2026"}, True, 0.0),
-        (429, {"Retry-After": "-1"}, True, 0.0),
-        (302, {"Location": "/elsewhere"}, False, 0.0),  # which is not followed
-    ],
+@each(
+    *((status, {}, False, 0.0) for status in (400, 401, 404, 410)),
+    *((status, {}, True, 0.0) for status in (429, 500, 503)),
+    (429, {"Retry-After": "7"}, True, 7.0),
+    (429, {"Retry-After": "Fri, 20 Nov 2026"}, True, 0.0),
+    (429, {"Retry-After": "-1"}, True, 0.0),
+    (302, {"Location": "/elsewhere"}, False, 0.0),  # which is not followed
 )  # fmt: skip
 def test_a_refusal_names_the_status_and_is_for_good_or_for_some_time(
     hook, status, headers, is_transient, wait_s

@@ -19,16 +19,15 @@ SCOPE = Scope(team="research")
 
 
 @pytest.fixture
-def impatient(monkeypatch):
-    """Wait for no finding; let what runs end."""
+def impatient(unpriced, monkeypatch):
+    """Wait for no finding of a database; let what runs end."""
+    use_store(unpriced)
     monkeypatch.setattr(findings, "WAIT_S", 0)
     yield
     wait(findings.forget())
 
 
-def test_who_asks_does_not_wait_and_gets_them_later(unpriced):
-    use_store(unpriced)
-
+def test_who_asks_does_not_wait_and_gets_them_later():
     assert findings.known(Scope()) is None
 
     wait([findings.evaluation(Scope())])
@@ -38,8 +37,7 @@ def test_who_asks_does_not_wait_and_gets_them_later(unpriced):
     assert "back_ms" in found.fixes.columns
 
 
-def test_an_evaluation_that_waits_for_a_thread_reads_the_database_of_its_page(unpriced, here):
-    use_store(unpriced)
+def test_an_evaluation_that_waits_for_a_thread_reads_the_database_of_its_page(here):
     others = Event()
     for _ in range(2):
         findings._pool.submit(others.wait)
@@ -52,8 +50,7 @@ def test_an_evaluation_that_waits_for_a_thread_reads_the_database_of_its_page(un
     assert list(here.iterdir()) == []
 
 
-def test_an_evaluation_that_failed_is_raised_once_and_tried_again(unpriced, monkeypatch):
-    use_store(unpriced)
+def test_an_evaluation_that_failed_is_raised_once_and_tried_again(monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(ranked, "FINDINGS", "no_such_column")
         wait([failed := findings.evaluation(SCOPE)])
@@ -97,8 +94,7 @@ class Clock:
 
 
 @pytest.fixture
-def clock(unpriced, monkeypatch):
-    use_store(unpriced)
+def clock(monkeypatch):
     found = Clock()
     monkeypatch.setattr(findings.marts, "state", found.state)
     monkeypatch.setattr(findings, "_evaluate", found.evaluate)

@@ -8,6 +8,7 @@ import pytest
 from tests.app.opened_page import HOSTILE, sent, table, texts
 from tests.queries.conftest import steps
 from tests.recorded_session import CAPTURED, built, extent_ms
+from tests.tables import each, gives
 
 from goodput_app.dashboard.components.runs import run_axis as components
 from goodput_app.dashboard.components.runs import run_before, run_filters
@@ -73,10 +74,8 @@ def run_key(store, job):
     return store.read("select run_key from marts.runs where run_id = $1", [job]).item()
 
 
-def test_a_run_waits_from_when_it_could_start_until_it_starts(world):
-    use_store(world)
-
-    waits = run_axis.waits(Scope(from_ms=0, to_ms=2**52, run=run_key(world, "silent")))
+def test_a_run_waits_from_when_it_could_start_until_it_starts(used):
+    waits = run_axis.waits(Scope(from_ms=0, to_ms=2**52, run=run_key(used, "silent")))
 
     assert waits["wait_s"].to_list() == [60.0]
     assert waits["end_at"][0] - waits["start_at"][0] == timedelta(seconds=60)
@@ -167,21 +166,17 @@ def test_a_run_that_says_nothing_has_a_page(visit, world):
     ("job", "before"), [("4", "2"), ("2", "1"), ("1", None), ("3", None), ("5", None)],
     ids=["the latest, not of another size", "the first", "none before", "other size", "other name"],
 )  # fmt: skip
-def test_the_run_before_is_of_the_same_workload_and_size(world, job, before):
-    use_store(world)
+def test_the_run_before_is_of_the_same_workload_and_size(used, job, before):
+    found = speed.run_before(Scope(run=run_key(used, job)))
 
-    found = speed.run_before(Scope(run=run_key(world, job)))
-
-    assert found == (None if before is None else run_key(world, before))
+    assert found == (None if before is None else run_key(used, before))
 
 
-@pytest.mark.parametrize(
-    ("step_s", "before_s", "said"),
-    [(1.0, 1.2, "20.0 % faster"), (1.25, 1.0, "20.0 % slower"), (1.0, 1.005, "Same speed"),
-     (None, 1.0, "Which is faster is not known: no steps")],
+test_the_verdict_is_about_the_speed_of_steps = gives(
+    run_before.verdict,
+    (1.0, 1.2, "20.0 % faster"), (1.25, 1.0, "20.0 % slower"), (1.0, 1.005, "Same speed"),
+    (None, 1.0, "Which is faster is not known: no steps"),
 )  # fmt: skip
-def test_the_verdict_is_about_the_speed_of_steps(step_s, before_s, said):
-    assert run_before.verdict(step_s, before_s) == said
 
 
 def test_the_page_of_a_run_has_both_runs_side_by_side(world, visit):
@@ -210,9 +205,7 @@ def test_users_and_states_are_offered_with_their_number_of_runs(world, visit):
     assert len(shown(app)) == 9
 
 
-@pytest.mark.parametrize(
-    ("filters", "number"), [({"user": "bob"}, 2), ({"user": "bob", "run_state": "FAILED"}, 1)]
-)
+@each(({"user": "bob"}, 2), ({"user": "bob", "run_state": "FAILED"}, 1))
 def test_filters_of_the_link_leave_the_runs_that_they_name(world, visit, filters, number):
     assert len(shown(visit(world, "all_runs", **filters))) == number
 

@@ -6,6 +6,7 @@ from urllib.parse import quote
 import polars as pl
 import pytest
 import streamlit as st
+from tests.tables import each, gives
 
 from goodput_app.dashboard import time_zone
 from goodput_app.dashboard.components import scope_bar
@@ -66,13 +67,11 @@ def test_of_too_many_runs_a_filter_offers_the_largest_and_the_one_in_the_link(mo
     assert scope_bar.left_out(runs, "node") is None
 
 
-@pytest.mark.parametrize(
-    ("window_ms", "bucket_ms"),
-    [(1_000, 1_000), (332_000, 2_000), (3_600_000, 30_000), (24 * 3_600_000, 600_000),
-     (30 * 86_400_000, 14_400_000 + 7_200_000), (400 * 86_400_000, 86_400_000)],
+test_a_window_has_as_many_buckets_as_can_be_seen = gives(
+    scope_bar.bucket_ms,
+    (1_000, 1_000), (332_000, 2_000), (3_600_000, 30_000), (24 * 3_600_000, 600_000),
+    (30 * 86_400_000, 14_400_000 + 7_200_000), (400 * 86_400_000, 86_400_000),
 )  # fmt: skip
-def test_a_window_has_as_many_buckets_as_can_be_seen(window_ms, bucket_ms):
-    assert scope_bar.bucket_ms(window_ms) == bucket_ms
 
 
 def test_viewers_of_a_moving_window_ask_for_the_same_range_for_some_seconds():
@@ -100,10 +99,7 @@ def window_of(monkeypatch):
     return minutes
 
 
-@pytest.mark.parametrize(
-    ("cluster", "expected"),
-    [(None, [-60, 0]), ("late", [-60, 0]), ("early", [-60, -35]), ("old", [-960, -900])],
-)
+@each((None, [-60, 0]), ("late", [-60, 0]), ("early", [-60, -35]), ("old", [-960, -900]))
 def test_a_range_ends_with_the_whole_database_whichever_cluster_is_chosen(
     window_of, cluster, expected
 ):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import plotly.graph_objects as go
 import polars as pl
-import pytest
+from tests.tables import each, gives
 
 from goodput_app.dashboard.components import charts, places, tables
 from goodput_app.text import glossary
@@ -39,14 +39,11 @@ def test_a_column_in_another_unit_is_called_after_it():
     assert list(config) == shown.columns
 
 
-@pytest.mark.parametrize(
-    ("seconds", "cell", "header"),
-    [
-        ([0.25, 599.0], [0.25, 599.0], "Length (s)"),
-        ([0.25, 226_350.4], [timedelta(0), timedelta(seconds=226_350)], "Length (h:m:s)"),
-        ([86_400.0, 8_688_000.0], [1.0, 8_688_000 / 86_400], "Length (days)"),
-        ([None, None], [None, None], "Length (s)"),
-    ],
+@each(
+    ([0.25, 599.0], [0.25, 599.0], "Length (s)"),
+    ([0.25, 226_350.4], [timedelta(0), timedelta(seconds=226_350)], "Length (h:m:s)"),
+    ([86_400.0, 8_688_000.0], [1.0, 8_688_000 / 86_400], "Length (days)"),
+    ([None, None], [None, None], "Length (s)"),
 )
 def test_long_times_read_as_on_a_clock(seconds, cell, header):
     frame = pl.DataFrame({"gap_s": seconds}, schema={"gap_s": pl.Float64})
@@ -55,24 +52,20 @@ def test_long_times_read_as_on_a_clock(seconds, cell, header):
     assert config[shown.columns[0]]["label"] == header
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "text"),
-    [
-        ("power_w", 3706.2, "3,706 W"),
-        ("rx_bytes_per_s", 25e9, "25.0 GB/s"),
-        ("outage_s", 8040.0, "2h 14m"),
-        ("idle_ms", 7_200_000, "2.0 GPU-h"),
-        ("wasted_cost", 1.5, "$1.50"),
-        ("cost_per_allocated_gpu_h", 2.386, "$2.39"),
-        ("down_ratio", 0.25, "25.0 %"),
-        ("tokens_per_s", 17.28, "17.28"),
-        ("events", 1200, "1,200"),
-        ("start_at", datetime(2026, 11, 20, 12, tzinfo=UTC), "2026-11-20 12:00:00 UTC"),
-        ("nodes", ["a"], "['a']"),
-    ],
+test_a_fact_reads_in_the_unit_of_its_column = gives(
+    places.fact,
+    ("power_w", 3706.2, "3,706 W"),
+    ("rx_bytes_per_s", 25e9, "25.0 GB/s"),
+    ("outage_s", 8040.0, "2h 14m"),
+    ("idle_ms", 7_200_000, "2.0 GPU-h"),
+    ("wasted_cost", 1.5, "$1.50"),
+    ("cost_per_allocated_gpu_h", 2.386, "$2.39"),
+    ("down_ratio", 0.25, "25.0 %"),
+    ("tokens_per_s", 17.28, "17.28"),
+    ("events", 1200, "1,200"),
+    ("start_at", datetime(2026, 11, 20, 12, tzinfo=UTC), "2026-11-20 12:00:00 UTC"),
+    ("nodes", ["a"], "['a']"),
 )
-def test_a_fact_reads_in_the_unit_of_its_column(name, value, text):
-    assert places.fact(name, value) == text
 
 
 def test_a_file_is_named_without_the_folder_of_the_server():

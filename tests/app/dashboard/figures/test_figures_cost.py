@@ -1,16 +1,16 @@
 """Charts of money: parts that add up, many accounts as one bar, budgets, hostile names."""
 
-from dataclasses import fields
 from datetime import date
 from decimal import Decimal
 
 import polars as pl
 import pytest
+from tests.app.billing.conftest import line_of_no_run
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures import cost
 from goodput_billing.statement import window
-from goodput_billing.statement.amounts.charges import Policy, Quantities
+from goodput_billing.statement.amounts.charges import Policy
 from goodput_billing.statement.budgets import SCHEMA as BUDGETS
 
 HOUR_MS = 3_600_000
@@ -19,15 +19,8 @@ HOUR_MS = 3_600_000
 def line(kind, hours, team=None, **more):
     """Return a line of a day by account, at 2 dollars, productive unless said otherwise."""
     gpu_ms = hours * HOUR_MS
-    texts = ("user_name", "run_key", "run_id", "job_name", "partition", "qos", "mig_profile")
-    nothing = {field.name: field.default for field in fields(Quantities)}
-    row = {
-        "line": kind, "cluster": "c", "team": team, "gpu_model": "h100", **dict.fromkeys(texts),
-        "list_price_per_gpu_h": Decimal(2), "factor": Decimal(1), "price_per_gpu_h": Decimal(2),
-        **nothing, "job_runs": 1, "gpu_ms": gpu_ms,
-        "productive_ms": gpu_ms if kind == "usage" else 0, "metered_mj_price": None,
-    }  # fmt: skip
-    return row | more
+    usual = {"productive_ms": gpu_ms if kind == "usage" else 0, "unsettled_ms": 0}
+    return line_of_no_run(kind, gpu_ms, team, **usual | more)
 
 
 def charged(*lines, idle="none"):

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
+from tests.tables import each
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts
@@ -147,10 +148,7 @@ def test_of_very_many_gpus_the_cells_are_nodes_with_the_category_of_most():
     assert found.row(0, named=True)["id"] == "node:n00000"
 
 
-@pytest.mark.parametrize(
-    ("gpus", "rack", "level"),
-    [(64, "r1", "gpu"), (512, "r1", "node"), (10_000, "r", "rack"), (10_000, None, "node")],
-)
+@each((64, "r1", "gpu"), (512, "r1", "node"), (10_000, "r", "rack"), (10_000, None, "node"))
 def test_rows_are_as_fine_as_can_be_seen(gpus, rack, level):
     frame = states(gpus) if rack == "r" else states(gpus, rack=rack)
 
@@ -186,13 +184,10 @@ WASTED = pl.DataFrame({"key": ["GPU-2", "GPU-5"], "wasted_ms": [1, 2]})
 APART = pl.DataFrame({"key": ["GPU-4", "GPU-1"], "deviation": [0.5, 0.9]})
 
 
-@pytest.mark.parametrize(
-    ("by", "given", "first"),
-    [
-        ("waste", WASTED, ["GPU-5", "GPU-2", "GPU-0"]), ("temperature", pl.DataFrame(), ["GPU-7"]),
-        ("health", pl.DataFrame(), ["GPU-2", "GPU-5"]),
-        ("deviation", APART, ["GPU-1", "GPU-4", "GPU-0"]),
-    ],
+@each(
+    ("waste", WASTED, ["GPU-5", "GPU-2", "GPU-0"]), ("temperature", pl.DataFrame(), ["GPU-7"]),
+    ("health", pl.DataFrame(), ["GPU-2", "GPU-5"]),
+    ("deviation", APART, ["GPU-1", "GPU-4", "GPU-0"]),
 )  # fmt: skip
 def test_rows_are_sorted_by_what_is_chosen(by, given, first):
     assert fleet_parts.rows_of(states(8), by, given)["key"].to_list()[: len(first)] == first

@@ -4,7 +4,7 @@ import json
 from decimal import Decimal
 
 import pytest
-from tests.app.opened_page import HOSTILE, links, table
+from tests.app.opened_page import HOSTILE, links, table, texts
 from tests.queries.conftest import at
 
 from goodput_app.dashboard.data import energy
@@ -48,10 +48,6 @@ def page(world, visit):
     return visit(world, PAGE)
 
 
-def captions(app):
-    return "\n".join(str(element.value) for element in app.caption)
-
-
 def bars(app):
     (chart,) = app.get("plotly_chart")
     traces = json.loads(chart.proto.spec)["data"]
@@ -71,9 +67,9 @@ def test_the_link_says_what_power_is_stacked_by_and_what_does_not_apply_is_named
 
     assert [name[:12] for name in (*bars(by_node), *bars(by_rack))] == ["a", "&lt;script&g"]
     said = "team and run does not apply to power by"
-    assert f"{said} node" in captions(by_node)
-    assert f"{said} rack" in captions(by_rack)
-    assert "does not apply" not in captions(visit(world, PAGE, team=HOSTILE))
+    assert f"{said} node" in texts(by_node)
+    assert f"{said} rack" in texts(by_rack)
+    assert "does not apply" not in texts(visit(world, PAGE, team=HOSTILE))
 
 
 @pytest.fixture(scope="module")
@@ -106,12 +102,12 @@ def test_hours_without_an_intensity_are_named(page):
     rows = table(page, "carbon_kg")
     assert rows["carbon_kg"][0] == pytest.approx(0.24, rel=0.02)
     assert rows["unknown_carbon_kwh"][0] == pytest.approx(0.6, rel=0.02)
-    assert "1 hour between 2027-01-15 09:00:00" in captions(page)
+    assert "1 hour between 2027-01-15 09:00:00" in texts(page)
 
 
 def test_without_a_second_cap_or_a_tariff_the_page_says_so(page):
-    assert "under two power caps" in captions(page)
-    assert "goodput ingest tariffs" in captions(page)
+    assert "under two power caps" in texts(page)
+    assert "goodput ingest tariffs" in texts(page)
     assert not any("electricity_cost" in frame.value.columns for frame in page.dataframe)
 
 

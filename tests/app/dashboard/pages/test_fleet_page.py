@@ -5,11 +5,12 @@ import json
 import pytest
 from tests.app.opened_page import HOSTILE, table, texts, tile
 from tests.queries.conftest import Evidence
+from tests.tables import each
 
 from goodput_app.dashboard.data import fleet, metrics
-from goodput_app.process.store import use_store
 from goodput_queries.scope import Scope
 
+pytestmark = pytest.mark.usefixtures("used")
 PAGE = "fleet_map"
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -89,9 +90,7 @@ def test_a_metric_that_nobody_measured_says_so(world, visit):
     assert "No source measured Tensor active" in app.info[0].value
 
 
-@pytest.mark.parametrize(
-    "given", [{"show": HOSTILE, "sort": HOSTILE}, {"sort": "deviation", "show": "errors"}]
-)
+@each({"show": HOSTILE, "sort": HOSTILE}, {"sort": "deviation", "show": "errors"})
 def test_any_choice_in_the_link_is_drawn(world, visit, given):
     assert len(cells(visit(world, PAGE, **given))) == 6
 
@@ -115,17 +114,12 @@ def test_what_is_not_allocated_is_listed_with_the_reason(page):
     assert found["largest_block"].to_list() == [6]
 
 
-@pytest.mark.parametrize(
-    ("level", "rows", "power"),
-    [
-        ("gpu", ["c/a#0", "c/b#1"], {"c/a#0": 300.0}),
-        ("node", ["c/a", "c/c"], {"c/a": 350.0}),
-        ("rack", [f"c/{HOSTILE}", "c/"], {f"c/{HOSTILE}": 300.0}),
-    ],
+@each(
+    ("gpu", ["c/a#0", "c/b#1"], {"c/a#0": 300.0}),
+    ("node", ["c/a", "c/c"], {"c/a": 350.0}),
+    ("rack", [f"c/{HOSTILE}", "c/"], {f"c/{HOSTILE}": 300.0}),
 )
-def test_rows_of_each_level_have_their_bins(world, level, rows, power):
-    use_store(world)
-
+def test_rows_of_each_level_have_their_bins(level, rows, power):
     found = fleet.metric(WINDOW, level, rows, "power_w", ROLLED_UP)
     categories = fleet.categories(WINDOW, level, rows, ROLLED_UP)
 
@@ -136,18 +130,13 @@ def test_rows_of_each_level_have_their_bins(world, level, rows, power):
     assert (categories["share_ratio"] > 0.49).all()
 
 
-@pytest.mark.parametrize(
-    ("level", "key", "values"),
-    [
-        ("gpu", "c/a#1", {"throttled_ratio": 1, "memory_used_bytes": 2**31, "errors": 1}),
-        ("gpu", "c/b#0", {"throttled_ratio": 0, "memory_used_bytes": 2**31, "errors": 0}),
-        ("node", "c/a", {"throttled_ratio": 0.5, "memory_used_bytes": 2**31, "errors": 1}),
-        ("node", "c/a", {"gpu_temperature_c": 80.0}),  # the hottest
-    ],
+@each(
+    ("gpu", "c/a#1", {"throttled_ratio": 1, "memory_used_bytes": 2**31, "errors": 1}),
+    ("gpu", "c/b#0", {"throttled_ratio": 0, "memory_used_bytes": 2**31, "errors": 0}),
+    ("node", "c/a", {"throttled_ratio": 0.5, "memory_used_bytes": 2**31, "errors": 1}),
+    ("node", "c/a", {"gpu_temperature_c": 80.0}),  # the hottest
 )
-def test_rows_have_throttling_memory_and_incidents(world, level, key, values):
-    use_store(world)
-
+def test_rows_have_throttling_memory_and_incidents(level, key, values):
     found = {
         name: fleet.metric(WINDOW, level, [key], name, ROLLED_UP)["value"].to_list()[-1]
         for name in values
@@ -156,35 +145,27 @@ def test_rows_have_throttling_memory_and_incidents(world, level, key, values):
     assert found == values
 
 
-def test_a_gpu_that_is_not_read_has_no_health(world):
-    use_store(world)
-
+def test_a_gpu_that_is_not_read_has_no_health():
     states = {row["gpu_uuid"]: row for row in fleet.gpu_states(WINDOW).to_dicts()}
 
     assert [states[f"c/{gpu}"]["errors"] for gpu in ("a#1", "b#0", "c#0")] == [1, 0, None]
     assert fleet.metric(WINDOW, "gpu", ["c/c#0"], "errors", ROLLED_UP).is_empty()
 
 
-def test_gpus_are_compared_with_the_others_of_their_job(world):
-    use_store(world)
-
+def test_gpus_are_compared_with_the_others_of_their_job():
     found = dict(fleet.deviations(WINDOW, "gpu", "power_w").rows())
 
     assert found == {"c/a#0": 100, "c/a#1": 100}
 
 
 @pytest.mark.parametrize("level", ["gpu", "node", "rack"])
-def test_waste_of_rows_adds_up_to_the_waste_of_racks(world, level):
-    use_store(world)
-
+def test_waste_of_rows_adds_up_to_the_waste_of_racks(level):
     wasted = fleet.wasted(WINDOW, level)["wasted_ms"].sum()
 
     assert wasted == fleet.racks(WINDOW)["wasted_ms"].sum() > 0
 
 
-def test_a_run_has_a_bar_for_the_time_it_had_gpus(world):
-    use_store(world)
-
+def test_a_run_has_a_bar_for_the_time_it_had_gpus():
     (bar,) = fleet.allocations(WINDOW, None).to_dicts()
 
     assert (bar["run_id"], bar["gpus"], bar["end_at"]) == ("7", 2, Evidence.at(1800))

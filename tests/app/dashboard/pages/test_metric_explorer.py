@@ -3,14 +3,13 @@
 from datetime import timedelta
 
 import pytest
-import streamlit as st
 from tests.queries.conftest import START
 
 from goodput_app.dashboard.data import other_metrics
 from goodput_app.dashboard.figures import other_metrics as figures
-from goodput_app.process.store import use_store
 from goodput_queries.scope import Scope
 
+pytestmark = pytest.mark.usefixtures("used")
 START_MS = 1_800_000_000_000
 WINDOW = Scope(from_ms=START_MS + 60_000, to_ms=START_MS + 3_600_000)
 SPAN = (START, START + timedelta(hours=1))
@@ -44,13 +43,6 @@ def world(made):
     ])  # fmt: skip
     made.store.build()
     return made.store
-
-
-@pytest.fixture(autouse=True)
-def used(world):
-    use_store(world)
-    yield
-    st.cache_data.clear()
 
 
 def test_the_list_has_meaning_unit_and_kind_where_they_are_known():

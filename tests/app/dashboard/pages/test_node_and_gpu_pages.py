@@ -5,6 +5,7 @@ from streamlit.testing.v1 import AppTest
 from tests.app.conftest import PATIENCE_S
 from tests.app.opened_page import HOSTILE, assert_sound, links, texts
 from tests.queries.conftest import START, at
+from tests.tables import each
 
 
 @pytest.fixture
@@ -113,18 +114,13 @@ host_parts.missing(series.with_columns(at=pl.datetime(2026, 1, 1)), "gpu-a01")
     )
 
 
-@pytest.mark.parametrize(
-    ("rows", "tables", "captions"),
-    [
-        ([], 0, ["Not reported: ECC, uncorrected; ECC, corrected; Row remaps."]),
-        ([("ecc_corrected", None, 0.0)], 0,
-         ["No counter of memory errors rose in this time range (ECC, corrected).",
-          "Not reported: ECC, uncorrected; Row remaps."]),
-        ([("ecc_corrected", 1, 3.0), ("ecc_uncorrected", None, 0.0), ("row_remap", None, 0.0)], 1,
-         []),
-    ],
-    ids=["no-counter", "no-rise", "a-rise"],
-)  # fmt: skip
+@each({"no-counter": ([], 0, ["Not reported: ECC, uncorrected; ECC, corrected; Row remaps."]),
+"no-rise": ([("ecc_corrected", None, 0.0)], 0,
+     ["No counter of memory errors rose in this time range (ECC, corrected).",
+      "Not reported: ECC, uncorrected; Row remaps."]),
+"a-rise": ([("ecc_corrected", 1, 3.0), ("ecc_uncorrected", None, 0.0), ("row_remap", None, 0.0)], 1,
+     []),
+})  # fmt: skip
 def test_memory_errors_are_listed_or_none_or_not_reported(rows, tables, captions):
     app = drawn(
         f"""
@@ -140,15 +136,13 @@ gpu_parts.memory_errors(found.with_columns(hour_at=hours, label=pl.col("kind")))
     assert [caption.value for caption in app.caption] == captions
 
 
-@pytest.mark.parametrize(
-    ("recurrence", "is_reported", "shown"),
-    [
-        ("chronic", True, "chronic"),
-        (None, True, "not known"),
-        ("", True, "Neither heat, the power brake nor the board slowed this GPU."),
-        ("", False, "Throttling is not known: these readings carry neither"),
-    ],
-    ids=["chronic", "few-hours", "none", "not-reported"],
+@each(
+    {
+        "chronic": ("chronic", True, "chronic"),
+        "few-hours": (None, True, "not known"),
+        "none": ("", True, "Neither heat, the power brake nor the board slowed this GPU."),
+        "not-reported": ("", False, "Throttling is not known: these readings carry neither"),
+    }
 )
 def test_throttling_of_a_gpu_is_chronic_passing_or_not_known(recurrence, is_reported, shown):
     app = drawn(

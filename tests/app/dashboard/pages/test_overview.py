@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from tests.app.opened_page import links, plain, sent, texts
 from tests.recorded_session import extent_ms
+from tests.tables import each
 
 from goodput_app.dashboard.components.overview import actions, ledger, status
 from goodput_app.dashboard.data import health
@@ -60,17 +61,12 @@ def test_the_worst_open_finding_is_the_sentence_and_what_is_broken_comes_first()
     assert "owner <b>operations</b>, not acknowledged" in found.detail
 
 
-@pytest.mark.parametrize(
-    ("change", "kind", "words"),
-    [
-        (CLOSED, "ok", "closed 2026-11-20 12:00:00 UTC (n1)"),
-        ({"severity": "note", "open_severity": "note"}, "ok", "72 rules evaluated"),
-        ({"state": "dismissed"}, "ok", "72 rules evaluated"),
-        ({"state": "acknowledged", "said_by": "ines"}, "page", "acknowledged by ines"),
-        ({"evidence": "<b>x</b>"}, "page", "&lt;b&gt;x&lt;/b&gt;"),
-    ],
-    ids=["closed", "note", "dismissed", "acknowledged", "hostile"],
-)  # fmt: skip
+@each({"closed": (CLOSED, "ok", "closed 2026-11-20 12:00:00 UTC (n1)"),
+"note": ({"severity": "note", "open_severity": "note"}, "ok", "72 rules evaluated"),
+"dismissed": ({"state": "dismissed"}, "ok", "72 rules evaluated"),
+"acknowledged": ({"state": "acknowledged", "said_by": "ines"}, "page", "acknowledged by ines"),
+"hostile": ({"evidence": "<b>x</b>"}, "page", "&lt;b&gt;x&lt;/b&gt;"),
+})  # fmt: skip
 def test_the_sentence_says_what_is_open(change, kind, words):
     found = said(change)
 
@@ -156,10 +152,7 @@ def test_the_parts_of_a_waterfall_add_up_to_both_totals():
     assert "g2" not in {label for label, *_ in rows}, "it did not move"
 
 
-@pytest.mark.parametrize(
-    ("first", "changes", "begin", "end", "levels"),
-    [(100, [20, -30], 75, 120, [100, 120]), (10, [90], 0, 100, [10]), (5, [], 0, 5, [])],
-)
+@each((100, [20, -30], 75, 120, [100, 120]), (10, [90], 0, 100, [10]), (5, [], 0, 5, []))
 def test_the_axis_of_a_waterfall_shows_small_changes(first, changes, begin, end, levels):
     assert bars.axis(first, changes) == (begin, end, levels)
 
@@ -210,14 +203,11 @@ def test_without_an_earlier_window_the_page_says_so(page):
     assert "no data from before this range" in plain(page)
 
 
-@pytest.mark.parametrize(
-    ("low", "best", "high", "text"),
-    [
-        (3.0, 3.0, 3.0, "<b>$3.00</b><small>measured</small>"),
-        (0.0, 3.0, 3.0, "<b>up to $3.00</b><small>or nothing</small>"),
-        (1.0, 3.0, 4.0, "<b>$3.00</b><small>$1.00 to $4.00</small>"),
-        (None, None, None, "<b>no price</b>"),
-    ],
+@each(
+    (3.0, 3.0, 3.0, "<b>$3.00</b><small>measured</small>"),
+    (0.0, 3.0, 3.0, "<b>up to $3.00</b><small>or nothing</small>"),
+    (1.0, 3.0, 4.0, "<b>$3.00</b><small>$1.00 to $4.00</small>"),
+    (None, None, None, "<b>no price</b>"),
 )
 def test_a_saving_that_may_be_nothing_is_called_so(low, best, high, text):
     row = {"back_low_cost": low, "back_cost": best, "back_high_cost": high}

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 import polars as pl
 import pytest
 from tests.app.opened_page import HOSTILE, links, plain, sent, texts
+from tests.tables import each
 
 import goodput_app
 from goodput_app import documents
@@ -271,15 +272,12 @@ def test_every_page_of_the_documentation_is_in_the_menu_and_in_the_wheel():
     assert {f"docs/{name}.md" for name in pages} <= set(packed)
 
 
-@pytest.mark.parametrize(
-    ("written", "shown"),
-    [
-        ("see [sizing](operate.md#sizing).", "see [sizing](help?doc=operate#sizing)."),
-        ("see [decision 53](decisions/0053-x.md).", "see decision 53."),
-        ("see [above](#sizing), `[a](api.md)`", "see [above](#sizing), `[a](api.md)`"),
-        ("it costs $2, `$HOME`", r"it costs \$2, `$HOME`"),
-        ("```\n$ goodput [a](api.md)\n```", "```\n$ goodput [a](api.md)\n```"),
-    ],
+@each(
+    ("see [sizing](operate.md#sizing).", "see [sizing](help?doc=operate#sizing)."),
+    ("see [decision 53](decisions/0053-x.md).", "see decision 53."),
+    ("see [above](#sizing), `[a](api.md)`", "see [above](#sizing), `[a](api.md)`"),
+    ("it costs $2, `$HOME`", r"it costs \$2, `$HOME`"),
+    ("```\n$ goodput [a](api.md)\n```", "```\n$ goodput [a](api.md)\n```"),
 )
 def test_links_lead_to_pages_that_come_with_the_program(tmp_path, monkeypatch, written, shown):
     (tmp_path / "api.md").write_text(f"# HTTP API\n{written}", "utf-8")

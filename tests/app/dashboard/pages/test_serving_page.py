@@ -1,10 +1,7 @@
 """The page of serving engines, in-process: on a small fleet, and where nothing is configured."""
 
 import pytest
-import streamlit as st
-from tests.app.conftest import opened
 from tests.app.dashboard.pages.test_pages import assert_can_be_downloaded, unexplained
-from tests.app.opened_page import assert_sound
 from tests.queries.serving.load import Serving, fleet
 
 from goodput_app.dashboard import theme
@@ -35,13 +32,11 @@ def store(made):
 
 
 @pytest.fixture(scope="module")
-def page(store):
-    yield opened(store, "model_serving", **TIMES)
-    st.cache_data.clear()
+def page(store, visit):
+    return visit(store, "model_serving", **TIMES)
 
 
 def test_it_says_speed_in_total_and_per_gpu_and_what_tokens_cost(page):
-    assert_sound(page)
     tiles = {metric.label: metric.value for metric in page.metric}
 
     assert tiles["Output tokens/s"] == "232"
@@ -63,12 +58,11 @@ def test_a_quantile_is_shown_with_its_bounds_or_as_exact(page):
     assert "0.75 to 1.0" in shown
 
 
-def test_a_tenant_leads_to_its_slowest_engine_and_the_engine_to_its_gpu(store):
+def test_a_tenant_leads_to_its_slowest_engine_and_the_engine_to_its_gpu(store, visit):
     """The row of the tenant sets `serving_engine`; the page then has the links."""
     asked = {"serving_engine": "c|pod-0||llama", "served_model": "llama", "served_by": "engine"}
-    app = opened(store, "model_serving", **asked, **TIMES)
+    app = visit(store, "model_serving", **asked, **TIMES)
 
-    assert_sound(app)
     shown = {m for t in app.dataframe if "model" in t.value for m in t.value["model"]}
     assert shown == {"llama"}, "of one model alone"
     links = [link.proto.label for link in app.get("page_link")]
@@ -84,13 +78,12 @@ def test_a_latency_spike_has_its_cause(page):
     assert (row["cause_label"], row["evidence"]) == ("GPU event", "Xid 74 of GPU 1 at 08:29:55")
 
 
-def test_a_page_says_of_how_many_rows_it_has_the_first(store, monkeypatch):
+def test_a_page_says_of_how_many_rows_it_has_the_first(store, visit, monkeypatch):
     monkeypatch.setattr(read, "ROWS_SHOWN", 2)
     of_model = {"columns": read.COUNTED, "where": read.OF_MODEL, "limit": 2}
     monkeypatch.setattr(read, "engines", reader("serving_engines", "endpoint", **of_model))
-    app = opened(store, "model_serving", served_by="role", **TIMES)
+    app = visit(store, "model_serving", served_by="role", **TIMES)
 
-    assert_sound(app)
     texts = [caption.value for caption in app.caption]
     assert "The first 2 of 5 engines; choose a served model." in texts
     assert any(text.startswith("The first 2 of ") and "latencies" in text for text in texts)

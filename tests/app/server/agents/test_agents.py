@@ -26,6 +26,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from tests.app.server.conftest import ALL, RED_TEAM, URL, behind_tokens
+from tests.tables import each
 
 from goodput_app.server.agents.route import mcp_route
 
@@ -146,20 +147,17 @@ def rounded(value):
     return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "sentence"),
-    [
-        ("run", {"run": "cobalttrain"}, "The ledger knows no run cobalttrain."),
-        ("runs", {"team": "cobaltteam"}, "The ledger knows no team cobaltteam."),
-        ("query_mart", {"mart": "marts.nodes"}, "there is no mart 'marts.nodes' for you"),
-        ("query_mart", {"mart": "raw.job_runs"}, "there is no mart 'raw.job_runs' for you"),
-        ("query_mart", {"mart": "runs", "where": {'x" or 1=1': 1}}, "has no column 'x\" or 1=1'"),
-        ("runs", {"teem": "redteam"}, "runs: Object contains unknown field `teem`."),
-        ("runs", {"limit": 201}, "Expected `int` <= 200"),
-        ("runs", {"from": "yesterday"}, "'yesterday' is not a valid time"),
-        ("ledger", {"by": "colour"}, "the ledger has no key 'colour'"),
-        ("drop", {}, "there is no tool 'drop'"),
-    ],
+@each(
+    ("run", {"run": "cobalttrain"}, "The ledger knows no run cobalttrain."),
+    ("runs", {"team": "cobaltteam"}, "The ledger knows no team cobaltteam."),
+    ("query_mart", {"mart": "marts.nodes"}, "there is no mart 'marts.nodes' for you"),
+    ("query_mart", {"mart": "raw.job_runs"}, "there is no mart 'raw.job_runs' for you"),
+    ("query_mart", {"mart": "runs", "where": {'x" or 1=1': 1}}, "has no column 'x\" or 1=1'"),
+    ("runs", {"teem": "redteam"}, "runs: Object contains unknown field `teem`."),
+    ("runs", {"limit": 201}, "Expected `int` <= 200"),
+    ("runs", {"from": "yesterday"}, "'yesterday' is not a valid time"),
+    ("ledger", {"by": "colour"}, "the ledger has no key 'colour'"),
+    ("drop", {}, "there is no tool 'drop'"),
 )  # fmt: skip
 def test_what_is_not_allowed_or_known_is_refused(worlds, tool, arguments, sentence):
     assert sentence in over_http(site(worlds[0]), RED_TEAM, call(tool, **arguments))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.ingest.http_pages import send, serving
+from tests.tables import each
 
 from goodput_ingest.formats.prometheus_text import blocks, series
 from goodput_ingest.source import ReadOptions
@@ -103,17 +104,14 @@ def test_a_bad_line_is_rejected_under_the_target_that_sent_it(store, exporter, s
     assert store.read("select count(*) from raw.gpu_samples").item() == 3
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        (page("", 500), "it answers with status 500, expected 200"),
-        (page("", 401), "it denies access (401); check the password"),
-        (page("moved", 302), "it answers with status 302, expected 200"),
-        (page("<html>hello</html>"), "it answers, but with no metrics of GPUs"),
-        (page(""), "it answers, but with no metrics of GPUs"),
-        (page("node_load1 1\n"), "it answers, but with no metrics of GPUs"),
-        (page("x" * 100_001), "it sends more than 100000 bytes"),
-    ],
+@each(
+    (page("", 500), "it answers with status 500, expected 200"),
+    (page("", 401), "it denies access (401); check the password"),
+    (page("moved", 302), "it answers with status 302, expected 200"),
+    (page("<html>hello</html>"), "it answers, but with no metrics of GPUs"),
+    (page(""), "it answers, but with no metrics of GPUs"),
+    (page("node_load1 1\n"), "it answers, but with no metrics of GPUs"),
+    (page("x" * 100_001), "it sends more than 100000 bytes"),
 )
 def test_a_target_that_fails_is_reported_in_a_sentence_and_stops_no_other(
     store, exporter, second, answer, why

@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+from tests.tables import each
 
 import goodput_emitter
 from goodput_emitter import Emitter
@@ -47,21 +48,16 @@ def test_ranks_that_srun_starts_number_their_attempt_alike(
     assert attempts_of(tmp_path / "e.jsonl") == [expected] * 2
 
 
-@pytest.mark.parametrize(
-    "environment",
-    [
-        SRUN | {"SLURM_TASK_PID": "1"},
-        SRUN | {"WORLD_SIZE": "16"},
-        SRUN | {"SLURM_STEP_ID": "x"},
-        TORCHRUN | {"TORCHELASTIC_MAX_RESTARTS": "3"},
-        TORCHRUN | {"GROUP_WORLD_SIZE": "4"},
-        {"TORCHELASTIC_RUN_ID": "7", "WORLD_SIZE": "1"},
-        {"OMPI_COMM_WORLD_SIZE": "8"},
-    ],
-    ids=[
-        *("a shell in the step", "another launcher", "no number", "agents that restart"),
-        *("several steps", "torchrun alone", "MPI"),
-    ],
+@each(
+    {
+        "a shell in the step": SRUN | {"SLURM_TASK_PID": "1"},
+        "another launcher": SRUN | {"WORLD_SIZE": "16"},
+        "no number": SRUN | {"SLURM_STEP_ID": "x"},
+        "agents that restart": TORCHRUN | {"TORCHELASTIC_MAX_RESTARTS": "3"},
+        "several steps": TORCHRUN | {"GROUP_WORLD_SIZE": "4"},
+        "torchrun alone": {"TORCHELASTIC_RUN_ID": "7", "WORLD_SIZE": "1"},
+        "MPI": {"OMPI_COMM_WORLD_SIZE": "8"},
+    }
 )
 def test_an_attempt_that_ranks_may_number_differently_has_no_number(
     tmp_path, monkeypatch, environment

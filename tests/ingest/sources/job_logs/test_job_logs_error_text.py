@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from tests.ingest.job_log_lines import parsed
+from tests.tables import each
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs.failure_kinds import HINTS, KINDS, kind_of
@@ -37,10 +38,7 @@ def test_each_kind_has_its_meaning_in_the_same_order():
     assert all(row["class"] and row["label"] and row["what_to_do"] for row in rows)
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [(-9, "sigkill"), (-11, "segfault"), (-7, "bus_error"), (-15, "other"), (1, "exception")],
-)
+@each((-9, "sigkill"), (-11, "segfault"), (-7, "bus_error"), (-15, "other"), (1, "exception"))
 def test_the_root_cause_of_torchrun_has_the_kind_of_its_signal(store, tmp_path, code, kind):
     block = (
         "Root Cause (first observed failure):\n  time      : 2026-08-20_14:31:02\n"
@@ -53,18 +51,15 @@ def test_the_root_cause_of_torchrun_has_the_kind_of_its_signal(store, tmp_path, 
     assert event["kind"] == kind
 
 
-@pytest.mark.parametrize(
-    ("text", "loss"),
-    [
-        (" iteration 3/ 9 | lm loss: 7.1E+00 | loss scale: 1.0 |", 7.1),
-        ("[titan] step: 120  loss:  6.41230  memory: 3GiB", 6.4123),
-        ("{'loss': '1.932', 'grad_norm': '0.8'}", 1.932),
-        ("Epoch 3: 45%| 450/1000 [02:15<02:45, train_loss=1.93]", 1.93),
-        (" iteration 3/ 9 | lm loss: NAN | loss scale: 1.0 |", math.nan),
-        ("step 2 | loss = -inf", -math.inf),
-        ("val_loss: 3.0 loss scale: 65536.0", None),
-        ("loss: 7.1.2", None),
-    ],
+@each(
+    (" iteration 3/ 9 | lm loss: 7.1E+00 | loss scale: 1.0 |", 7.1),
+    ("[titan] step: 120  loss:  6.41230  memory: 3GiB", 6.4123),
+    ("{'loss': '1.932', 'grad_norm': '0.8'}", 1.932),
+    ("Epoch 3: 45%| 450/1000 [02:15<02:45, train_loss=1.93]", 1.93),
+    (" iteration 3/ 9 | lm loss: NAN | loss scale: 1.0 |", math.nan),
+    ("step 2 | loss = -inf", -math.inf),
+    ("val_loss: 3.0 loss scale: 65536.0", None),
+    ("loss: 7.1.2", None),
 )
 def test_the_loss_of_a_line(text, loss):
     found = loss_of(text)

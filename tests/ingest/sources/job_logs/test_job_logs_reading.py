@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from tests.ingest.job_log_lines import ITERATION
+from tests.tables import each
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -33,38 +34,35 @@ def read(read_text):
 # whose log it is
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "run_id"),
-    [
-        ("SLURM_JOB_ID=4711\n", "slurm-99.out", "4711"),
-        ("export SLURM_JOBID=4711_3\n", "x.log", "4711_3"),
-        ("+ srun --jobid 4711 bash -c train\n", "x.log", "4711"),
-        ("slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT 2026-08-20T15:00:00 ***\n", "x",
-         "4711"),
-        ('+ declare -x SLURM_JOB_ID="14"\n', "x.log", "14"),
-        ("0: {'HOME': '/', 'SLURM_JOB_ID': '14'}\n", "x.log", "14"),
-        ("SLURM_ARRAY_JOB_ID=12\nSLURM_JOB_ID=14\n", "x.log", "14"),
-        ("x" * 70_000 + "\nSLURM_JOB_ID=14\n", "x.log", "x"),
-        ("wandb: Syncing run brisk-sun-7\n", "slurm-4711.out", "4711"),
-        ("wandb: Syncing run brisk-sun-7\n", "train.log", "brisk-sun-7"),
-        ("SLURM_JOB_ID=4711\nwandb: Syncing run brisk-sun-7\n", "x.log", "4711"),
-        ("SLURM_JOB_ID=4711\nwandb: Syncing run brisk-sun-7\n", "train-7.out.log", "train-7"),
-        ("", "slurm-4711.out", "4711"),
-        ("", "pretrain-4711_3.out.gz", "4711_3"),
-        ("", "slurm-14_3.out.1", "14_3"),
-        ("", "pretrain-14_3.err", "14_3"),
-        ("", "pretrain.4711.out", "4711"),
-        ("", "pretrain.o4711", "4711"),
-        ("", "4711.out", "4711"),
-        ("", "slurm-4711-3.out", "4711"),
-        ("", "pretrain-14.log", "pretrain-14"),
-        ("", "train-rank-3.out", "train"),
-        ("", "llm/rank_3.log", "llm"),
-        ("", "none_x7/attempt_0/3/stdout.log", "none_x7"),
-        ("", "train-007.log", "train-007"),
-        ("", "pretrain.log.1", "pretrain"),
-        ("", "llama3.2024.log", "llama3.2024"),
-    ],
+@each(
+    ("SLURM_JOB_ID=4711\n", "slurm-99.out", "4711"),
+    ("export SLURM_JOBID=4711_3\n", "x.log", "4711_3"),
+    ("+ srun --jobid 4711 bash -c train\n", "x.log", "4711"),
+    ("slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT 2026-08-20T15:00:00 ***\n", "x",
+     "4711"),
+    ('+ declare -x SLURM_JOB_ID="14"\n', "x.log", "14"),
+    ("0: {'HOME': '/', 'SLURM_JOB_ID': '14'}\n", "x.log", "14"),
+    ("SLURM_ARRAY_JOB_ID=12\nSLURM_JOB_ID=14\n", "x.log", "14"),
+    ("x" * 70_000 + "\nSLURM_JOB_ID=14\n", "x.log", "x"),
+    ("wandb: Syncing run brisk-sun-7\n", "slurm-4711.out", "4711"),
+    ("wandb: Syncing run brisk-sun-7\n", "train.log", "brisk-sun-7"),
+    ("SLURM_JOB_ID=4711\nwandb: Syncing run brisk-sun-7\n", "x.log", "4711"),
+    ("SLURM_JOB_ID=4711\nwandb: Syncing run brisk-sun-7\n", "train-7.out.log", "train-7"),
+    ("", "slurm-4711.out", "4711"),
+    ("", "pretrain-4711_3.out.gz", "4711_3"),
+    ("", "slurm-14_3.out.1", "14_3"),
+    ("", "pretrain-14_3.err", "14_3"),
+    ("", "pretrain.4711.out", "4711"),
+    ("", "pretrain.o4711", "4711"),
+    ("", "4711.out", "4711"),
+    ("", "slurm-4711-3.out", "4711"),
+    ("", "pretrain-14.log", "pretrain-14"),
+    ("", "train-rank-3.out", "train"),
+    ("", "llm/rank_3.log", "llm"),
+    ("", "none_x7/attempt_0/3/stdout.log", "none_x7"),
+    ("", "train-007.log", "train-007"),
+    ("", "pretrain.log.1", "pretrain"),
+    ("", "llama3.2024.log", "llama3.2024"),
 )  # fmt: skip
 def test_the_run_is_what_the_log_says_else_what_its_name_hints(tmp_path, text, name, run_id):
     path = tmp_path / name
@@ -98,10 +96,7 @@ def test_the_job_that_the_text_names_after_the_first_event_is_not_the_runs(store
 # times
 
 
-@pytest.mark.parametrize(
-    ("clock", "what"),
-    [("2026-10-25 02:30:00.5", "comes twice"), ("2026-03-29 02:30:00.5", "does not exist")],
-)
+@each(("2026-10-25 02:30:00.5", "comes twice"), ("2026-03-29 02:30:00.5", "does not exist"))
 def test_a_local_time_that_a_change_of_clocks_makes_unsure_is_rejected(store, read, clock, what):
     unsure = ITERATION.format(second=10, step=11, ms=1000.0).replace(
         "2026-08-20 14:03:10.500000", clock
@@ -127,14 +122,11 @@ def test_lines_without_a_moment_beside_others_are_counted_and_rejected(store, re
     assert [event for event, _ in events(store)] == ["failure", "job.end"]
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("I0820 14:03:10.500000 140234 train.py:600] Step 7: loss=2.31\n", "has no year"),
-        ("[14:03:10] step 7 loss 2.31\n", "has a time of a form that is not read"),
-        ("20.08.2026 14:03:10 step 7 loss 2.31\n", "has a time of a form that is not read"),
-        ("step 7 loss 2.31 [04:05<01:10:12]\n", "the line has no timestamp"),
-    ],
+@each(
+    ("I0820 14:03:10.500000 140234 train.py:600] Step 7: loss=2.31\n", "has no year"),
+    ("[14:03:10] step 7 loss 2.31\n", "has a time of a form that is not read"),
+    ("20.08.2026 14:03:10 step 7 loss 2.31\n", "has a time of a form that is not read"),
+    ("step 7 loss 2.31 [04:05<01:10:12]\n", "the line has no timestamp"),
 )
 def test_a_line_whose_time_is_not_read_says_why(read, text, reason):
     with pytest.raises(IngestError, match=rf"no times, such as line 1: .*{reason}"):
@@ -215,12 +207,11 @@ def test_the_number_of_processes_that_a_log_prints(store, read, text, processes)
     assert said == ([] if processes is None else [(f"{processes}", first)])
 
 
-@pytest.mark.parametrize(
-    ("name", "run_id", "counts", "rank"),
-    [("train.log", None, True, None), ("h100x4.log", None, True, None),
-     ("rank_3.log", None, True, 3), ("x/attempt_0/3/stdout.log", None, True, 3),
-     ("slurm-4711-3.out", None, True, 3), ("train-4711_3.out", None, True, None),
-     ("llm-node12.out", None, False, None), ("worker0.log", "llm", True, None)],
+@each(
+    ("train.log", None, True, None), ("h100x4.log", None, True, None),
+    ("rank_3.log", None, True, 3), ("x/attempt_0/3/stdout.log", None, True, 3),
+    ("slurm-4711-3.out", None, True, 3), ("train-4711_3.out", None, True, None),
+    ("llm-node12.out", None, False, None), ("worker0.log", "llm", True, None),
 )  # fmt: skip
 def test_a_log_of_a_rank_has_it_and_one_of_a_node_counts_no_processes(
     store, read, name, run_id, counts, rank
@@ -303,14 +294,11 @@ def test_marks_behind_a_long_preamble_are_found(tmp_path):
     assert recognise(tmp_path / "train.log") is JobLog
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "the file is empty"),
-        ("nothing of the kind\n" * 50, "no line has the log format"),
-        ("loss 1.0 step 2\n", "but no times"),
-        ("lost 1.0 step 2\n", "no line has the log format"),
-    ],
+@each(
+    ("", "the file is empty"),
+    ("nothing of the kind\n" * 50, "no line has the log format"),
+    ("loss 1.0 step 2\n", "but no times"),
+    ("lost 1.0 step 2\n", "no line has the log format"),
 )
 def test_other_text_is_no_job_log(read, tmp_path, text, reason):
     with pytest.raises(IngestError, match=reason):

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.ingest.golden_cases import GOLDEN
 from tests.ingest.job_log_lines import ITERATION
+from tests.tables import each, gives, refuses
 
 from goodput_ingest.formats.files import Part
 from goodput_ingest.source import ReadOptions
@@ -53,45 +54,36 @@ def stamped(lines):
     return "".join(f"2026-08-20T14:00:{at:02}Z {line}\n" for at, line in enumerate(lines))
 
 
-@pytest.mark.parametrize(
-    ("changed", "to", "reason"),
-    [
-        ("name =", "nom =", "Object contains unknown field `nom`"),
-        ('"step"', '"pace"', "Invalid enum value 'pace'"),
-        ("(?P<step>", "(?P<step", "the pattern of line 1 is no pattern"),
-        ("step_ms", "step_h", "line 1 (step): step_h is no known group and not in `extra`"),
-        ("?P<step>", "?:", "line 1 (step): it has no group `step`"),
-        ('"step"', '"save"', "line 1 (save): it has no group `seconds` or `milliseconds`"),
-        ("pattern =", "once = 'cycle'\npattern =", "`once` names cycle, which is no group of it"),
-        ("pattern =", "fields.loss = 'x'\npattern =", "the pattern of field loss needs one group"),
-        ("marks", "[", "this is not TOML"),
-        (r"mine v\d", r"\N{DASH}", "a pattern of `marks` is no pattern"),
-    ],
+test_a_profile_that_is_wrong_says_what = refuses(
+    IngestError,
+    lambda changed, to: loads(GOOD.replace(changed, to, 1), "mine.toml"),
+    ("name =", "nom =", "mine.toml: Object contains unknown field `nom`"),
+    ('"step"', '"pace"', "Invalid enum value 'pace'"),
+    ("(?P<step>", "(?P<step", "the pattern of line 1 is no pattern"),
+    ("step_ms", "step_h", "line 1 (step): step_h is no known group and not in `extra`"),
+    ("?P<step>", "?:", "line 1 (step): it has no group `step`"),
+    ('"step"', '"save"', "line 1 (save): it has no group `seconds` or `milliseconds`"),
+    ("pattern =", "once = 'cycle'\npattern =", "`once` names cycle, which is no group of it"),
+    ("pattern =", "fields.loss = 'x'\npattern =", "the pattern of field loss needs one group"),
+    ("marks", "[", "mine.toml: this is not TOML"),
+    (r"mine v\d", r"\N{DASH}", "a pattern of `marks` is no pattern"),
 )
-def test_a_profile_that_is_wrong_says_what(changed, to, reason):
-    with pytest.raises(IngestError) as refused:
-        loads(GOOD.replace(changed, to, 1), "mine.toml")
-
-    assert str(refused.value).startswith("mine.toml: ")
-    assert reason in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected", "reason"),
-    [
-        (f"{AT}it 1: 2 ms", "[]", "its lines give 1 events (step), expected 0"),
-        (f"{AT}it 1: 2 ms", "[{step = 2}]", "event 1: step is 1, expected 2"),
-        (f"{AT}it 1: 2.2.2 ms", "[]",
-         "line 1 is rejected (step_ms is '2.2.2', which is no number)"),
-    ],
+def example(text, expected):
+    """Check a profile with this example."""
+    with_it = f"{GOOD}[[example]]\ntext = '{AT}{text}'\nexpected = {expected}\n"
+    check_examples(loads(with_it, "mine.toml"), "mine.toml")
+
+
+test_an_example_that_gives_something_else_is_refused = refuses(
+    IngestError,
+    example,
+    ("it 1: 2 ms", "[]", "mine.toml: example 1: its lines give 1 events (step), expected 0."),
+    ("it 1: 2 ms", "[{step = 2}]", "mine.toml: example 1: event 1: step is 1, expected 2."),
+    ("it 1: 2.2.2 ms", "[]",
+     "example 1: line 1 is rejected (step_ms is '2.2.2', which is no number)."),
 )  # fmt: skip
-def test_an_example_that_gives_something_else_is_refused(text, expected, reason):
-    profile = loads(f"{GOOD}[[example]]\ntext = '{text}'\nexpected = {expected}\n", "mine.toml")
-
-    with pytest.raises(IngestError) as refused:
-        check_examples(profile, "mine.toml")
-
-    assert str(refused.value) == f"mine.toml: example 1: {reason}."
 
 
 def test_a_time_that_is_no_number_of_seconds_rejects_its_line():
@@ -104,39 +96,38 @@ def test_a_time_that_is_no_number_of_seconds_rejects_its_line():
     assert [reject.line for reject in rejects] == [2, 3]
 
 
-@pytest.mark.parametrize(
-    ("lines", "steps"),
-    [
-        (["step 0 loss 3", "step 1 loss 2", "step 0 loss 3", "step 1 loss 2"], [1, 2, 3, 4]),
-        (["step 10 loss 3", "step 20 loss 2", "step 10 loss 2"], [10, *range(11, 31)]),
-        (
+test_steps_of_a_plain_loop = gives(
+    lambda lines: steps_of(stamped(lines)),
+    {
+        "epochs from 0": (
+            ["step 0 loss 3", "step 1 loss 2", "step 0 loss 3", "step 1 loss 2"],
+            [1, 2, 3, 4],
+        ),
+        "epochs from 10": (
+            ["step 10 loss 3", "step 20 loss 2", "step 10 loss 2"],
+            [10, *range(11, 31)],
+        ),
+        "done again": (
             ["step 10 loss 3", "step 11 loss 2", "step 99 loss 2", "step 50 loss 2"],
             [10, 11, *range(12, 100), 50],
         ),
-        (["step 999 loss 3", "step 1,000 loss 3", "step 1,001 loss 3"], [999, 1000, 1001]),
-        (["Epoch: [2][  9/10]\tLoss 6e+00", "Epoch: [3][  1/10]\tLoss 5e+00"], [29, 30, 31]),
-        (
+        "thousands": (
+            ["step 999 loss 3", "step 1,000 loss 3", "step 1,001 loss 3"],
+            [999, 1000, 1001],
+        ),
+        "of an epoch": (
+            ["Epoch: [2][  9/10]\tLoss 6e+00", "Epoch: [3][  1/10]\tLoss 5e+00"],
+            [29, 30, 31],
+        ),
+        "from 0": (
             ["Epoch: [0]  [ 0/10]  eta: 0:25  loss: 6", "Epoch: [0]  [ 1/10]  eta: 0:25  loss: 6"],
             [1],
         ),
-        (["Test: [ 4/10]  loss: 6.9", "Test: [ 5/10]  loss: 6.8"], []),
-        (["eval step 5/10 loss 3", "Loading: 3/9 [00:01<00:02, 2.2it/s]"], []),
-        (["step 7: download took 3.2 s", "version 1.2, step 4"], []),
-    ],
-    ids=[
-        "epochs from 0",
-        "epochs from 10",
-        "done again",
-        "thousands",
-        "of an epoch",
-        "from 0",
-        "test",
-        "no training",
-        "no loss or rate",
-    ],
+        "test": (["Test: [ 4/10]  loss: 6.9", "Test: [ 5/10]  loss: 6.8"], []),
+        "no training": (["eval step 5/10 loss 3", "Loading: 3/9 [00:01<00:02, 2.2it/s]"], []),
+        "no loss or rate": (["step 7: download took 3.2 s", "version 1.2, step 4"], []),
+    },
 )
-def test_steps_of_a_plain_loop(lines, steps):
-    assert steps_of(stamped(lines)) == steps
 
 
 def test_a_log_with_the_marks_of_a_trainer_has_no_plain_steps():
@@ -216,18 +207,14 @@ def events_of(path, content, **options):
     return [row for b in batches for row in b.rows.select("run_id", "event", "step", "loss").rows()]
 
 
-@pytest.mark.parametrize(
-    ("names", "chosen"),
-    [
-        (["lr", "train/loss"], "train/loss"),
-        (["eval/loss", "lr"], "lr"),
-        (["train_loss", "grad_norm"], "train_loss"),
-        (["lm loss", "lm loss validation"], "lm loss"),
-        (["system/gpu_0_utilization", "eval_loss"], None),
-    ],
+test_steps_are_entries_of_the_training_loss_else_of_another_metric_of_training = gives(
+    of_steps,
+    (["lr", "train/loss"], "train/loss"),
+    (["eval/loss", "lr"], "lr"),
+    (["train_loss", "grad_norm"], "train_loss"),
+    (["lm loss", "lm loss validation"], "lm loss"),
+    (["system/gpu_0_utilization", "eval_loss"], None),
 )
-def test_steps_are_entries_of_the_training_loss_else_of_another_metric_of_training(names, chosen):
-    assert of_steps(names) == chosen
 
 
 def test_of_the_metrics_of_an_mlflow_run_one_gives_steps_and_another_says_that_it_is_there(
@@ -242,10 +229,7 @@ def test_of_the_metrics_of_an_mlflow_run_one_gives_steps_and_another_says_that_i
     assert others == [("5a4c", "metric", None, None)]
 
 
-@pytest.mark.parametrize(
-    ("folder", "run"),
-    [("wandb/offline-run-20261127_184553-grymqhhh/files", "grymqhhh"), ("exports", "llama")],
-)
+@each(("wandb/offline-run-20261127_184553-grymqhhh/files", "grymqhhh"), ("exports", "llama"))
 def test_a_wandb_run_is_that_of_its_folder_else_of_the_file(tmp_path, folder, run):
     assert events_of(tmp_path / folder / "llama.jsonl", HISTORY) == [(run, "step", 1, 3.0)]
     assert events_of(tmp_path / folder / "llama.jsonl", HISTORY, run_id="a")[0][0] == "a"

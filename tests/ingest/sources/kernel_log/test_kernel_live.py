@@ -8,6 +8,7 @@ import sys
 from datetime import datetime, timedelta
 
 import pytest
+from tests.tables import each
 
 from goodput_ingest.sources.kernel_log import live
 from goodput_ingest.sources.kernel_log.live import KernelLogLive
@@ -106,10 +107,7 @@ def test_an_xid_in_the_journal_is_an_exact_event_and_the_next_poll_asks_for_what
     )
 
 
-@pytest.mark.parametrize(
-    ("settings", "since", "first_s"),
-    [({}, {"journal": NOON}, -60), ({"lookback_s": 7_200}, {}, -3_600)],
-)
+@each(({}, {"journal": NOON}, -60), ({"lookback_s": 7_200}, {}, -3_600))
 def test_the_first_poll_begins_a_little_before_what_the_store_has_else_as_configured(
     store, journal, settings, since, first_s
 ):

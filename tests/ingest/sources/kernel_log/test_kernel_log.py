@@ -3,6 +3,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.tables import each
 
 XID = "NVRM: Xid (PCI:0000:9b:00): 31, pid=7, name=python, MMU Fault"
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -16,14 +17,11 @@ def read(read_text):
     )
 
 
-@pytest.mark.parametrize(
-    ("stamp", "collected", "year"),
-    [
-        ("Nov 18 13:00:00", datetime(2025, 11, 18, 12, 0, 1), 2025),
-        ("Dec 31 23:00:00", datetime(2026, 1, 2), 2025),
-        ("Nov 20 13:00:00", datetime(2025, 11, 18, 12), 2024),
-        ("Feb 29 13:00:00", datetime(2026, 6, 1), 2024),
-    ],
+@each(
+    ("Nov 18 13:00:00", datetime(2025, 11, 18, 12, 0, 1), 2025),
+    ("Dec 31 23:00:00", datetime(2026, 1, 2), 2025),
+    ("Nov 20 13:00:00", datetime(2025, 11, 18, 12), 2024),
+    ("Feb 29 13:00:00", datetime(2026, 6, 1), 2024),
 )
 def test_a_time_without_a_year_is_the_last_before_the_collection(
     store, read, stamp, collected, year

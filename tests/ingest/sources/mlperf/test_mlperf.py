@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.tables import each
 
 from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
@@ -84,15 +85,12 @@ def test_a_log_that_does_not_describe_its_system_has_it_beside_its_results(store
     assert store.read("select gpus from raw.job_runs").item() == 8
 
 
-@pytest.mark.parametrize(
-    "described",
-    [
-        "",
-        ':::SYSJSON {"number_of_nodes": "1000000", "accelerators_per_node": "8"}\n',
-        ':::SYSJSON {"number_of_nodes": -1, "accelerators_per_node": "8"}\n',
-        ':::SYSJSON {"number_of_nodes": [2], "accelerators_per_node": {}}\n',
-        ':::SYSJSON {"number_of_nodes": "\\u00b2", "accelerators_per_node": "8"}\n',
-    ],
+@each(
+    "",
+    ':::SYSJSON {"number_of_nodes": "1000000", "accelerators_per_node": "8"}\n',
+    ':::SYSJSON {"number_of_nodes": -1, "accelerators_per_node": "8"}\n',
+    ':::SYSJSON {"number_of_nodes": [2], "accelerators_per_node": {}}\n',
+    ':::SYSJSON {"number_of_nodes": "\\u00b2", "accelerators_per_node": "8"}\n',
 )
 def test_without_a_believable_number_of_gpus_the_log_is_refused(read_text, described):
     with pytest.raises(IngestError, match="the number of GPUs is unknown"):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ingest.golden_cases import GOLDEN
+from tests.tables import each
 
 from goodput_ingest.formats.json_text.json_layout import layout_of
 from goodput_ingest.sources.nccl import inspector_plain, inspector_records
@@ -123,9 +124,7 @@ def test_lines_of_several_layouts_stay_in_their_order():
     assert is_read_alike([rng.choice(kinds) for _ in range(500)])
 
 
-@pytest.mark.parametrize(
-    "end", [b",", b",,", b",\r", b", ", b",\r\r", b"\r", b" \r", b"}", b"\x00"]
-)
+@each(b",", b",,", b",\r", b", ", b",\r\r", b"\r", b" \r", b"}", b"\x00")
 def test_what_stands_behind_a_record_is_read_as_line_by_line(end):
     assert is_read_alike([text(record()), text(record()) + end, text(record(coll_sn=1))])
     assert is_read_alike([text(record()) + end, text(record())])
@@ -141,23 +140,20 @@ def test_plain_records_have_a_layout():
     assert layout_of(json.dumps(record()).encode(), PATHS)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"",
-        b"5",
-        b"[1,2]",
-        b'{"a":1,"a":2}',
-        b'{"a":{"x":1},"a":{"y":2}}',
-        b'{"a":{}}',
-        b'{"a":[1],"b":2}',
-        b'{"a":"b,c"}',
-        b'{"a":"b\\u0041"}',
-        b'{"a\\u0041":1}',
-        b'{"header":5}',
-        b'{"header":{"id":{"x":1}}}',
-        b'{"a":1',
-    ],
+@each(
+    b"",
+    b"5",
+    b"[1,2]",
+    b'{"a":1,"a":2}',
+    b'{"a":{"x":1},"a":{"y":2}}',
+    b'{"a":{}}',
+    b'{"a":[1],"b":2}',
+    b'{"a":"b,c"}',
+    b'{"a":"b\\u0041"}',
+    b'{"a\\u0041":1}',
+    b'{"header":5}',
+    b'{"header":{"id":{"x":1}}}',
+    b'{"a":1',
 )
 def test_other_lines_have_none(line):
     assert layout_of(line, PATHS) is None

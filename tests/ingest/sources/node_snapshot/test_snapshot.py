@@ -4,6 +4,7 @@ import json
 
 import pytest
 from tests.ingest.fake_nvml import DRIVER_NOT_LOADED, NOT_SUPPORTED, FakeGpu, FakeNvml
+from tests.tables import each, gives
 
 from goodput_ingest.processes.command_line import HIDDEN
 from goodput_ingest.sources.node_snapshot.found import grouped
@@ -52,44 +53,38 @@ def taken(machine, module=None, pid=7):
     return json.loads(take("n1", pid=pid, root=machine, module=module or FakeNvml()))
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("vm.swappiness", "10"),
-        ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
-        ("kernel.boot_parameters", "iommu=pt isolcpus=2-3"),
-        ("cpu.model", "AMD EPYC 9654"),
-        ("cpu.governor", "perf: 0-2,4-10; powersave: 3"),
-        ("memory.total_gib", "2016"),
-        ("memory.transparent_huge_pages.enabled", "madvise"),
-        ("memory.huge_pages", "0: 2048kB; 16: 1048576kB"),
-        ("infiniband.state", "ACTIVE"),
-        ("mount:/data", "nfs4 rw,hard,vers=4.2"),
-        ("mount:/scratch", "xfs rw,noatime,inode64"),
-        ("fabric.switches", "1"),
-        ("env:NCCL_IB_HCA", "mlx5"),
-        ("env:NCCL_DEBUG", "WARN"),
-        ("env:UCX_TOKEN", HIDDEN),
-        ("env:HOME", None),
-        ("mount:/etc/hosts", None),
-        ("limit.memlock", "65536"),
-        ("process.cpus", "0-3"),
-        ("cgroup.cpu.max", "400000 100000"),
-        ("cgroup.times_throttled", "3"),
-    ],
+@each(
+    ("vm.swappiness", "10"),
+    ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+    ("kernel.boot_parameters", "iommu=pt isolcpus=2-3"),
+    ("cpu.model", "AMD EPYC 9654"),
+    ("cpu.governor", "perf: 0-2,4-10; powersave: 3"),
+    ("memory.total_gib", "2016"),
+    ("memory.transparent_huge_pages.enabled", "madvise"),
+    ("memory.huge_pages", "0: 2048kB; 16: 1048576kB"),
+    ("infiniband.state", "ACTIVE"),
+    ("mount:/data", "nfs4 rw,hard,vers=4.2"),
+    ("mount:/scratch", "xfs rw,noatime,inode64"),
+    ("fabric.switches", "1"),
+    ("env:NCCL_IB_HCA", "mlx5"),
+    ("env:NCCL_DEBUG", "WARN"),
+    ("env:UCX_TOKEN", HIDDEN),
+    ("env:HOME", None),
+    ("mount:/etc/hosts", None),
+    ("limit.memlock", "65536"),
+    ("process.cpus", "0-3"),
+    ("cgroup.cpu.max", "400000 100000"),
+    ("cgroup.times_throttled", "3"),
 )
 def test_a_setting_is_as_the_system_has_it(machine, setting, value):
     assert taken(machine)["settings"].get(setting) == value
 
 
-@pytest.mark.parametrize(
-    ("setting", "reason"),
-    [
-        ("kernel.numa_balancing", "No such file or directory"),
-        ("cgroup.memory.max", "No such file or directory"),
-        ("fabric.manager", "not in the machine's own PID namespace"),
-        ("cpu.idle_states_disabled", "there is none"),
-    ],
+@each(
+    ("kernel.numa_balancing", "No such file or directory"),
+    ("cgroup.memory.max", "No such file or directory"),
+    ("fabric.manager", "not in the machine's own PID namespace"),
+    ("cpu.idle_states_disabled", "there is none"),
 )
 def test_what_cannot_be_read_is_unknown_with_the_reason(machine, setting, reason):
     found = taken(machine)
@@ -131,13 +126,9 @@ def test_without_a_driver_or_an_environment_to_read_the_rest_is_read(machine):
     assert found["settings"]["vm.swappiness"] == "10"
 
 
-@pytest.mark.parametrize(
-    ("values", "text"),
-    [
-        ({"0": "a", "1": "a"}, "a"),
-        ({"0": "a", "1": "a", "2": "a", "3": "b", "10": "a"}, "a: 0-2,10; b: 3"),
-        ({"mlx5_10": "x", "mlx5_2": "y"}, "y: mlx5_2; x: mlx5_10"),
-    ],
+test_values_by_key_are_one_text = gives(
+    grouped,
+    ({"0": "a", "1": "a"}, "a"),
+    ({"0": "a", "1": "a", "2": "a", "3": "b", "10": "a"}, "a: 0-2,10; b: 3"),
+    ({"mlx5_10": "x", "mlx5_2": "y"}, "y: mlx5_2; x: mlx5_10"),
 )
-def test_values_by_key_are_one_text(values, text):
-    assert grouped(values) == text

@@ -9,6 +9,7 @@ import pytest
 from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeNvml
 from tests.ingest.nvml_sampling import NOW, PATIENCE_S, Lines, kind
+from tests.tables import each
 
 from goodput_ingest.sources.nvml.buffer import Buffer
 from goodput_ingest.sources.nvml.live import NvmlLive
@@ -131,12 +132,9 @@ def test_a_full_buffer_drops_the_oldest_and_keeps_what_indices_mean():
     assert (len(taken.lines), taken.lines[-1], taken.dropped) == (1 + 20, b"00049", 31)
 
 
-@pytest.mark.parametrize(
-    ("size", "lines", "taken", "left"),
-    [
-        (1_000, [b"a"], 10, [b"b"]),
-        (3, [b"a", b"b", b"c"], 2, [b"c", b"b"]),  # the new line drops the first
-    ],
+@each(
+    (1_000, [b"a"], 10, [b"b"]),
+    (3, [b"a", b"b", b"c"], 2, [b"c", b"b"]),  # the new line drops the first
 )
 def test_lines_that_came_while_others_were_loaded_stay(size, lines, taken, left):
     buffer = Buffer(size)

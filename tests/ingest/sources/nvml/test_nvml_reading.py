@@ -3,6 +3,7 @@
 import pytest
 from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeInstance, FakeNvml
+from tests.tables import each, gives
 
 from goodput_ingest.sources.nvml.gpu import Gpu
 from goodput_ingest.sources.nvml.library import DriverGoneError, GpuGoneError, Nvml
@@ -37,13 +38,11 @@ def test_a_slow_reading_has_counters_links_and_processes():
     assert "viol_thermal_ns" not in line
 
 
-@pytest.mark.parametrize(
-    ("missing", "name", "value"),
-    [("CurrentClocksEventReasons", "event_reasons", 4), ("TemperatureV", "temp_c", 55),
-     ("FieldValues", "power_mw", 690_400), ("FieldValues", "energy_mj", 2_000)],
+test_an_older_name_is_used_where_the_newer_is_not_in_the_package = gives(
+    lambda missing, name: opened(FakeGpu(), f"nvmlDeviceGet{missing}").fast(1.0, 1.0)[0][name],
+    ("CurrentClocksEventReasons", "event_reasons", 4), ("TemperatureV", "temp_c", 55),
+    ("FieldValues", "power_mw", 690_400), ("FieldValues", "energy_mj", 2_000),
 )  # fmt: skip
-def test_an_older_name_is_used_where_the_newer_is_not_in_the_package(missing, name, value):
-    assert opened(FakeGpu(), f"nvmlDeviceGet{missing}").fast(1.0, 1.0)[0][name] == value
 
 
 @pytest.mark.parametrize("code", [13, 25, 26, 3])
@@ -155,9 +154,7 @@ def test_gpm_is_the_time_between_two_readings_of_ours():
     assert later["gpm_window_ms"] == pytest.approx(200.0)
 
 
-@pytest.mark.parametrize(
-    ("codes", "values"), [({10: 21}, {}), ({10: fake_nvml.UNKNOWN}, {}), ({}, {10: float("nan")})]
-)
+@each(({10: 21}, {}), ({10: fake_nvml.UNKNOWN}, {}), ({}, {10: float("nan")}))
 def test_a_share_that_nvml_could_not_give_is_missing_and_one_that_never_is_there_is_named(
     codes, values
 ):
@@ -228,14 +225,11 @@ def test_a_storm_of_xids_does_not_hold_up_a_reading():
     assert [len(gpu.events(1.0)), len(gpu.events(2.0))] == [XIDS_MAX, 5]
 
 
-@pytest.mark.parametrize(
-    ("gpu", "why"),
-    [
-        (FakeGpu(answers={"nvmlDeviceGetSupportedEventTypes": 0}), "not supported"),
-        (FakeGpu(errors={"nvmlDeviceRegisterEvents": 3}), "not supported"),
-        (FakeGpu(errors={"nvmlDeviceRegisterEvents": 4}), "no permission"),
-        (FakeGpu(errors={"nvmlEventSetWait": fake_nvml.UNKNOWN}), "Unknown Error"),
-    ],
+@each(
+    (FakeGpu(answers={"nvmlDeviceGetSupportedEventTypes": 0}), "not supported"),
+    (FakeGpu(errors={"nvmlDeviceRegisterEvents": 3}), "not supported"),
+    (FakeGpu(errors={"nvmlDeviceRegisterEvents": 4}), "no permission"),
+    (FakeGpu(errors={"nvmlEventSetWait": fake_nvml.UNKNOWN}), "Unknown Error"),
 )
 def test_where_xids_cannot_be_heard_the_reason_is_reported(gpu, why):
     opened_gpu = opened(gpu)
@@ -244,10 +238,7 @@ def test_where_xids_cannot_be_heard_the_reason_is_reported(gpu, why):
     assert opened_gpu.without()["xids"] == why
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [(1, None), (9, None), (12, None), (fake_nvml.VERSION_MISMATCH, "restart this collector")],
-)
+@each((1, None), (9, None), (12, None), (fake_nvml.VERSION_MISMATCH, "restart this collector"))
 def test_a_driver_that_is_away_or_was_updated_is_reported_at_opening(code, said):
     with pytest.raises(DriverGoneError, match=said):
         Nvml(FakeNvml(init_error=code)).open()

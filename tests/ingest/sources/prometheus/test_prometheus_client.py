@@ -4,12 +4,12 @@ import base64
 import gzip
 import json
 import os
-import ssl
 from pathlib import Path
 
 import pytest
 from tests.ingest.http_pages import serving
 from tests.ingest.sources.prometheus.fake_server import FakeServer, Reply, matrix, series
+from tests.tables import each, refuses
 
 from goodput_ingest.prometheus_api import client as client_module
 from goodput_ingest.prometheus_api.client import Client, TooLargeError
@@ -53,15 +53,12 @@ def test_a_compressed_answer_is_read(ask):
     assert found.series[0].values.tolist() == [5.0]
 
 
-@pytest.mark.parametrize(
-    ("status", "error_type", "error", "is_too_much"),
-    [
-        (422, "execution", "query processing would load too many samples into memory", True),
-        (400, "bad_data", "exceeded maximum resolution of 11,000 points per timeseries", True),
-        (400, "bad_data", "the query hit the max number of series limit", True),
-        (503, "timeout", "query timed out in expression evaluation", True),
-        *((status, "execution", "found duplicate series", False) for status in (400, 422, 500)),
-    ],
+@each(
+    (422, "execution", "query processing would load too many samples into memory", True),
+    (400, "bad_data", "exceeded maximum resolution of 11,000 points per timeseries", True),
+    (400, "bad_data", "the query hit the max number of series limit", True),
+    (503, "timeout", "query timed out in expression evaluation", True),
+    *((status, "execution", "found duplicate series", False) for status in (400, 422, 500)),
 )
 def test_a_query_that_is_too_much_is_distinguished_from_one_that_is_wrong(
     ask, status, error_type, error, is_too_much
@@ -136,41 +133,27 @@ def test_a_token_comes_from_the_environment_and_goes_as_bearer(fake, ask, monkey
     assert fake.asked[0].headers["x-scope-orgid"] == "team-a"
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"token_env": NO_SUCH}, "the environment variable NO_SUCH is not set"),
-        ({"username": "u", "password_file": "/no/such"}, "/no/such: the secret in it cannot be"),
-        ({"ca_file": "/no/such"}, "a certificate file cannot be read"),
-    ],
+test_a_secret_or_certificate_that_is_missing_is_named = refuses(
+    IngestError,
+    lambda given: Client(Endpoint(url="https://a", **given)),
+    ({"token_env": NO_SUCH}, "the environment variable NO_SUCH is not set"),
+    ({"username": "u", "password_file": "/no/such"}, "/no/such: the secret in it cannot be"),
+    ({"ca_file": "/no/such"}, "a certificate file cannot be read"),
 )
-def test_a_secret_or_certificate_that_is_missing_is_named(monkeypatch, given, said):
-    monkeypatch.delenv(NO_SUCH, raising=False)
-
-    with pytest.raises(IngestError, match=said):
-        Client(Endpoint(url="https://a", **given))
 
 
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        *((url, "the URL of a server") for url in ("prometheus:9090", "ftp://a", "http://", "")),
-        ("http://me:geheim@prometheus:9090", "carries a user or password"),
-    ],
+test_what_is_no_url_is_refused_without_repeating_its_password = refuses(
+    IngestError,
+    lambda url: Endpoint(url=url),
+    *((url, "the URL of a server") for url in ("prometheus:9090", "ftp://a", "http://", "")),
+    ("http://me:geheim@prometheus:9090", "carries a user or password"),
 )
-def test_what_is_no_url_is_refused_without_repeating_its_password(url, said):
-    with pytest.raises(IngestError, match=said) as got:
-        Endpoint(url=url)
-
-    assert "geheim" not in str(got.value)
 
 
 @pytest.fixture
-def over_tls(certificate):
+def over_tls(tls, certificate):
     """Give a server behind its certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*certificate)
-    with serving(FakeServer().reply, context) as address:
+    with serving(FakeServer().reply, tls) as address:
         yield f"https://{address}", str(certificate[0])
 
 

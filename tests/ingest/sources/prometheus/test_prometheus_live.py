@@ -1,5 +1,6 @@
 """Polling a server: what is asked for, what lands in the store, what a failure leaves behind."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -48,6 +49,13 @@ def history():
     }
 
 
+@pytest.fixture
+def server(fake, history):
+    """Give what polls a server that has them, from the first on."""
+    fake.answer = scraped(history)
+    return Prometheus(url=fake.url, settle_s=0, backfill_s=HISTORY_S)
+
+
 def test_a_catch_up_loads_exactly_what_the_server_has(store, fake, history):
     server = Prometheus(url=fake.url, backfill_s=600, settle_s=0)
     fake.answer = scraped(history)
@@ -61,9 +69,7 @@ def test_a_catch_up_loads_exactly_what_the_server_has(store, fake, history):
     assert [row[1] for row in found] == [v / 100 for _, v in history[UTIL]]
 
 
-def test_a_poll_that_repeats_changes_nothing(store, fake, history):
-    server = Prometheus(url=fake.url, settle_s=0, backfill_s=HISTORY_S)
-    fake.answer = scraped(history)
+def test_a_poll_that_repeats_changes_nothing(store, fake, server):
     poll(store, server)
     before = samples(store)
 
@@ -72,50 +78,44 @@ def test_a_poll_that_repeats_changes_nothing(store, fake, history):
     assert samples(store) == before
 
 
-def test_samples_that_come_late_are_found_in_the_overlap(store, fake, history):
-    server = Prometheus(url=fake.url, settle_s=0, backfill_s=HISTORY_S)
-    late = {name: points[-8:-4] for name, points in history.items()}
-    early = {name: points[:-8] + points[-4:] for name, points in history.items()}
-    fake.answer = scraped(early)
+def test_samples_that_come_late_are_found_in_the_overlap(store, fake, server, history):
+    fake.answer = scraped({name: points[:-8] + points[-4:] for name, points in history.items()})
     poll(store, server)
     fake.answer = scraped(history)
 
-    new = poll(store, server, NOW + timedelta(seconds=30), samples(store)[-1][0])
-
-    assert new == len(late[UTIL])
+    assert poll(store, server, NOW + timedelta(seconds=30), samples(store)[-1][0]) == 4
 
 
-def test_no_answer_spans_more_than_the_overlap(store, fake, history):
+def test_no_answer_spans_more_than_the_overlap(store, fake, server):
     """Killed between two tables of an answer, the next poll begins before that answer."""
-    fake.answer = scraped(history)
-
-    poll(store, Prometheus(url=fake.url, backfill_s=HISTORY_S, overlap_s=300, settle_s=0))
+    poll(store, replace(server, overlap_s=300))
 
     lengths = [int(r.fields["query"].rsplit("[", 1)[1][:-3]) for r in fake.queries()]
     assert max(lengths) <= 300_001
     assert len(lengths) == 5
 
 
-def test_too_many_samples_are_asked_for_in_halves(store, fake, history):
+def test_too_many_samples_are_asked_for_in_halves(store, fake, server, history):
     fake.answer = scraped(history, limit=3)
 
-    poll(store, Prometheus(url=fake.url, settle_s=0, backfill_s=HISTORY_S))
+    poll(store, server)
 
     assert [epoch_s(row[0]) for row in samples(store)] == [t for t, _ in history[UTIL]]
     assert all(row[1] is not None and row[2] is not None for row in samples(store))
 
 
-def test_a_server_that_refuses_the_least_is_given_up(store, fake, history):
+def test_a_server_that_refuses_the_least_is_given_up(store, fake, server, history):
     fake.answer = scraped(history, limit=-1)
 
     with pytest.raises(IngestError, match="too many samples"):
-        poll(store, Prometheus(url=fake.url, backfill_s=60, settle_s=0))
+        poll(store, replace(server, backfill_s=60))
 
 
 @pytest.mark.parametrize("trouble", [{"is_reset": True}, {"cut": 40}, {"status": 500}])
-def test_what_came_before_a_failure_is_kept_and_the_rest_comes_later(store, fake, history, trouble):
-    server = Prometheus(url=fake.url, backfill_s=HISTORY_S, settle_s=0)
-    whole = scraped(history)
+def test_what_came_before_a_failure_is_kept_and_the_rest_comes_later(
+    store, fake, server, history, trouble
+):
+    whole = fake.answer
 
     def broken(request):
         return Reply(**trouble) if len(fake.queries()) > 2 else whole(request)
@@ -138,15 +138,9 @@ def test_a_server_without_gpu_metrics_is_asked_for_no_samples(store, fake):
     assert fake.queries() == []
 
 
-def test_a_clock_that_ran_ahead_does_not_stop_the_reading(store, fake, history):
+def test_a_clock_that_ran_ahead_does_not_stop_the_reading(store, server):
     """A reading of tomorrow was loaded once: from now on as if it had been of now."""
-    fake.answer = scraped(history)
-
-    poll(
-        store,
-        Prometheus(url=fake.url, settle_s=0, backfill_s=HISTORY_S),
-        reached=NOW + timedelta(days=1),
-    )
+    poll(store, server, reached=NOW + timedelta(days=1))
 
     assert len(samples(store)) == 10
 
@@ -165,12 +159,15 @@ def test_a_warning_beside_an_empty_answer_is_kept_too(store, fake):
     assert store.read("select reason from raw.rejects").item().endswith("no store answered")
 
 
+DOWN = {"scrapePool": "nodes", "scrapeUrl": "http://a01:8080/metrics", "health": "down"}
+
+
 def test_doctor_hears_nothing_of_targets_that_never_gave_metrics_of_gpus(fake):
-    down = {"scrapePool": "web", "scrapeUrl": "http://shop:8080/metrics", "health": "down"}
-    ours = {"scrapePool": "nodes", "scrapeUrl": "http://a01:8080/metrics", "health": "down",
-            "labels": {"job": "nodes", "instance": "a01:8080"}}  # fmt: skip
-    one = {"metric": {"job": "nodes", "instance": "a01:8080"}, "value": [1_000_000_000, "1"]}
-    fake.targets, fake.answer, url = [down, ours], lambda _: Reply(vector(one)), fake.url
+    others = DOWN | {"scrapePool": "web", "scrapeUrl": "http://shop:8080/metrics"}
+    labels = {"job": "nodes", "instance": "a01:8080"}
+    one = {"metric": labels, "value": [1_000_000_000, "1"]}
+    fake.targets = [others, DOWN | {"labels": labels}]
+    fake.answer, url = lambda _: Reply(vector(one)), fake.url
 
     assert [text for text in Prometheus(url=url).probe() if "is down" in text] == [
         f"{url}: target http://a01:8080/metrics of job nodes is down: no reason given."
@@ -178,27 +175,20 @@ def test_doctor_hears_nothing_of_targets_that_never_gave_metrics_of_gpus(fake):
 
 
 def test_doctor_hears_of_targets_that_are_down_and_of_clocks(fake):
-    target = {
-        "scrapePool": "dcgm", "scrapeUrl": "http://gpu-a01:9400/metrics", "health": "down",
-        "lastError": "connection refused",
-    }  # fmt: skip
+    target = DOWN | {"lastError": "connection refused"}
     late = {"metric": {}, "value": [1_000_000_000, "1000000000"]}
     fake.targets = [target, target | {"health": "up"}, "odd"]
     fake.answer, url = lambda _: Reply(vector(late)), fake.url
 
     down, clock = Prometheus(url=url).probe()
 
-    assert down == (
-        f"{url}: target http://gpu-a01:9400/metrics of job dcgm is down: connection refused."
-    )
+    assert down.endswith("/metrics of job nodes is down: connection refused.")
     assert "s off ours" in clock
 
 
 def test_doctor_says_that_nothing_is_there():
-    with pytest.raises(IngestError) as refused:
+    with pytest.raises(IngestError, match=r"^http://127.0.0.1:1: no connection \(Connection ref"):
         Prometheus(url="http://127.0.0.1:1").probe()
-
-    assert str(refused.value) == ("http://127.0.0.1:1: no connection (Connection refused).")
 
 
 def test_doctor_misses_gpu_metrics(fake):

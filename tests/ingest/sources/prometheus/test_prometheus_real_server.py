@@ -11,12 +11,10 @@ from tests.app.receiving import receiving
 from tests.ingest.fake_live import reached
 from tests.ingest.received.writers import POWER, UTIL
 
-from goodput_app.settings import settings
 from goodput_ingest.live.config import Collector
 from goodput_ingest.prometheus_api.answer import NAME
 from goodput_ingest.received.remote_write import RemoteWrite
 from goodput_ingest.received.spool import Spool
-from goodput_ingest.sources.kubernetes import Kubernetes
 from goodput_ingest.sources.prometheus import Prometheus
 
 pytestmark = pytest.mark.machine
@@ -104,41 +102,28 @@ def test_while_the_exporter_is_down_nothing_is_made_up(store, prometheus, export
     assert f"target http://{exporter.url}/metrics of job dcgm is down: " in finding
 
 
-POD = 'namespace="nlp",pod="train-0",uid="u"'
-ASKED = 'node="gpu-a01",resource="nvidia_com_gpu",unit="integer"'
 ENGINE = 'engine="0",model_name="m"'
-START = "when the pod was bound"
 PAGE = f"""\
-kube_node_status_capacity{{{ASKED}}} 4
-kube_pod_created{{{POD}}} {START}
-kube_pod_status_scheduled_time{{{POD}}} {START}
-kube_pod_owner{{{POD},owner_kind="Job",owner_name="train"}} 1
-kube_pod_container_resource_requests{{{POD},container="main",{ASKED}}} 2
-kube_pod_status_phase{{{POD},phase="Running"}} 1
 vllm:num_requests_running{{{ENGINE}}} 3
 vllm:time_to_first_token_seconds_bucket{{{ENGINE},le="+Inf"}} 5
 vllm:time_to_first_token_seconds_count{{{ENGINE}}} 5
 vllm:time_to_first_token_seconds_sum{{{ENGINE}}} 2
 """
-PODS = "select distinct job_id, state, gpus from raw.job_runs"
 SERVED = """select distinct endpoint, value, observations from raw.serving_samples
     inner join raw.serving_histograms using (endpoint)
     where serving_samples.metric = 'requests_running' and isinf(le_s)"""
 
 
-def test_pods_and_engines_are_those_of_the_page_that_the_server_scrapes(
-    store, prometheus, exporter
-):
-    exporter.text = PAGE.replace(START, str(round(time.time()) - 1))
+def test_engines_are_those_of_the_page_that_the_server_scrapes(store, prometheus, exporter):
+    exporter.text = PAGE
     failed = exporter.scrapes
     prometheus.until(lambda: exporter.scrapes >= failed + 15, "it scrapes for three seconds")
-    poll(store, Kubernetes(url=prometheus.url, cluster="lab", settle_s=0, lookback_s=60))
+
     poll(store, Prometheus(
         url=prometheus.url, cluster="lab", settle_s=0, overlap_s=10, backfill_s=10,
         serving_interval_s=1, serving_histogram_interval_s=1,
     ))  # fmt: skip
 
-    assert store.read(PODS).rows() == [("nlp/train", "RUNNING", 2)]
     assert store.read(SERVED).rows() == [(exporter.url, 3.0, 5)]
     assert store.read("from raw.rejects").is_empty()
 
@@ -183,14 +168,11 @@ WRITES = """remote_write:
 
 
 @pytest.fixture
-def source(tmp_path, monkeypatch):
+def source(tmp_path, monkeypatch, configured):
     """Give the source behind the route, whose senders have a token."""
-    (tmp_path / "goodput.toml").write_text('[receive]\ntoken_env = "SENDERS"\n')
     monkeypatch.setenv("SENDERS", "s3cret")
-    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
-    settings.cache_clear()
-    yield RemoteWrite(Spool(tmp_path / "received"), cluster="lab")
-    settings.cache_clear()
+    configured('[receive]\ntoken_env = "SENDERS"\n')
+    return RemoteWrite(Spool(tmp_path / "received"), cluster="lab")
 
 
 def arrived(source):

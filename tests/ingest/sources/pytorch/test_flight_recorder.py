@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 from tests.ingest.golden_cases import GOLDEN
+from tests.tables import each
 
 from goodput_ingest.formats import files
 from goodput_ingest.source import ReadOptions
@@ -34,14 +35,11 @@ def read(store, path, cluster=None):
     return [store.load(b) for b in FlightRecorder(path, ReadOptions(cluster)).extract()]
 
 
-@pytest.mark.parametrize(
-    ("name", "rank"),
-    [
-        ("comm_lib_trace_rank_12", 12),
-        ("fr-fsdp-rank0.json", 0),
-        ("nccl_trace_rank_3_node17", 3),
-        ("node17.trace.5", 5),
-    ],
+@each(
+    ("comm_lib_trace_rank_12", 12),
+    ("fr-fsdp-rank0.json", 0),
+    ("nccl_trace_rank_3_node17", 3),
+    ("node17.trace.5", 5),
 )
 def test_the_rank_is_taken_from_the_file_name(store, tmp_path, name, rank):
     read(store, pickled(tmp_path, dump(entry()), name))
@@ -73,14 +71,12 @@ def test_a_pickle_that_would_run_code_is_refused_and_runs_none(store, tmp_path):
     assert not (tmp_path / "owned").exists()
 
 
-@pytest.mark.parametrize(
-    "tail",
-    [
-        b"cos\nsystem\n.", b"\x8c\x02os\x8c\x06system\x93.", b"Pid\n.", b"\x82\x01.",
-        b"r\xff\xff\xff\x7f.",
-    ],
-    ids=["global", "stack_global", "persistent id", "extension", "memo far away"],
-)  # fmt: skip
+@each({"global": b"cos\nsystem\n.",
+"stack_global": b"\x8c\x02os\x8c\x06system\x93.",
+"persistent id": b"Pid\n.",
+"extension": b"\x82\x01.",
+"memo far away": b"r\xff\xff\xff\x7f.",
+})  # fmt: skip
 def test_every_way_of_a_pickle_out_of_built_in_values_is_closed(store, tmp_path, tail):
     path = tmp_path / "trace_rank_1"
     path.write_bytes(b"\x80\x04(X\x09\x00\x00\x00pg_configX\x09\x00\x00\x00pg_status" + tail)

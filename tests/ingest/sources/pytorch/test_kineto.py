@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from tests.tables import each
 
 from goodput_queries.errors import IngestError
 
@@ -14,29 +15,22 @@ def trace(*names):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("kernels", "lack"),
-    [
-        ([],
-         "the trace has no kernels of GPUs; record it with `activities=[ProfilerActivity.CPU, "),
-        (["gemm"], "none of the trace's kernels is of NCCL"),
-    ],
-    ids=["of a CPU alone", "of one GPU"],
-)  # fmt: skip
+@each({"of a CPU alone": ([],
+     "the trace has no kernels of GPUs; record it with `activities=[ProfilerActivity.CPU, "),
+"of one GPU": (["gemm"], "none of the trace's kernels is of NCCL"),
+})  # fmt: skip
 def test_a_trace_without_collectives_says_what_it_lacks(read_text, tmp_path, kernels, lack):
     (gap,) = read_text("auto", json.dumps(trace(*kernels)), "trace.json").gaps
 
     assert gap.startswith(f"{tmp_path / 'trace.json'}: kineto: no row was read: {lack}")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        json.dumps(trace("ncclDevKernel_AllGather"))[:-30],
-        '{"schemaVersion": 1, "deviceProperties": [], "traceEvents": 5}',
-        '{"schemaVersion": 1, "deviceProperties": ' + "[" * 200_000,
-    ],
-    ids=["cut", "no events", "deep"],
+@each(
+    {
+        "cut": json.dumps(trace("ncclDevKernel_AllGather"))[:-30],
+        "no events": '{"schemaVersion": 1, "deviceProperties": [], "traceEvents": 5}',
+        "deep": '{"schemaVersion": 1, "deviceProperties": ' + "[" * 200_000,
+    }
 )
 def test_a_document_that_is_no_trace_is_refused(read_text, text):
     with pytest.raises(IngestError, match="trace"):

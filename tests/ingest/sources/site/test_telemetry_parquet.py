@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tables import each
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -68,13 +69,10 @@ NO_VALUES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "stored", "is_flagged"),
-    [
-        *((column, value, None, True) for column, value in NO_VALUES),
-        ("sm_active_ratio", 1.00005, 1.00005, False),  # rounding
-        ("power_w", None, None, False),  # not measured
-    ],
+@each(
+    *((column, value, None, True) for column, value in NO_VALUES),
+    ("sm_active_ratio", 1.00005, 1.00005, False),  # rounding
+    ("power_w", None, None, False),  # not measured
 )
 def test_what_is_no_value_becomes_null_and_is_flagged(tmp_path, column, value, stored, is_flagged):
     good = type(stored or value or 1.0)(0)
@@ -188,13 +186,10 @@ def test_racks_that_are_read_again_replace_those_before(tmp_path, whole_store):
     ]
 
 
-@pytest.mark.parametrize(
-    ("header", "expected"),
-    [
-        ("node,gpus,color", "'color' is not known"),
-        ("gpus,gpu_model", "'node' is missing"),
-        ("node,gpus,gpus", "twice"),
-    ],
+@each(
+    ("node,gpus,color", "'color' is not known"),
+    ("gpus,gpu_model", "'node' is missing"),
+    ("node,gpus,gpus", "twice"),
 )
 def test_a_header_with_other_columns_is_refused(read_text, header, expected):
     with pytest.raises(IngestError, match=expected):

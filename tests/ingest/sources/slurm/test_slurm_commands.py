@@ -4,6 +4,7 @@ import os
 from datetime import datetime, timedelta
 
 import pytest
+from tests.tables import each
 
 from goodput_ingest.sources.slurm.commands import Commands
 from goodput_ingest.sources.slurm.fields import ASKED
@@ -41,17 +42,15 @@ def calls(folder, name):
     return [c for c in (folder / "calls").read_text().splitlines() if c.startswith(f"{name} ")]
 
 
-@pytest.mark.parametrize(
-    ("script", "why"),
-    [
-        ("exec sleep 100", r"sacct took longer than 0\.2 s and was stopped"),
-        (
+@each(
+    {
+        "hangs": ("exec sleep 100", r"sacct took longer than 0\.2 s and was stopped"),
+        "fails": (
             "echo 'sacct: error: slurmdbd is down' >&2; exit 1",
             r"sacct does not reach slurmdbd: sacct: error: slurmdbd is down",
         ),
-        (None, r"sacct cannot be run \(No such file or directory\)"),
-    ],
-    ids=["hangs", "fails", "is not there"],
+        "is not there": (None, r"sacct cannot be run \(No such file or directory\)"),
+    }
 )
 def test_a_command_without_an_answer_is_a_stated_failure(tmp_path, script, why):
     folder = tmp_path if script is None else cluster(tmp_path, sacct=script)

@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from tests.ingest.golden_cases import GOLDEN
+from tests.tables import gives
 
 from goodput_ingest.formats import gres
 from goodput_ingest.formats.gres import gpu_gres
@@ -20,19 +21,15 @@ def test_indices_that_cannot_be_leave_the_number_of_gpus(index):
     assert (found.gpus, found.indices) == (1, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("shard:a40:2(IDX:0)", {"shard": 2}),
-        ("gres/mps:50", {"mps": 50}),
-        ("gres/shard=2,gres/mps:a40=25", {"shard": 2, "mps": 25}),
-        ("gpu:a40:1(IDX:0),shard:2(0/4,2/4)", {"shard": 2}),
-        ("gpu:h100:8", {}),
-        ("shard:a40:many", {}),
-    ],
+test_parts_of_gpus_in_a_gres_text = gives(
+    gres.parts,
+    ("shard:a40:2(IDX:0)", {"shard": 2}),
+    ("gres/mps:50", {"mps": 50}),
+    ("gres/shard=2,gres/mps:a40=25", {"shard": 2, "mps": 25}),
+    ("gpu:a40:1(IDX:0),shard:2(0/4,2/4)", {"shard": 2}),
+    ("gpu:h100:8", {}),
+    ("shard:a40:many", {}),
 )
-def test_parts_of_gpus_in_a_gres_text(text, expected):
-    assert gres.parts(text) == expected
 
 
 def test_a_sinfo_text_of_unknown_columns_is_refused():

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
-from tests.queries.conftest import START_MS, at, built_together, durable, shown_by, steps
+from tests.queries.conftest import START_MS, at, built_once, durable, shown_by, steps
 
 from goodput_billing.render import files, use_tables
 from goodput_billing.render.wording import hours, percent
@@ -39,15 +39,14 @@ def read(made, node, watts, until=7200, **more):
     made.load("gpu_samples", rows, "dcgm")
 
 
-@pytest.fixture(scope="module")
-def world(shared_evidence):
+@built_once
+def world(made):
     """Give two hours of three nodes of one GPU: `a` works an hour, `b` is free, `c` is not read.
 
     Team A trains on `a` for an hour, B has it for the second one and does nothing. `a` and `b`
     are in one rack. There is an intensity and a tariff for the first hour alone. D trains on `d`
     under two power caps: slower in the second hour, with more steps per joule.
     """
-    made = shared_evidence
     place(made, "a", power_limit_w=700.0, slowdown_temperature_c=90.0)
     for node in "bcd":
         place(made, node)
@@ -76,8 +75,6 @@ def world(shared_evidence):
     carbon = {"g_per_kwh": 400, "carbon_free_ratio": "0.4", "pue": "1.5", "server_ratio": 2}
     made.load("carbon", [{**{of: Decimal(amount) for of, amount in carbon.items()}, **first_hour}])
     made.tariff("0.1", "1.5", "2", cluster=None, **first_hour)
-    made.build()
-    return made.store
 
 
 @functools.cache
@@ -105,7 +102,7 @@ POWERS = {
 
 @pytest.mark.parametrize(("level", "name", "availability", "watts"), POWERS.values(), ids=POWERS)
 def test_power_of_half_hours(world, level, name, availability, watts):
-    rows = [row for row in power(world, level) if row["name"] == name]
+    rows = [row for row in power(world.store, level) if row["name"] == name]
     found = {row["minute"]: row for row in rows if availability in (None, row["availability"])}
 
     assert {minute: found[minute]["power_w"] for minute in watts} == pytest.approx(watts)
@@ -119,16 +116,16 @@ def test_power_of_half_hours(world, level, name, availability, watts):
 def test_the_levels_have_the_same_power_in_all_and_a_team_in_scope_its_own_alone(world):
     """A fine bucket is read from the readings."""
     minutes = Scope(from_ms=START_MS + 3_480_000, to_ms=START_MS + 3_780_000, bucket_ms=60_000)
-    found = [row["power_w"] for row in power(world, "node", minutes) if row["name"] == "a"]
+    found = [row["power_w"] for row in power(world.store, "node", minutes) if row["name"] == "a"]
     assert found == [BUSY_W, BUSY_W, IDLE_W, IDLE_W, IDLE_W]
     of_a = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS, bucket_ms=HOUR_MS, team="A")
     of_nodes, of_racks, of_teams = (
-        sum(row["power_w"] or 0 for row in power(world, level))
+        sum(row["power_w"] or 0 for row in power(world.store, level))
         for level in ("node", "rack", "team")
     )
 
     assert of_racks == pytest.approx(of_nodes) == of_teams > 0
-    assert {row["name"] for row in power(world, "team", of_a)} == {"A"}
+    assert {row["name"] for row in power(world.store, "team", of_a)} == {"A"}
 
 
 OF_A, OF_B = ({"availability": "held", "team": team} for team in "AB")
@@ -243,15 +240,15 @@ FIGURES = {
 
 @pytest.mark.parametrize(("mart", "of", "expected", "rel"), FIGURES.values(), ids=FIGURES)
 def test_figures_of_power_and_energy(world, mart, of, expected, rel):
-    (row,) = (row for row in table(world, mart) if row.items() >= of.items())
+    (row,) = (row for row in table(world.store, mart) if row.items() >= of.items())
     for name, value in expected(row).items():
         is_number = isinstance(value, int | float)
         assert row[name] == (pytest.approx(value, rel=rel) if is_number else value), name
 
 
 def test_what_is_not_read_or_reports_no_steps_is_in_no_list(world):
-    assert "B" not in {row["team"] for row in table(world, "run_energy")}
-    assert {row["team"] for row in table(world, "executing_idle")} == {"A", "B"}
+    assert "B" not in {row["team"] for row in table(world.store, "run_energy")}
+    assert {row["team"] for row in table(world.store, "executing_idle")} == {"A", "B"}
 
 
 def one_idle_part(cluster):
@@ -292,7 +289,6 @@ def test_energies_of_accounts_add_up_to_the_millijoule(world):
     assert of_accounts[0] > 0
 
 
-@built_together
 def test_a_window_that_cuts_an_hour_has_the_energy_of_runs_by_their_time_in_it(cluster):
     """A run of the first ten minutes has nothing of what follows, and all of its own before."""
     place(cluster, "a")
@@ -331,7 +327,7 @@ def test_an_intensity_of_the_cluster_and_a_later_one_take_precedence(evidence):
 
 @pytest.fixture(scope="module")
 def made(world):
-    return statement(world, date(2027, 1, 15), StatementSettings())
+    return statement(world.store, date(2027, 1, 15), StatementSettings())
 
 
 def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world, made):
@@ -343,7 +339,7 @@ def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world, m
     assert (b["carbon_kg"], b["carbon_known_ratio"]) == (None, 0)
     assert free["carbon_known_ratio"] == pytest.approx(0.5, rel=0.1)
     assert free["measured_ms"] < free["gpu_ms"]  # `c` is not read
-    of_accounts = sum(row["energy_kwh"] or 0 for row in table(world, "energy_by_account"))
+    of_accounts = sum(row["energy_kwh"] or 0 for row in table(world.store, "energy_by_account"))
     assert float(made.rows["energy_kwh"].sum()) == pytest.approx(of_accounts, abs=1e-5)
     shown = {row[0]: row[-2:] for row in use_tables.energy(made).rows}
     assert (shown["A"], shown["B"]) == (["0.7", "100.0 %"], ["unknown", "0.0 %"])
@@ -363,7 +359,7 @@ def test_a_statement_has_the_executing_idle_of_each_account(world, made):
 
 
 def test_a_cap_that_was_tried_gives_its_own_slowdown_and_one_alone_none(world):
-    given = measured(world, "power-cap", HALF_HOURS, EVERY_MODEL)
+    given = measured(world.store, "power-cap", HALF_HOURS, EVERY_MODEL)
 
     # steps of 12 s beside steps of 10 s
     assert float(given["slowdown_ratio"].span.lo) == pytest.approx(1 / 6, rel=0.02)
@@ -371,4 +367,4 @@ def test_a_cap_that_was_tried_gives_its_own_slowdown_and_one_alone_none(world):
     assert given["slowdown_ratio"].source.startswith("marts.work_by_power_cap: sweep at 450 W")
     first = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
     assert world.read("select * from marts.work_by_power_cap", scope=first).is_empty()
-    assert "slowdown_ratio" not in measured(world, "power-cap", first, EVERY_MODEL)
+    assert "slowdown_ratio" not in measured(world.store, "power-cap", first, EVERY_MODEL)

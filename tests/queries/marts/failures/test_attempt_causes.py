@@ -6,7 +6,7 @@ import pytest
 from tests.queries.conftest import (
     START_MS,
     at,
-    built_together,
+    built_once,
     durable,
     read_from_world,
     shown_by,
@@ -52,10 +52,9 @@ def load_other_causes(made, work):
     made.xid("other", 79, 4_050, pci_bus_id=BUS)
 
 
-@pytest.fixture(scope="module")
-def world(shared_evidence):
+@built_once
+def world(made):
     """Build a node for each run, which is named after what ended it."""
-    made = shared_evidence
     work = steps(1, 39, 0, 100)
     of_hardware = ("bus", "twice", "ecc", "own", "late", "down")
     for node in (*of_hardware, "nan", "caught", "app", "killed", "other"):
@@ -84,8 +83,6 @@ def world(shared_evidence):
     made.add("node_states", node="down", state="down", start_at=3_960, end_at=5_000,
              reason="not responding")  # fmt: skip
     load_other_causes(made, work)
-    made.build()
-    return made
 
 
 def near(value):
@@ -227,7 +224,6 @@ def cause(cluster):
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["inventory first", "inventory last"])
-@built_together
 def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, order):
     """What to do against it is reported with its losses."""
     node = f"{cluster.name}-a"
@@ -247,7 +243,6 @@ def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, or
 
 
 @pytest.mark.parametrize("said", [None, "exception"])
-@built_together
 def test_a_job_that_ran_out_of_host_memory_is_confirmed_by_its_state(cluster, said):
     cluster.node("a", 1)
     reported = [{"event": "failure", "kind": said, "t": 150}] if said else []

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import polars as pl
-import pytest
-from tests.queries.conftest import built_together, durable, phase, shown_by, steps
+from tests.queries.conftest import durable, each, phase, shown_by, steps
 
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import Scope
@@ -63,8 +62,7 @@ HANGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("happens", "cause"), HANGS.values(), ids=HANGS)
-@built_together
+@each(HANGS)
 def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(cluster, happens, cause):
     """A job steps for 100 s, hangs for 1,900 s and is ended by NCCL's watchdog."""
     cluster.job_on_a_node("1", 0, 2000, 1, "FAILED")
@@ -84,7 +82,6 @@ def test_every_cause_is_listed_once_with_a_reason():
     assert rows["reason"].null_count() == 0
 
 
-@built_together
 def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(cluster):
     cluster.node("a", 2)
     for number, state in enumerate(("PREEMPTED", "FAILED", "COMPLETED")):
@@ -105,11 +102,9 @@ def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(cluster):
     assert lost == whole > own + platform > own > 0
 
 
-@built_together
 def test_the_phase_that_lost_most_reports_the_cause_not_the_longest_in_one_hour(cluster):
     """Initialisation takes 100 s of one hour, compilation 70 s of that and 70 s of the next."""
-    cluster.watched(4000)
-    cluster.job_on_a_node("1", 3420, 4000, 1)
+    cluster.job_on_a_node("1", 3420, 4000, 1, watched=4000)
     cluster.events("1", [
         {"t": 3420, "event": "job.start"}, phase("init", 3420, 3520),
         phase("compile", 3530, 3670), {"t": 3770, "event": "step", "step": 1, "dur_s": 100.0},

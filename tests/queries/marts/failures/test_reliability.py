@@ -1,7 +1,7 @@
 """Time between failures of nodes and of attempts by job size; outages; drivers."""
 
 import pytest
-from tests.queries.conftest import START, START_MS, at, read_from_world
+from tests.queries.conftest import START, START_MS, at, built_once, read_from_world
 
 from goodput_queries.scope import Scope
 
@@ -19,10 +19,9 @@ def listing(made, node, state, second):
     made.add("node_states", source="slurm", node=node, state=state, start_at=second, end_at=second)
 
 
-@pytest.fixture(scope="module")
-def world(shared_evidence):
+@built_once
+def world(made):
     """Three nodes for an hour; a gets a new driver after half of it. A cluster x is not watched."""
-    made = shared_evidence
     gpu(made, "a", OLD_DRIVER, vbios="96.00.01")
     gpu(made, "b", OLD_DRIVER, vbios="96.00.01")
     gpu(made, "a", NEW_DRIVER, 1_800)
@@ -43,8 +42,6 @@ def world(shared_evidence):
     made.job("pair", 0, 3_600, ["a", "b"], 2)
     made.xid("a", 79, 1_700, pci_bus_id=BUS, cluster=None)
     made.xid("a", 79, 2_600, pci_bus_id=BUS, cluster=None)
-    made.build()
-    return made
 
 
 def near(value):

@@ -1,12 +1,11 @@
 """What is asked of fleets, and the ledger of a made-up one against its truth."""
 
-import contextlib
 import json
 
 import polars as pl
 import pytest
 from tests.queries import made_up_fleet
-from tests.queries.conftest import START_MS, Evidence, read_from_world
+from tests.queries.conftest import START_MS, Evidence, built_once, read_from_world
 
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
@@ -16,13 +15,12 @@ HOUR_MS = 3_600_000
 SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
 
 
-@pytest.fixture(scope="module")
-def world(shared_evidence):
+@built_once
+def world(made):
     """Give five nodes at the end of an hour, in two racks and no rack.
 
     a has two of four GPUs allocated, c all of them, b and d none; e is drained.
     """
-    made = shared_evidence
     for node in "abcde":
         made.node(node, 4, partitions=("p", "q") if node == "b" else ("p",))
     racks = {"a": ("r1", "1A+1B"), "b": ("r1", "1A+1B"), "c": ("r2", None), "d": ("r2", "2A")}
@@ -42,8 +40,6 @@ def world(shared_evidence):
     for gpu, power_w, end in (("a#0", 300.0, 3541), ("c#0", 500.0, 1801), ("b#1", 100.0, 3601)):
         made.readings(f"c/{gpu}", range(0, end, 60), power_w=power_w, **use)
     made.xid("a", 79, 1000, gpu_uuid="c/a#1", message="off the bus")
-    made.build()
-    return made.store
 
 
 EARLY = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS // 4)
@@ -125,9 +121,8 @@ def eventful(empty_database, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def fleet(eventful, new_store):
-    with contextlib.closing(new_store(copy_of=eventful[1])) as store:
-        yield store
+def fleet(eventful, module_store):
+    return module_store(copy_of=eventful[1])
 
 
 @pytest.fixture(scope="module")

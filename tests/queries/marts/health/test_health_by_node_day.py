@@ -3,7 +3,7 @@
 from datetime import date
 
 import pytest
-from tests.queries.conftest import START_MS, read_from_world
+from tests.queries.conftest import START_MS, built_once, read_from_world
 
 from goodput_queries.scope import Scope
 
@@ -23,13 +23,12 @@ def gauge(made, node, gpu, code, second, precision="approximate"):
     made.xid(node, code, second, source="dcgm", message=f"Xid {code}", **more)
 
 
-@pytest.fixture(scope="module")
-def world(shared_evidence):
+@built_once
+def world(made):
     """Node a with one GPU, node b whose GPU was replaced after six hours, node c without a reading.
 
     Built twice, so that counters go on over the border of two builds.
     """
-    made = shared_evidence
     place(made, "a", "GPU-a", BUS_A)
     place(made, "b", "GPU-old", BUS_B, 0, 6 * HOUR)
     place(made, "b", "GPU-new", BUS_B, 6 * HOUR)
@@ -55,8 +54,6 @@ def world(shared_evidence):
     made.counted("GPU-new", "ecc_uncorrected_volatile_total", [(7 * HOUR, 100), (8 * HOUR, 100)])
     gauge(made, "b", "GPU-new", 79, 7 * HOUR, "at_or_before")
     made.xid("b", 94, 8 * HOUR, pci_bus_id=BUS_B, cluster=None)
-    made.build()
-    return made
 
 
 def value(world, node, kind, day=FIRST_DAY, **scope):

@@ -1,21 +1,20 @@
 """Nodes ranked by what they cost: whose fault an attempt was, and what to do with the node."""
 
 import pytest
-from tests.queries.conftest import START, START_MS, read_from_world, steps
+from tests.queries.conftest import START, START_MS, built_once, read_from_world, steps
 
 from goodput_queries.scope import Scope
 
 BUS = "00000000:19:00.0"
 
 
-@pytest.fixture(scope="module")
-def world(shared_evidence):
+@built_once
+def world(made):
     """Nodes a to e with a GPU each; the price is 36 a GPU-hour: 0.01 a GPU-second.
 
     A gang on a, b and c loses 100 s of steps when a GPU of a falls off the bus. A job on d fails
     with its node twice. Node e repairs no memory any more.
     """
-    made = shared_evidence
     made.add("gpus", *({"node": node, "gpu_uuid": f"GPU-{node}"} for node in "abcde"),
              source="inventory", gpu_index=0, pci_bus_id=BUS, gpu_model="h100",
              valid_from_at=START)  # fmt: skip
@@ -31,8 +30,6 @@ def world(shared_evidence):
     made.xid("b", 31, 699, pci_bus_id=BUS, cluster=None)
     made.counted("GPU-e", "row_remap_failed", [(0, 1), (60, 1)])
     made.counted("GPU-e", "rows_remapped_uncorrectable_total", [(0, 0), (60, 1)])
-    made.build()
-    return made
 
 
 # node, from second; its columns

@@ -1,7 +1,7 @@
 """Repairs of nodes: who acted and when, what waiting and repair cost, and whether it held."""
 
 import pytest
-from tests.queries.conftest import START, START_MS
+from tests.queries.conftest import START, START_MS, built_once
 
 from goodput_queries.scope import Scope
 
@@ -9,8 +9,8 @@ WINDOW = Scope(START_MS, START_MS + 10_000_000)
 BUS = "00000000:19:00.0"
 
 
-@pytest.fixture(scope="module")
-def world(shared_evidence):
+@built_once
+def world(made):
     """Nodes a to e with two GPUs each at 36 a GPU-hour: 0.01 a GPU-second.
 
     a goes down, is drained after 300 s by ann and is back after 900 s. b goes down and comes back
@@ -18,7 +18,6 @@ def world(shared_evidence):
     fatal error, is drained, returns, and its job fails with it again. e is drained for 5 minutes,
     tried, and drained again.
     """
-    made = shared_evidence
     made.add("gpus",
              *({"node": node, "gpu_uuid": f"GPU-{node}{index}", "gpu_index": index}
                for node in "abcde" for index in (0, 1)), source="inventory", gpu_model="h100",
@@ -36,8 +35,6 @@ def world(shared_evidence):
     made.state("d", "down", 4_400, 4_500)
     made.state("e", "drained", 2_000, 2_300)
     made.state("e", "drained", 2_700, 3_000)
-    made.build()
-    return made
 
 
 # node, which of its repairs; its columns

@@ -1,7 +1,6 @@
 """Episodes of throttling: by clock event reasons, else by counters of throttled time."""
 
-import pytest
-from tests.queries.conftest import built_together, shown_by
+from tests.queries.conftest import each, shown_by
 
 POWER_CAP, HW_THERMAL = 0x4, 0x40
 
@@ -90,9 +89,7 @@ RECURRENCES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("hours", "of_hours", "limit", "reported", "recurrence", "margin"),
-                         RECURRENCES.values(), ids=RECURRENCES)  # fmt: skip
-@built_together
+@each(RECURRENCES)
 def test_how_often_a_gpu_is_throttled(
     cluster, hours, of_hours, limit, reported, recurrence, margin
 ):

@@ -1,6 +1,5 @@
 """One sum of GPU time is one figure, and what it leads to adds up to it, in the demo."""
 
-import contextlib
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -8,11 +7,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.fleets.generate import generate
-from tests.queries.conftest import built_together
+from tests.fleets.generate import generate, read_in
+from tests.queries.conftest import store_of
 
-from goodput_app.demo import recipe
-from goodput_ingest.run.ingest import ingest
 from goodput_queries.catalog import models
 from goodput_queries.catalog.header import names
 from goodput_queries.check import check
@@ -29,16 +26,15 @@ ACCOUNTED = "sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost"
     scope="module",
     params=["recorded session", pytest.param("with a fleet", marks=pytest.mark.machine)],
 )
-def session(request, recorded_demo, new_store, tmp_path_factory):
+def session(request, recorded_demo, module_store, tmp_path_factory):
     """Give the demo: the recorded session alone, and with twelve hours of a made-up fleet."""
-    with contextlib.closing(new_store(copy_of=recorded_demo)) as store:
-        if request.param == "with a fleet":
-            folder = tmp_path_factory.mktemp("fleet")
-            generate(folder, gpus=64, hours=12, seed=7, start=FLEET_START)
-            for step in recipe(folder):
-                ingest(store, step.source, [step.path], step.options)
-            store.build()
-        yield store
+    store = module_store(copy_of=recorded_demo)
+    if request.param == "with a fleet":
+        folder = tmp_path_factory.mktemp("fleet")
+        generate(folder, gpus=64, hours=12, seed=7, start=FLEET_START)
+        read_in(store, folder)
+        store.build()
+    return store
 
 
 @pytest.fixture(scope="module")
@@ -139,11 +135,9 @@ def test_what_a_team_leads_to_adds_up_to_the_team(session, windows):
             assert of_team["cost"].to_list() == pytest.approx(ledger["cost"].to_list(), abs=1e-5)
 
 
-@built_together
 def test_a_part_of_a_gap_lies_within_its_category(cluster):
     """A node is drained in the middle of a gap: the drain does not begin with the gap."""
-    cluster.node("a", 1)
-    cluster.watched(1000)
+    cluster.node("a", 1, watched=1000)
     cluster.state("a", "drained", 600, 1000)
     cluster.samples("a#0", cluster.every(-10, 1000), lambda s: s <= 0)
     yield
@@ -215,10 +209,7 @@ ROOT = Path(__file__).parents[4]
 MAIN = Scope(run="lab/main")
 
 
-@pytest.fixture(scope="module")
-def recorded(recorded_demo, new_store):
-    with contextlib.closing(new_store(copy_of=recorded_demo)) as store:
-        yield store
+recorded = store_of("recorded_demo")
 
 
 def test_the_ledger_of_main_is_the_reference_ledger(recorded):

@@ -3,15 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from tests.queries.conftest import (
-    START_MS,
-    Evidence,
-    built_together,
-    durable,
-    phase,
-    shown_by,
-    steps,
-)
+from tests.queries.conftest import START_MS, built_once, durable, phase, shown_by, steps
 from tests.queries.loaders import steady
 
 from goodput_queries.scope import EVERYTHING, Scope
@@ -29,22 +21,18 @@ def number(given):
 
 def a_node(evidence):
     """Load four H100 over 10 hours, two of them held for 5, one measured all the time."""
-    evidence.node("n", 4)
-    evidence.watched(10 * HOUR_S)
+    evidence.node("n", 4, watched=10 * HOUR_S)
     evidence.job("1", 0, 5 * HOUR_S, ["n"], 2, partition="batch")
     evidence.energy(evidence.gpu("n#0"), steady(10 * HOUR_S, 500))
-    return evidence
 
 
-@pytest.fixture(scope="module")
-def priced(shared_evidence):
+@built_once
+def priced(node):
     """Give the node with a price, a factor and a tariff."""
-    node = a_node(shared_evidence)
+    a_node(node)
     node.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
     node.add("rate_factors", partition="batch", factor=Decimal("0.5"), cluster=None)
     node.tariff("0.1", "1.5", cluster=None)
-    node.build()
-    return node.store
 
 
 def of(cluster, scenario, choice):
@@ -93,7 +81,7 @@ KNOWN = {
     ("world", "scenario", "scope", "choice", "expected"), KNOWN.values(), ids=KNOWN
 )
 def test_what_is_known_of_a_choice(request, world, scenario, scope, choice, expected):
-    store = request.getfixturevalue(world)
+    store = request.getfixturevalue(world).store
     known = measured(store, scenario, scope, choice)
 
     assert scope != EVERYTHING or choice in choices(store, scenario, scope)
@@ -102,7 +90,7 @@ def test_what_is_known_of_a_choice(request, world, scenario, scope, choice, expe
 
 
 def test_use_has_the_bounds_of_what_is_not_settled(priced):
-    known = measured(priced, "upgrade", EVERYTHING, "h100")
+    known = measured(priced.store, "upgrade", EVERYTHING, "h100")
 
     # the job said nothing: one GPU was seen busy, of the other nothing is known
     assert float(known["use_ratio"].span.lo) == 0
@@ -111,17 +99,15 @@ def test_use_has_the_bounds_of_what_is_not_settled(priced):
 
 
 def test_models_are_offered_largest_first_and_runs_where_they_save(priced):
-    assert measured(priced, "upgrade", EVERYTHING, "B200") == {}
-    assert list(choices(priced, "upgrade", EVERYTHING)) == ["h100", EVERY_MODEL]
-    assert choices(priced, "checkpoints", EVERYTHING) == {}
+    assert measured(priced.store, "upgrade", EVERYTHING, "B200") == {}
+    assert list(choices(priced.store, "upgrade", EVERYTHING)) == ["h100", EVERY_MODEL]
+    assert choices(priced.store, "checkpoints", EVERYTHING) == {}
 
 
-@pytest.fixture(scope="module")
-def saving(new_store):
+@built_once
+def saving(evidence):
     """Give a run of two GPUs that saves for 30 s each 10 minutes and fails once in two hours."""
-    evidence = Evidence(new_store())
-    evidence.node("n", 2)
-    evidence.watched(2 * HOUR_S)
+    evidence.node("n", 2, watched=2 * HOUR_S)
     evidence.job("1", 0, 2 * HOUR_S, ["n"], 2)
     for cycle in range(10):
         attempt, first = cycle // 5, 60 * cycle
@@ -129,14 +115,11 @@ def saving(new_store):
         saved = [phase("ckpt_save", begin + 600, begin + 630), durable(first + 59, begin + 630)]
         evidence.events("1", [*steps(first, first + 59, begin), *saved], attempt=attempt)
     evidence.add("rates", price_per_gpu_h=Decimal(2), cluster=None)
-    evidence.build()
-    yield evidence.store
-    evidence.store.close()
 
 
 def test_a_run_is_known_by_its_own_saves_and_failures(saving):
-    (run,) = choices(saving, "checkpoints", EVERYTHING)
-    known = measured(saving, "checkpoints", EVERYTHING, run)
+    (run,) = choices(saving.store, "checkpoints", EVERYTHING)
+    known = measured(saving.store, "checkpoints", EVERYTHING, run)
 
     expected = {"save_s": 30, "interval_s": 600, "gpus": 2, "mtbf_s": 2 * HOUR_S,
                 "price_per_gpu_h": 2}  # fmt: skip
@@ -145,12 +128,10 @@ def test_a_run_is_known_by_its_own_saves_and_failures(saving):
 
 
 @pytest.mark.parametrize("has_failure", [True, False])
-@built_together
 def test_a_run_that_has_not_failed_reckons_with_the_platforms_failures(cluster, has_failure):
     """One node failure in 8 x 5 + 2 x 10 GPU-h, or none; the run has 2 GPUs."""
     cluster.node("n", 2)
-    cluster.node("m", 8)
-    cluster.watched(10 * HOUR_S)
+    cluster.node("m", 8, watched=10 * HOUR_S)
     cluster.job("1", 0, 10 * HOUR_S, ["n"], 2)
     reported = [phase("ckpt_save", begin, begin + 30) for begin in (600, 1200, 1800)]
     cluster.events("1", [*steps(0, 59, 0), *reported])

@@ -1,7 +1,7 @@
 """Collectives and communication inside steps: by what the site has, how fast, when they ran."""
 
 import pytest
-from tests.queries.conftest import built_together, shown_by, steps
+from tests.queries.conftest import built_in, each, shown_by, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 H100 = "NVIDIA H100"
@@ -88,7 +88,6 @@ CASES = {
 test_collectives = shown_by(CASES, before=lambda c: c.node("a", 8))
 
 
-@built_together
 def test_a_forecast_is_tested_on_the_next_number_of_ranks(cluster):
     """32 ranks take a tenth longer than a ring of 16 foretells; 64 are as far, 128 farther."""
     benchmarked(cluster, 2, ring)
@@ -106,7 +105,6 @@ def test_a_forecast_is_tested_on_the_next_number_of_ranks(cluster):
     assert rows[2][2] is None
 
 
-@built_together
 def test_published_times_of_144_gpus_are_forecast_from_those_of_72(cluster):
     """AllReduce on GB200 of one rack and of two: reference.bus_bandwidth."""
     published = cluster.read(
@@ -126,7 +124,6 @@ def test_published_times_of_144_gpus_are_forecast_from_those_of_72(cluster):
     assert both == {size: pytest.approx(1, abs=0.05) for size in (2**30, 2**33)}
 
 
-@built_together
 def test_the_rank_that_came_last_waited_least(cluster):
     """Of records without a moment it is not known when they ran: they are not in the timeline."""
     cluster.job_on_a_node("1", 0, 60, 2)
@@ -178,8 +175,7 @@ TRACES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kernels", "expected"), TRACES.values(), ids=TRACES)
-@built_together(builds=2)
+@each(TRACES)
 def test_ledger_of_profiler_traces_that_come_after_the_steps(cluster, kernels, expected):
     gang(cluster)
     yield
@@ -200,8 +196,7 @@ BOUNDED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("measured", "ledger", "bounds"), BOUNDED.values(), ids=BOUNDED)
-@built_together
+@each(BOUNDED)
 def test_durations_alone_bound_communication_and_leave_steps_unsplit(
     cluster, measured, ledger, bounds
 ):
@@ -213,7 +208,6 @@ def test_durations_alone_bound_communication_and_leave_steps_unsplit(
     assert cluster.read(f"select {columns} from marts.communication").rows() == [bounds]
 
 
-@built_together
 def test_the_time_between_measured_steps_is_measured_too(cluster):
     """20 ms between steps of 2 s: the job's own loop, no step without communication measured."""
     cluster.job_on_a_node("1", 0, 202, 2)
@@ -226,8 +220,9 @@ def test_the_time_between_measured_steps_is_measured_too(cluster):
     assert (found["exposed_comm"], found["productive"]) == (40, 2 * (100 * 1.8 + 99 * 0.02))
 
 
-@built_together(builds=2)
-def test_the_clusters_of_all_marts_have_the_rows_of_a_full_build(cluster):
-    yield
-    yield
+@built_in(2)
+def test_the_clusters_of_all_marts_balance_and_have_the_rows_of_a_full_build(cluster):
+    for _ in range(2):
+        yield
+        assert cluster.violations() == 0
     assert_equals_full_build(cluster)

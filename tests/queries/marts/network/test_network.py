@@ -1,7 +1,7 @@
 """Bandwidth of collectives against what is to be expected; nodes and transports that stand out."""
 
 import pytest
-from tests.queries.conftest import START_MS, built_together, shown_by
+from tests.queries.conftest import START_MS, shown_by
 
 from goodput_queries.scope import Scope
 
@@ -93,7 +93,6 @@ test_bandwidths = shown_by(BANDWIDTHS, before=four_nodes)
     pytest.param([60.0, 61.0, 60.0], "Likely", id="a limit"),
     pytest.param([60.0, 61.0, 198.0], "Not confirmed", id="others are in the way at times"),
 ])  # fmt: skip
-@built_together
 def test_a_run_that_never_gets_what_others_get_between_the_same_nodes_is_limited(
     cluster, busbw, verdict
 ):
@@ -109,7 +108,6 @@ def test_a_run_that_never_gets_what_others_get_between_the_same_nodes_is_limited
     assert found.rows() == [("a", 1, 3, verdict), ("b", 1, 2, verdict)]
 
 
-@built_together
 def test_link_errors_of_gpus_are_rises_of_counters_in_hours_of_the_window(cluster):
     four_nodes(cluster)
     counts = {"a": [(0, 5), (1_800, 7), (3_700, 7), (7_300, 2)], "b": [(0, 4), (7_300, 4)]}
@@ -156,7 +154,6 @@ RATES = {
 test_line_rates_of_ports = shown_by(RATES)
 
 
-@built_together
 def test_a_rack_has_the_sum_of_its_ports_in_its_busiest_hour(cluster):
     """Two nodes with two GPUs of 900 GB/s of NVLink each; the second hour has more traffic."""
     for node, first, then in (("a", 1.0, 5.0), ("b", 2.0, 10.0)):

@@ -1,7 +1,6 @@
 """Replayed steps: which part makes the difference, what a worker costs, which trace counts."""
 
-import pytest
-from tests.queries.conftest import read_from_world
+from tests.queries.conftest import built_once, read_from_world
 
 RUN = {"cluster": "c", "data_ranks": 2, "stages": 2, "steps": 10, "slowest_stage": 1,
        "recorded_s": 3.1, "undelayed_s": 3.0, "compute_s": 2.9, "worker_means_s": 2.8,
@@ -9,9 +8,8 @@ RUN = {"cluster": "c", "data_ranks": 2, "stages": 2, "steps": 10, "slowest_stage
        "without_slowest_workers_s": 2.25, "forward_backward_correlation": 0.2}  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def world(shared_evidence):
-    evidence = shared_evidence
+@built_once
+def world(evidence):
     evidence.load("step_replays", [{**RUN, "run_id": "1", "trace_id": "old", "ideal_s": 1.0}])
     even = {**RUN, "run_id": "even", "trace_id": "even", "recorded_s": 2.05, "undelayed_s": 2.0}
     evidence.load("step_replays", [{**RUN, "run_id": "1", "trace_id": "new"}, even])
@@ -31,8 +29,6 @@ def world(shared_evidence):
         )
     ])  # fmt: skip
     evidence.job_on_a_node("1", 0, 600, 2)
-    evidence.build()
-    return evidence
 
 
 # what it shows: what is read, its rows

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.queries.conftest import (
     START_MS,
-    built_together,
+    built_once,
     durable,
     phase,
     read_from_world,
@@ -28,7 +28,6 @@ PARTS = ("wall", "lost", "rescheduling", "resuming", "saving")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@built_together
 def test_a_log_gives_the_parts_and_the_ratio(cluster, case):
     given = json.loads((case / "case.json").read_text())
     cluster.node("a", 1)
@@ -71,10 +70,8 @@ REPORTED = {
 
 @pytest.mark.parametrize("evidence", REPORTED.values(), ids=REPORTED)
 @pytest.mark.parametrize("window", [(0, 3600), (615, 1234), (1019, 1027), (3000, 3100)])
-@built_together
 def test_a_lane_adds_up_to_the_ledger(cluster, evidence, window):
-    cluster.watched(3600)
-    cluster.job_on_a_node("7", 0, 3600, 2)
+    cluster.job_on_a_node("7", 0, 3600, 2, watched=3600)
     for rank in range(2):
         of_gpu = {"rank": rank, "gpu_uuid": f"a#{rank}"}
         cluster.events("7", [*evidence(rank), durable(300, 3030)], **of_gpu)
@@ -122,7 +119,6 @@ def gang(made, job, nodes, gpus=2):
     made.job(job, 0, 3600, nodes, gpus * len(nodes), "COMPLETED")
 
 
-@built_together
 def test_reads_of_its_hosts_count_for_each_gpu_of_a_run(cluster):
     gang(cluster, "1", ["a", "b"])
     cluster.events("1", [*steps(1, 300, 0, 10), NEED])
@@ -201,12 +197,10 @@ test_what_is_read_of_runs = shown_by(RUNS)
 SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + 3_600_000)
 
 
-@pytest.fixture(scope="module")
-def world(shared_evidence):
+@built_once
+def world(made):
     """Give two job runs that waited, one that waits, one whose dependency is not met, no GPUs."""
-    made = shared_evidence
-    made.node("a", 8)
-    made.watched(3600)
+    made.node("a", 8, watched=3600)
     made.job("1", 600, 700, ["a"], 1, submit=0, account="nlp", gpus_requested=1)
     made.job("2", 800, 900, ["a"], 8, submit=0, eligible=600, account="nlp", gpus_requested=8)
     pending = {"observed_at": made.at(3600), "submit": 3000, "account": "cv", "gpus_requested": 16}
@@ -214,8 +208,6 @@ def world(shared_evidence):
     made.job("4", None, None, [], None, "PENDING", eligible=None, reason="Dependency", **pending)
     made.job("5", 100, 200, ["a"], 0, submit=0, account="web", gpus_requested=0)
     made.job("6", None, 900, [], None, submit=0, account="nlp", gpus_requested=4, state="CANCELLED")
-    made.build()
-    return made.store
 
 
 EARLY = Scope(from_ms=START_MS, to_ms=START_MS + 300_000)

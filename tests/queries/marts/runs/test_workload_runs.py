@@ -2,7 +2,7 @@
 
 import json
 
-from tests.queries.conftest import START, START_MS, built_together, shown_by, steps
+from tests.queries.conftest import START, START_MS, shown_by, steps
 
 from goodput_queries.scope import Scope
 from goodput_scenarios.measured import measured
@@ -26,7 +26,6 @@ def attributes(evidence, run, scope=None):
     return dict(evidence.read(sql, scope or Scope()).rows())
 
 
-@built_together
 def test_a_run_has_what_its_job_and_the_inventory_report(cluster):
     extra = {"commit": "abc", "image": "torch:1", "nccl_version": "2.28.9", "env_hash": "e1"}
     trained(cluster, "1", samples=4.0, extra={**extra, "driver_version": "said"})
@@ -41,7 +40,6 @@ def test_a_run_has_what_its_job_and_the_inventory_report(cluster):
     assert (found["workload"], found["node_names"], found["gpu_model"]) == ("llm", "n1", "h100")
 
 
-@built_together
 def test_a_window_has_the_version_that_held_in_it(cluster):
     trained(cluster, "1", count=300, extra={"commit": "old"})
     new = {"event": "metric", "t": 300, "extra": json.dumps({"commit": "new"})}
@@ -111,7 +109,6 @@ test_workloads = shown_by(
 )
 
 
-@built_together
 def test_what_a_new_model_is_worth_is_measured_on_workloads_of_both(cluster):
     for place, (job, length) in enumerate([("llm", 1.0), ("vlm", 0.8)]):
         trained(cluster, f"a{place}", samples=8.0, job=job, model="A100-SXM4-80GB")

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from tests.queries.conftest import built_together, shown_by, steps
+from tests.queries.conftest import shown_by, steps
 
 from goodput_queries.scope import Scope
 
@@ -58,7 +58,6 @@ def training(length_s):
     }
 
 
-@built_together
 def test_the_rhythm_is_that_of_what_a_step_calls_once(cluster):
     """It adds nothing to the ledger."""
     job(cluster, training(2.0))
@@ -81,7 +80,6 @@ def without_rhythm():
                          [(without_rhythm(), "no collective comes at a steady distance"),
                           ({}, "no starts of its collectives are known")],
                          ids=["without rhythm", "without collectives"])  # fmt: skip
-@built_together
 def test_operations_without_rhythm_have_none(cluster, starts, reason):
     job(cluster, starts)
     yield
@@ -119,7 +117,6 @@ def activity(step_s):
     return found
 
 
-@built_together
 def test_only_steps_of_several_readings_have_a_rhythm(cluster):
     """Of three runs: steps of seven seconds, of a third of a second, and no steps."""
     chance = random.Random(4)  # noqa: S311 -- noise, no secret

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.queries.conftest import built_together, durable, steps
+from tests.queries.conftest import durable, each, steps
 
 from goodput_billing.render import files, use_tables
 from goodput_billing.statement.settings import StatementSettings
@@ -64,8 +64,7 @@ MFUS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("reported", "expected"), MFUS.values(), ids=MFUS)
-@built_together
+@each(MFUS)
 def test_mfu_of_a_run(cluster, reported, expected):
     trained(cluster, **reported)
     yield
@@ -117,8 +116,7 @@ SPEEDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("load", "mart", "expected"), SPEEDS.values(), ids=SPEEDS)
-@built_together
+@each(SPEEDS)
 def test_speed_of_a_run(cluster, load, mart, expected):
     load(cluster)
     yield
@@ -127,7 +125,6 @@ def test_speed_of_a_run(cluster, load, mart, expected):
     assert dict(zip(expected, found, strict=True)) == pytest.approx(expected)
 
 
-@built_together
 def test_retained_tokens_are_held_against_all_allocated_time(cluster):
     """Steps 51 to 100 are lost; a GPU-hour costs 3.60, so that 1,000 s cost 1; 100 W."""
     cluster.job_on_a_node("1", 0, 1000, 1, state="FAILED")
@@ -171,7 +168,6 @@ def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(evidenc
     assert "token" not in bill.read_text().lower()
 
 
-@built_together
 def test_peaks_have_a_source_and_names_match_one_model(cluster):
     names = {"NVIDIA A100-SXM4-40GB": "A100 SXM4 40GB", "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB",
              "a100": "A100", "NVIDIA A10": "A10", "NVIDIA H100 PCIe": "H100 PCIe",

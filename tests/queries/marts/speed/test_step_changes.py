@@ -4,7 +4,7 @@ import math
 import random
 
 import pytest
-from tests.queries.conftest import built_together, steps
+from tests.queries.conftest import each, steps
 
 STEPS, BASE_S = 1500, 0.5
 AUTOCORRELATIONS = (0.5, 0.8, 0.95)
@@ -48,7 +48,6 @@ def changes(cluster):
     return rows.rows(named=True)
 
 
-@built_together
 def test_of_24_series_changes_of_5_to_10_percent_are_found_and_nothing_else(cluster):
     chance = random.Random(7)  # noqa: S311 -- noise, no secret
     expected = {}
@@ -100,8 +99,7 @@ RUNS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("lives", "expected"), RUNS.values(), ids=RUNS)
-@built_together
+@each(RUNS)
 def test_changes_of_a_run(cluster, lives, expected):
     end = -60
     for attempt, (factors, more) in enumerate(lives):
@@ -151,7 +149,6 @@ BOUNDS = [
 
 
 @pytest.mark.parametrize(("of_a_step", "values", "processors", "expected", "sentence"), BOUNDS)
-@built_together
 def test_a_run_is_bound_by(cluster, of_a_step, values, processors, expected, sentence):
     gang(cluster, of_a_step, **values)
     if processors:
@@ -189,8 +186,7 @@ MEMORIES = {
 }
 
 
-@pytest.mark.parametrize(("used", "hours", "windows"), MEMORIES.values(), ids=MEMORIES)
-@built_together
+@each(MEMORIES)
 def test_memory_that_grows(cluster, used, hours, windows):
     end = int(hours * HOUR_S)
     cluster.listed("a", "a#0", "test", slurm_index=0, memory_bytes=MEMORY)

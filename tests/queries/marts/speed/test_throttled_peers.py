@@ -1,7 +1,7 @@
 """Which rank the others wait for; a GPU that is held back: what it costs, and who is blamed."""
 
 import pytest
-from tests.queries.conftest import built_together, shown_by, steps
+from tests.queries.conftest import each, shown_by, steps
 
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import Scope
@@ -55,7 +55,6 @@ def throttled_gpus(cluster):
     return parts(cluster), [gpu[-1] for (gpu,) in cluster.read(sql).rows()]
 
 
-@built_together
 def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(cluster):
     slow_gang(cluster, 4)
     readings(cluster, hot=3, gpus=4)
@@ -104,8 +103,7 @@ BLAMED = {
 }
 
 
-@pytest.mark.parametrize(("fast", "r0", "r1", "late", "expected"), BLAMED.values(), ids=BLAMED)
-@built_together
+@each(BLAMED)
 def test_who_is_blamed_for_waits_beside_a_throttled_gpu(cluster, fast, r0, r1, late, expected):
     slow_gang(cluster, fast=fast, r0=r0, r1=r1)
     readings(cluster, hot=1, until=269)
@@ -173,8 +171,7 @@ GANGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("comm_s", "count", "length", "late", "ledger"), GANGS.values(), ids=GANGS)
-@built_together
+@each(GANGS)
 def test_stragglers_of_a_gang(cluster, comm_s, count, length, late, ledger):
     gang(cluster, comm_s, count, length)
     yield
@@ -194,17 +191,14 @@ def test_stragglers_of_a_gang(cluster, comm_s, count, length, late, ledger):
 PARTS = {"fwd_s": [0.5] * 4, "bwd_s": [1.4, 1.4, 1.4, 0.6]}
 # what the ranks also report; the wait that it gives, or none where no GPU is named
 OF_PARTS = {
-    "a rank that is late in all steps": ([None] * 4, {}, [(3, 19, 19 * 3 * 0.8)]),
+    "a rank that is late in all steps": ([None] * 4, {}, [(3, 19, 45.6)]),
     "a rank without parts": ([None] * 4, {"bwd_s": [1.4, 1.4, None, 0.6]}, []),
     "an optimizer that one rank reports": ([None] * 4, {"opt_s": [0.1, None, None, None]}, []),
-    "what is measured comes first": ([0.9, 0.1, 0.9, 0.9], {}, [(1, 19, 19 * 3 * 0.8)]),
+    "what is measured comes first": ([0.9, 0.1, 0.9, 0.9], {}, [(1, 19, 45.6)]),
 }
 
 
-@pytest.mark.parametrize(("comm_s", "parts", "late"), OF_PARTS.values(), ids=OF_PARTS)
-@built_together
-def test_stragglers_by_the_parts_of_steps(cluster, comm_s, parts, late):
-    gang(cluster, comm_s, **PARTS | parts)
-    yield
-    found = cluster.read("select rank, steps, round(imposed_wait_gpu_s, 3) from marts.stragglers")
-    assert found.rows() == [pytest.approx(row) for row in late]
+test_stragglers_by_the_parts_of_steps = shown_by(
+    OF_PARTS, load=lambda c, comm_s, parts: gang(c, comm_s, **PARTS | parts),
+    read="select rank, steps, round(imposed_wait_gpu_s, 3) from marts.stragglers",
+)  # fmt: skip

@@ -1,7 +1,6 @@
 """Metrics of GPUs by ten minutes: what a bucket says, and which buckets a build replaces."""
 
-import pytest
-from tests.queries.conftest import START, START_MS, built_together, read_from_world
+from tests.queries.conftest import START, START_MS, built_once, read_from_world
 
 from goodput_queries.scope import Scope
 
@@ -20,9 +19,8 @@ def buckets(evidence, gpu):
     return {row["start_ms"]: row for row in found}
 
 
-@pytest.fixture(scope="module")
-def world(shared_evidence):
-    made = shared_evidence
+@built_once
+def world(made):
     listed = [{"gpu_uuid": gpu, "gpu_index": i} for i, gpu in enumerate(("GPU-a", "GPU-b", MIG))]
     made.add("gpus", *listed, node="n", gpu_model="h100", valid_from_at=START)
     load(made, "GPU-a", [
@@ -37,8 +35,6 @@ def world(shared_evidence):
     for instance, active in (("1", 0.2), ("2", 0.6)):
         rows = [(s, {"power_w": 500.0, "sm_active_ratio": active}) for s in (0, 300, 700)]
         load(made, MIG, rows, instance)
-    made.build()
-    return made
 
 
 FIRST, LATE = START_MS, START_MS + 2 * TEN_MINUTES_MS
@@ -82,7 +78,6 @@ ROWS = {
 test_metrics_by_ten_minutes = read_from_world(ROWS)
 
 
-@built_together(builds=2)
 def test_a_late_sample_changes_its_own_bucket_alone(cluster):
     gpu = cluster.gpu("a")
     load(cluster, gpu, [(s, {"power_w": 100.0, "energy_j": s}) for s in range(0, 7200, 300)])

@@ -1,7 +1,7 @@
 """What the pages of nodes and GPUs ask: inventory, allocations, categories, events, gaps."""
 
 import pytest
-from tests.queries.conftest import START, START_MS, at, read_from_world
+from tests.queries.conftest import START, START_MS, at, built_once, read_from_world
 
 from goodput_queries.scope import Scope
 
@@ -9,10 +9,9 @@ HOUR_MS = 3_600_000
 FIRST, SECOND = "GPU-first", "GPU-second"
 
 
-@pytest.fixture(scope="module")
-def world(shared_evidence):
+@built_once
+def world(made):
     """Give two GPUs in a node: a job holds both for half an hour, one is read with a hole."""
-    made = shared_evidence
     made.add("gpus",
              *({"gpu_uuid": gpu, "gpu_index": i, "slurm_index": i,
                 "pci_bus_id": f"00000000:{i}0:00.0"} for i, gpu in enumerate((FIRST, SECOND))),
@@ -24,8 +23,6 @@ def world(shared_evidence):
                   gpu_temperature_c=60.0)  # fmt: skip
     made.xid("n", 79, 900, pci_bus_id="00000000:10:00.0", message="<b>off</b>")
     made.xid("n", 63, 1000, gpu_uuid=FIRST, message="remap")
-    made.build()
-    return made.store
 
 
 HOUR = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)

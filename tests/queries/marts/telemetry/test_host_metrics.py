@@ -1,7 +1,6 @@
 """Hosts and links between readings: shares of time, errors, lost links, over restarts."""
 
-import pytest
-from tests.queries.conftest import at, built_together, shown_by
+from tests.queries.conftest import at, each, shown_by
 
 from goodput_queries.scope import Scope
 
@@ -59,8 +58,7 @@ HOSTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("read", "expected"), HOSTS.values(), ids=HOSTS)
-@built_together
+@each(HOSTS)
 def test_intervals_of_a_host(cluster, read, expected):
     cluster.node("a", 8)
     for source, (step_s, rows) in read.items():
@@ -120,7 +118,6 @@ CASES = {
 test_links_and_hosts = shown_by(CASES, before=lambda c: c.node("a", 8))
 
 
-@built_together(builds=2)
 def test_readings_that_come_later_are_counted_as_if_all_had_come_at_once(cluster):
     """Two builds, the second with readings of the first hour too."""
     cluster.node("a", 8)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.queries.conftest import built_together, durable, phase, shown_by, steps
+from tests.queries.conftest import durable, each, phase, shown_by, steps
 from tests.queries.findings import given
 
 from goodput_queries.scope import Scope
@@ -59,7 +59,7 @@ CASES = {
         [(3, 4, 330_000)],
     ),
     "idle GPUs that nobody holds are no gang": (
-        lambda c: [c.node("a", 2), c.watched(600),
+        lambda c: [c.node("a", 2, watched=600),
                    *(c.samples(f"a#{gpu}", c.every(-10, 600), lambda _: False) for gpu in (0, 1))],
         GAPS, [],
     ),
@@ -97,7 +97,6 @@ test_gaps = shown_by(CASES)
     pytest.param((960, 990), "Checkpoint save", "Likely", id="just before"),
     pytest.param((700, 800), "Nothing declared", "Not confirmed", id="long before"),
 ])  # fmt: skip
-@built_together
 def test_a_gap_coincides_with_what_the_job_declares(cluster, declared, coincides, confidence):
     gang(cluster, [(1000, 1100)])
     before, after = declared
@@ -109,7 +108,6 @@ def test_a_gap_coincides_with_what_the_job_declares(cluster, declared, coincides
     assert found.rows() == [(coincides, confidence)]
 
 
-@built_together
 def test_regular_gaps_are_tied_to_the_saves_that_they_come_with(cluster):
     saves = every(600, 40, first=600)
     gang(cluster, saves)
@@ -127,7 +125,6 @@ def test_regular_gaps_are_tied_to_the_saves_that_they_come_with(cluster):
     assert found == [("Checkpoint save", 600.0, "Confirmed")]
 
 
-@built_together
 def test_regular_saves_in_which_gpus_spin_are_pauses(cluster):
     """They wait in a barrier, which telemetry shows as activity."""
     gang(cluster, [])
@@ -155,7 +152,6 @@ def random_gaps(seed):
     return found
 
 
-@built_together
 def test_gaps_at_random_times_are_not_called_regular(cluster):
     """One job for each seed: at most one in twenty may look regular."""
     cluster.node("a", SEEDS)
@@ -169,7 +165,6 @@ def test_gaps_at_random_times_are_not_called_regular(cluster):
     assert cluster.read(PERIODIC)["job_run_key"].n_unique() < 0.05 * SEEDS
 
 
-@built_together
 def test_short_gaps_of_nodes_that_are_read_every_half_minute_are_found(cluster):
     """41 s every five minutes; four nodes of two GPUs, each read at its own moments."""
     gaps = works_outside(every(300, 41))
@@ -242,8 +237,7 @@ WORK = {
 }
 
 
-@pytest.mark.parametrize(("works", "memory", "events", "idle_s"), WORK.values(), ids=WORK)
-@built_together
+@each(WORK)
 def test_executing_idle_of_a_hold(cluster, works, memory, events, idle_s):
     readings(cluster, works, memory, events)
     yield

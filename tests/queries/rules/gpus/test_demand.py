@@ -1,7 +1,6 @@
 """Free GPU time with demand: which waiting jobs could have used it, and which instances."""
 
-import pytest
-from tests.queries.conftest import Cluster, built_together, shown_by
+from tests.queries.conftest import Cluster, built_in, each, shown_by
 
 DEMAND, NONE = {"idle_with_demand": 100}, {"idle_no_demand": 100}
 # what it shows: what the accounting has of a job that waits 100 s, GPU-seconds of a free GPU
@@ -21,16 +20,14 @@ WAITING = {
 }  # fmt: skip
 
 
-test_a_job_that_waits = shown_by(WAITING, read=Cluster.gpu_s,
-                                 load=lambda c, job: [c.node("a", 1, partitions=("p",)),
-                                                      c.watched(100),
-                                                      waiting_job(c, **job)])  # fmt: skip
+test_a_job_that_waits = shown_by(
+    WAITING, before=lambda c: c.node("a", 1, partitions=("p",), watched=100), read=Cluster.gpu_s,
+    load=lambda c, job: waiting_job(c, **job))  # fmt: skip
 
 
-@built_together(builds=2)
+@built_in(2)
 def test_the_last_reason_that_the_accounting_has_decides(cluster):
-    cluster.node("a", 1, partitions=("p",))
-    cluster.watched(100)
+    cluster.node("a", 1, partitions=("p",), watched=100)
     for second, reason, expected in ((50, "QOSMaxGRESPerUser", NONE), (90, "Priority", DEMAND)):
         seen = {"reason": reason, "observed_at": cluster.at(second)}
         waiting_job(cluster, **seen)
@@ -56,8 +53,7 @@ REQUESTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("nodes", "request_", "expected"), REQUESTS.values(), ids=REQUESTS)
-@built_together
+@each(REQUESTS)
 def test_a_job_could_use_the_nodes_it_asks_for(cluster, nodes, request_, expected):
     for node, features in nodes.items():
         cluster.node(node, 1)
@@ -85,8 +81,7 @@ INSTANCES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("gpu_type", "has_others", "expected"), INSTANCES.values(), ids=INSTANCES)
-@built_together
+@each(INSTANCES)
 def test_demand_for_two_free_instances(cluster, gpu_type, has_others, expected):
     cluster.node("m", 1 + has_others, partitions=("p",))
     if has_others:
@@ -100,11 +95,9 @@ def test_demand_for_two_free_instances(cluster, gpu_type, has_others, expected):
     assert cluster.gpu_s() == expected
 
 
-@built_together
 def test_a_listing_without_a_reason_ends_nothing(cluster):
     """It is from after the start of the job, which ended its wait."""
-    cluster.node("a", 1, partitions=("p",))
-    cluster.watched(100)
+    cluster.node("a", 1, partitions=("p",), watched=100)
     waiting_job(cluster, 80)
     for second, reason in ((40, "Priority"), (95, None)):
         listing(cluster, second, reason=reason)

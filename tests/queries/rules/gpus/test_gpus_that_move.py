@@ -1,7 +1,7 @@
 """GPUs that move, are numbered again, or that evidence puts in two places at one time."""
 
 import pytest
-from tests.queries.conftest import START_MS, built_together, shown_by
+from tests.queries.conftest import START_MS, each, shown_by
 
 
 def inventory(cluster, second, **gpus):
@@ -17,7 +17,6 @@ def read(cluster, gpu, first, until):
 
 def gpu_s(cluster):
     """Return GPU-seconds in the inventory by GPU."""
-    assert cluster.violations() == 0
     rows = cluster.read("select gpu_uuid, sum(gpu_ms) / 1000 from marts.ledger_scoped group by all")
     return {gpu.removeprefix(cluster.gpu("")): seconds for gpu, seconds in rows.rows()}
 
@@ -63,8 +62,7 @@ LISTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("listings", "is_cut", "gpu_s"), LISTED.values(), ids=LISTED)
-@built_together
+@each(LISTED)
 def test_a_gpu_that_is_listed_in_two_nodes_at_one_time(cluster, listings, is_cut, gpu_s):
     for listing in listings.split(", "):
         node, source = listing.split()
@@ -79,11 +77,9 @@ def test_a_gpu_that_is_listed_in_two_nodes_at_one_time(cluster, listings, is_cut
     named = "select example from marts.data_quality where kind = 'GPUs in two places'"
     nodes = {node for node, *_ in places(cluster)}
     assert (len(nodes), cluster.read(named).height) == (1, 1)
-    assert cluster.violations() == 0
 
 
 @pytest.mark.parametrize("since", [0, 40])
-@built_together
 def test_an_inventory_comes_before_a_node_where_only_a_job_held_the_gpu(cluster, since):
     listed(cluster, "a")
     cluster.job("1", since, 100, [f"{cluster.name}-b"], 1)
@@ -92,7 +88,6 @@ def test_an_inventory_comes_before_a_node_where_only_a_job_held_the_gpu(cluster,
     cluster.watched(100)
     yield
     assert [node for node, *_ in places(cluster)] == [f"{cluster.name}-a"]
-    assert cluster.violations() == 0
 
 
 # what it shows: what is loaded, what is read of it

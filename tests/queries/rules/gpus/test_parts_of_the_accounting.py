@@ -1,7 +1,6 @@
 """Shards, MPS and GPUs in use that Slurm or its queue lists: each part is on one GPU of a node."""
 
-import pytest
-from tests.queries.conftest import built_together, shown_by
+from tests.queries.conftest import each, shown_by
 from tests.queries.rules.gpus.test_shares_of_one_device import HOUR, held, label, loaded
 
 UNPLACED = """select split_part(split_part(job_run_key, '/', -1), '@', 1) as job_id, reason, gpu_ms
@@ -35,8 +34,7 @@ SHARDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("jobs", "expected"), SHARDS.values(), ids=SHARDS)
-@built_together
+@each(SHARDS)
 def test_parts_of_the_accounting_share_one_device(cluster, jobs, expected):
     node = f"{cluster.name}-g"
     cluster.node(node, 4, model="a40")
@@ -57,7 +55,6 @@ def test_parts_of_the_accounting_share_one_device(cluster, jobs, expected):
     free = sum(found.get(name, 0) for name in ("idle_no_demand", "idle_with_demand"))
     assert free == 4 * HOUR - sum(expected.values())
     assert cluster.read(UNPLACED).rows() == []
-    assert cluster.violations() == 0
 
 
 def asked_for(gres, *tres):
@@ -94,6 +91,26 @@ def labelled(cluster):
     cluster.job("1", 0, HOUR, [node], 0, alloc_tres="gres/shard=2")
 
 
+def in_use(cluster, jobs):
+    """Load a node that lists three of its GPUs as used, and jobs on it."""
+    node = f"{cluster.name}-g"
+    cluster.node(node, 4, watched=HOUR)
+    cluster.add("nodes", node=node, gpus_used=3, used_indices=[0, 1, 3], observed_at=1800)
+    for job in jobs:
+        cluster.job(job, 0, HOUR, [node], None)
+
+
+def labelled_first(cluster):
+    """Load a GPU with labels of four jobs, two of which the accounting knows."""
+    gpu = loaded(cluster, [label(job, 0, HOUR, kind="hpc_job") for job in ("8", "9")])
+    node = f"{cluster.name}-a"
+    cluster.add("nodes", node=node, gres="gpu:1,shard:4")
+    for job in ("1", "2"):
+        cluster.job(job, 1800, HOUR, [node], 0, alloc_tres="gres/shard=2")
+    again = [label(job, 1800, HOUR, kind="hpc_job") for job in ("1", "2")]
+    cluster.add("gpu_owners", *again, source="dcgm", gpu_uuid=gpu)
+
+
 NAMED = "select example from marts.data_quality where kind = 'jobs with shards of unknown size'"
 # what it shows: what is loaded, what is read of it
 OTHERS = {
@@ -109,39 +126,11 @@ OTHERS = {
     "the GPU with the job's id on its series is the one of its part": (
         labelled, lambda c: (held(c), c.own("distinct gpu_uuid", "intermediate.int_holds")),
         lambda c: ({"1": 1800}, [(f"GPU-{c.name}",)])),
+    "from its first record on the scheduler decides who shares a GPU with labels": (
+        labelled_first, lambda c: (held(c), c.gpu_s()),
+        ({"8": 900, "9": 900, "1": 900, "2": 900}, {"busy_unclassified": HOUR})),
+    "GPUs that a node lists as used are of the only job on it": (
+        lambda c: in_use(c, "1"), held, {"1": 3 * HOUR}),
+    "of two jobs they are nobody's": (lambda c: in_use(c, "12"), held, {}),
 }  # fmt: skip
 test_other_parts = shown_by(OTHERS)
-
-
-@built_together
-def test_labels_share_a_gpu_until_the_accounting_does(cluster):
-    """By labels and by accounting at once: from its first record on the scheduler decides."""
-    gpu = loaded(cluster, [label(job, 0, HOUR, kind="hpc_job") for job in ("8", "9")])
-    node = f"{cluster.name}-a"
-    cluster.add("nodes", node=node, gres="gpu:1,shard:4")
-    for job in ("1", "2"):
-        cluster.job(job, 1800, HOUR, [node], 0, alloc_tres="gres/shard=2")
-    again = [label(job, 1800, HOUR, kind="hpc_job") for job in ("1", "2")]
-    cluster.add("gpu_owners", *again, source="dcgm", gpu_uuid=gpu)
-
-    yield
-
-    assert held(cluster) == {"8": 900, "9": 900, "1": 900, "2": 900}
-    assert cluster.gpu_s() == {"busy_unclassified": HOUR}
-    assert cluster.violations() == 0
-
-
-@pytest.mark.parametrize(("others", "expected"), [([], {"1": 3 * HOUR}), (["2"], {})],
-                         ids=["alone on the node", "beside another job"])  # fmt: skip
-@built_together
-def test_gpus_that_a_node_lists_as_used_are_of_the_only_job_on_it(cluster, others, expected):
-    node = f"{cluster.name}-g"
-    cluster.node(node, 4)
-    cluster.add("nodes", node=node, gpus_used=3, used_indices=[0, 1, 3], observed_at=1800)
-    for job in ("1", *others):
-        cluster.job(job, 0, HOUR, [node], None)
-    cluster.watched(HOUR)
-
-    yield
-
-    assert held(cluster) == expected

@@ -1,6 +1,6 @@
 """What scheduler and inventory say, rule by rule."""
 
-from tests.queries.conftest import Cluster, built_together, shown_by
+from tests.queries.conftest import Cluster, shown_by
 
 
 def pods(cluster, *starts):
@@ -31,13 +31,13 @@ LEDGERS = {
         lambda c: [c.node("a", 1), c.job("1", 0, 10, ["a"], 1), c.job("2", 20, 30, ["a"], 1)],
         {"unknown": 20, "free_unknown": 10}),
     "of a GPU that nobody lists one of the node is held": (
-        lambda c: [c.node("a", 1), c.watched(100), c.job("1", 0, 100, ["a"], 1),
+        lambda c: [c.node("a", 1, watched=100), c.job("1", 0, 100, ["a"], 1),
                    c.hold("1", "b#0", method="pod")], {"unknown": 100}),
     "a held GPU is never down": (
-        lambda c: [c.node("a", 1), c.watched(100), c.state("a", "down", 0, 100),
+        lambda c: [c.node("a", 1, watched=100), c.state("a", "down", 0, 100),
                    c.job("1", 20, 60, ["a"], 1)], {"down": 60, "unknown": 40}),
     "a reservation that nobody uses is its owner's": (
-        lambda c: [c.node("a", 2), c.watched(100),
+        lambda c: [c.node("a", 2, watched=100),
                    c.add("reservations", name="r", nodes=["a"], owner="nlp", start_at=0,
                          end_at=50)], {"reserved_idle": 100, "idle_no_demand": 100}),
     "GPUs of a node whose CPUs are all held are stranded": (
@@ -45,19 +45,19 @@ LEDGERS = {
                    c.watched(100), c.job("1", 0, 50, ["a"], 1, cpus=16)],
         {"unknown": 50, "stranded": 150, "idle_no_demand": 200}),
     "demand counts from eligible, not from submit": (
-        lambda c: [c.node("a", 2, partitions=("p",)), c.watched(100),
+        lambda c: [c.node("a", 2, partitions=("p",), watched=100),
                    c.job("1", 60, 100, ["a"], 2, submit=0, eligible=40, partition="p",
                          gpus_requested=2)],
         {"idle_no_demand": 80, "idle_with_demand": 40, "unknown": 80}),
     "a job the controller forgot holds its GPU until the node goes down": (
-        lambda c: [c.node("a", 1), c.watched(1000), c.state("a", "down", 300, 1000),
+        lambda c: [c.node("a", 1, watched=1000), c.state("a", "down", 300, 1000),
                    c.job("1", 0, None, ["a"], 1, "RUNNING")], {"unknown": 300, "down": 700}),
     "a running job holds as long as its record says it has run": (
         lambda c: [c.node("a", 1),
                    c.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=140, suspended_s=10)],
         {"unknown": 150}),
     "a GPU repartitioned from 3g + 4g to 7g counts once": (
-        lambda c: [c.node("m", 1), c.watched(1000),
+        lambda c: [c.node("m", 1, watched=1000),
                    instances(c, ("3g.40gb", 3, 0, 0, 500), ("4g.40gb", 4, 1, 0, 500),
                              ("7g.80gb", 7, 0, 500, None)),
                    c.job("1", 600, 700, ["m"], 1, gpu_type="7g.80gb")],
@@ -67,7 +67,7 @@ LEDGERS = {
                    c.job("2", 500, 900, ["a"], 8, submit=500)],
         {"unknown": 6400, "idle_no_demand": 1600}),
     "two sources that name one GPU name one hold": (
-        lambda c: [c.node("a", 2), c.watched(100), c.job("1", 0, 100, ["a"], 2),
+        lambda c: [c.node("a", 2, watched=100), c.job("1", 0, 100, ["a"], 2),
                    *(c.hold("1", f"a#{gpu}", method="hpc_job", source=source)
                      for source in ("dcgm", "prometheus") for gpu in (0, 1))], {"unknown": 200}),
     "GPUs that another source names count where the accounting has none": (
@@ -76,15 +76,15 @@ LEDGERS = {
         {"unknown": 5 * 3600, "idle_no_demand": 3 * 3600}),
     # three GPUs from 0 s, the fourth from 60 s on: 180 GPU-s of waiting, and 60 GPU-s free
     "a gang waits until the last of its parts has its GPU": (
-        lambda c: [c.node("a", 4), c.watched(200), c.job("1", 0, 200, ["a"], 4),
+        lambda c: [c.node("a", 4, watched=200), c.job("1", 0, 200, ["a"], 4),
                    pods(c, 0, 0, 0, 60)],
         {"gang_wait": 180, "idle_no_demand": 60, "unknown": 4 * 140}),
     "a gang that never gets all it asked for waits to the end": (
-        lambda c: [c.node("a", 4), c.watched(200), pods(c, 0, 10),
+        lambda c: [c.node("a", 4, watched=200), pods(c, 0, 10),
                    c.job("1", 0, None, ["a"], 2, "RUNNING", gpus_requested=4)],
         {"gang_wait": 390, "idle_no_demand": 410}),
     "waiting for the gang comes before what the job says of that time": (
-        lambda c: [c.node("a", 2), c.watched(200), c.job("1", 0, 200, ["a"], 2), pods(c, 0, 50),
+        lambda c: [c.node("a", 2, watched=200), c.job("1", 0, 200, ["a"], 2), pods(c, 0, 50),
                    c.events("1", [{"event": "job.start", "t": 0}, {"event": "job.end", "t": 200}])],
         {"gang_wait": 50, "idle_no_demand": 50, "unknown": 300}),
 }  # fmt: skip
@@ -93,7 +93,6 @@ LEDGERS = {
 test_ledger = shown_by(LEDGERS, read=Cluster.gpu_s)
 
 
-@built_together(builds=2)
 def test_the_ledger_balances_after_a_gpu_left_the_inventorys_past(cluster):
     """The slot gives way to the GPU, and leaves its word that a GPU stood there before."""
     placed = {"node": "a", "slurm_index": 0, "gpu_model": "h100"}

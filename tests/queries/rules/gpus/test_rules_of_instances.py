@@ -1,7 +1,7 @@
 """MIG instances: telemetry knows them by id, schedulers by profile and number."""
 
 import pytest
-from tests.queries.conftest import built_together
+from tests.queries.conftest import shown_by
 
 GPU = "GPU-c2d0e8aa-55f1-4b6e-8a7d-20f3b1c4d5e6"
 FOUR_THREE = [("1", "4g.40gb", None), ("2", "3g.40gb", None)]
@@ -37,7 +37,6 @@ def readings(cluster, uuid, instance, until, active):
 
 def by_instance(cluster):
     """Return GPU-seconds by instance and category."""
-    assert cluster.violations() == 0
     rows = cluster.read(
         "select gpu_instance, category, sum(gpu_ms) / 1000 from marts.ledger_scoped group by all"
     )
@@ -105,19 +104,14 @@ LISTINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("loads", "expected"), LISTINGS.values(), ids=LISTINGS)
-@built_together
-def test_instances_of_a_gpu(cluster, loads, expected):
-    cluster.watched(700)
-    for load in loads:
-        load(cluster)
-    yield
-    assert by_instance(cluster) == pytest.approx(expected, abs=0.001)
+test_instances_of_a_gpu = shown_by(
+    LISTINGS, before=lambda c: c.watched(700), load=lambda c, loads: [load(c) for load in loads],
+    read=lambda c: pytest.approx(by_instance(c), abs=0.001),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("place", [GPU, "m#0"])
 @pytest.mark.parametrize("source", ["inventory", "slurm"])
-@built_together
 def test_names_of_an_inventory_meet_the_ids_of_telemetry(cluster, source, place):
     """Within a profile both go by number: 1g.10gb.0 is the lowest id among those."""
     gpu(cluster, "dcgm", GPU, 0)
@@ -144,7 +138,6 @@ def test_names_of_an_inventory_meet_the_ids_of_telemetry(cluster, source, place)
     assert sum(found.values()) == pytest.approx(700, abs=0.001)
 
 
-@built_together
 def test_slots_of_a_cut_node_give_way_though_they_are_numbered_by_instances(cluster):
     """A scheduler counts instances: the second GPU's slot is number 2, its index is 1."""
     other = "GPU-1a9d7b44-8c3e-4f02-b6d1-77aa90c1de21"
@@ -159,14 +152,12 @@ def test_slots_of_a_cut_node_give_way_though_they_are_numbered_by_instances(clus
     cluster.job("1", 0, 700, ["m"], 1)
     cluster.hold("1", node="m", slurm_index=3)
     yield
-    assert cluster.violations() == 0
     held = cluster.own("gpu_uuid, gpu_instance", "intermediate.int_holds")
     assert held == [(gpu_id(cluster, other), "2")]
     gpus = cluster.own("gpu_uuid", "intermediate.int_gpu_inventory")
     assert gpus == [(gpu_id(cluster, other),), (gpu_id(cluster, GPU),)]
 
 
-@built_together
 def test_an_inventory_with_the_numbers_of_the_scheduler_names_its_gpus_past_cut_ones(cluster):
     halves = ("3g.40gb.0", "3g.40gb.1")
     for uuid, number in ((GPU, 0), (OTHER, 2)):

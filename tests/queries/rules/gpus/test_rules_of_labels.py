@@ -1,7 +1,7 @@
 """Labels on series of GPUs: they name GPUs of known jobs, and holds without a scheduler."""
 
 import pytest
-from tests.queries.conftest import built_together, shown_by
+from tests.queries.conftest import built_in, each, shown_by
 from tests.queries.rules.jobs.without_a_scheduler import holds
 
 
@@ -47,7 +47,6 @@ OTHERS = {
 test_what_labels_say = shown_by(OTHERS, before=labelled)
 
 
-@built_together(builds=2)
 def test_a_label_on_the_latest_reading_goes_on_until_its_exporter_has_gone(cluster):
     """It has gone while others of its cluster are read on."""
     labelled(cluster)
@@ -95,8 +94,7 @@ HELD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("jobs", "labels", "expected"), HELD.values(), ids=HELD)
-@built_together
+@each(HELD)
 def test_what_labels_hold(cluster, jobs, labels, expected):
     labelled(cluster)
     for job_id, start, end, gpus in jobs:
@@ -111,7 +109,7 @@ def test_what_labels_hold(cluster, jobs, labels, expected):
 
 
 @pytest.mark.parametrize("polls", [(800,), (200, 500, 800)])
-@built_together(builds=3)
+@built_in(3)
 def test_polls_that_see_a_label_again_and_again_give_what_one_look_gives(cluster, polls):
     cluster.telemetry("n", 1, "dcgm")
     working(cluster, "n-0", 1000)

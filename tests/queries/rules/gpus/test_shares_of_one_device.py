@@ -1,7 +1,6 @@
 """However one GPU is shared, the shares of its holders add up to one device: given, expected."""
 
 import pytest
-from tests.queries.conftest import built_together
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -131,7 +130,6 @@ WAYS = {
 
 @pytest.mark.parametrize(("place", "by"), [*enumerate(BY.values())], ids=BY)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-@built_together
 def test_however_a_gpu_is_shared_its_parts_add_up_to_one(cluster, way, place, by):
     way(cluster, by_labels=by[0], by_accounting=by[1])
     cluster.watched(HOUR)
@@ -140,7 +138,6 @@ def test_however_a_gpu_is_shared_its_parts_add_up_to_one(cluster, way, place, by
 
     assert held(cluster) == pytest.approx(WAYS[way][place], abs=0.001)
     assert sum(cluster.gpu_s().values()) == HOUR
-    assert cluster.violations() == 0
 
 
 OFFERED = "select example from marts.data_quality where kind = 'more GPUs offered than there are'"
@@ -156,7 +153,6 @@ def offered(cluster, devices, count):
 
 
 @pytest.mark.parametrize(("devices", "count"), [(1, 12), (2, 8)])
-@built_together
 def test_a_node_without_labels_has_as_many_gpus_as_telemetry_lists(cluster, devices, count):
     node = offered(cluster, devices, count)
     cluster.job("a", 0, HOUR, [node], 1)
@@ -168,10 +164,8 @@ def test_a_node_without_labels_has_as_many_gpus_as_telemetry_lists(cluster, devi
     assert sum(cluster.gpu_s().values()) == devices * HOUR
     assert held(cluster) == {"a": HOUR * devices / count, "b": devices * HOUR / 2}
     assert cluster.own("node, replicas", "staging.stg_time_sliced") == [(node, count // devices)]
-    assert cluster.violations() == 0
 
 
-@built_together
 def test_a_node_that_lost_a_gpu_of_its_telemetry_keeps_its_gpus(cluster):
     node = offered(cluster, 7, 8)
     cluster.watched(HOUR)
@@ -188,7 +182,6 @@ def test_a_node_that_lost_a_gpu_of_its_telemetry_keeps_its_gpus(cluster):
     [("power_w", "busy_unclassified"), ("gpm", "unknown"), (None, "unknown")],
     ids=["another value", "its shares", "an earlier version does not say"],
 )
-@built_together
 def test_a_flag_of_nvml_voids_the_reading_where_its_shares_are_incomplete(
     cluster, flagged, category
 ):
@@ -228,7 +221,7 @@ SCRAPES = {
 
 
 @pytest.fixture(scope="module")
-def scraped(new_store, tmp_path_factory):
+def scraped(module_store, tmp_path_factory):
     """Give the category of the GPU of each scrape, by what the scrape shows."""
     lines = [
         f'{NAMES[name]}{{gpu="0",UUID="GPU-{number:08}",Hostname="w{number}"}} {value} {ms}\n'
@@ -238,17 +231,16 @@ def scraped(new_store, tmp_path_factory):
     ]
     path = tmp_path_factory.mktemp("scrapes") / "scrape.prom"
     path.write_text("".join(lines))
-    store = new_store()
+    store = module_store()
     ingest(store, "auto", [path], ReadOptions("lab"))
     store.build()
     found = dict(ledger(store, by=["gpu", "category"]).select("gpu", "category").rows())
     assert len(found) == len(SCRAPES)
     blank = "select what, n from marts.data_quality where kind = 'blank values' order by what"
-    yield {
+    return {
         **{case: found[f"GPU-{number:08}"] for number, case in enumerate(SCRAPES)},
         "blank": store.read(blank).rows(),
     }
-    store.close()
 
 
 @pytest.mark.parametrize("case", SCRAPES)

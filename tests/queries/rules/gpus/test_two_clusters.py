@@ -1,7 +1,6 @@
 """Two clusters in one database whose nodes, GPUs' addresses and process ids are equal."""
 
-import pytest
-from tests.queries.conftest import Evidence, read_from_world, steps
+from tests.queries.conftest import Evidence, built_once, read_from_world, steps
 
 EAST_COMM, WEST_COMM, NORTH_COMM = (f"0x{digit}000000000000000" for digit in "123")
 ADDRESS = "192.0.2.2"
@@ -61,13 +60,13 @@ def host(cluster, node, name):
     cluster.add("node_samples", read, source="node-exporter", node=node, cluster=name)
 
 
-@pytest.fixture(scope="module")
-def world(new_store):
+@built_once
+def world(evidence):
     """Give east, of which NCCL and the kernel log say something, and west, which is like it.
 
     Of north there are only NCCL's own records.
     """
-    store = new_store()
+    store = evidence.store
     east, west = Evidence(store, "east"), Evidence(store, "west")
     for cluster, start in ((east, 0), (west, 2)):
         gpus(cluster)
@@ -96,9 +95,6 @@ def world(new_store):
         Evidence(store, name).job("1", 0, 100, [f"w.{name}.example"], 1)
         host(east, "w", name)
     host(east, "w", None)
-    store.build()
-    yield store
-    store.close()
 
 
 # what is of its own cluster: the query, its rows

@@ -5,8 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from zoneinfo import ZoneInfo
 
-import pytest
-from tests.queries.conftest import START, built_together, durable, steps
+from tests.queries.conftest import START, durable, each, steps
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
@@ -81,8 +80,7 @@ LOGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("log", "expected"), LOGS.values(), ids=LOGS)
-@built_together
+@each(LOGS)
 def test_a_log_gives_the_part_that_blocked(cluster, log, expected):
     job(cluster)
     now = START + timedelta(days=1)
@@ -105,8 +103,7 @@ EVENTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("marks", "expected"), EVENTS.values(), ids=EVENTS)
-@built_together
+@each(EVENTS)
 def test_job_events_give_the_part_that_blocked(cluster, marks, expected):
     job(cluster)
     save = [{"event": event, "t": at, "phase": "ckpt_save"} for at, event in marks]

@@ -1,7 +1,7 @@
 """Events that a job writes before its hold begins or after it ends stay with that job."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, steps
+from tests.queries.conftest import durable, steps
 from tests.queries.rules.jobs.test_rules_of_jobs import event
 
 from goodput_queries.scope import Scope
@@ -14,7 +14,6 @@ def gpu_s_of(evidence, run):
 
 @pytest.mark.parametrize("attempt", [None, 0])
 @pytest.mark.parametrize("late", [-0.1, 12])
-@built_together
 def test_a_save_that_completes_after_the_hold_keeps_the_jobs_own_steps(cluster, late, attempt):
     """Of two jobs on a node the first hits its limit at 600 s and saves as it ends."""
     cluster.node("a", 2)
@@ -29,7 +28,6 @@ def test_a_save_that_completes_after_the_hold_keeps_the_jobs_own_steps(cluster, 
 
 
 @pytest.mark.parametrize("late", [5, 15, 400])
-@built_together
 def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_before(cluster, late):
     cluster.job_on_a_node("1", 0, 600, 1, "NODE_FAIL")
     cluster.job("1", 610, 1200, ["a"], 1, submit=600)
@@ -42,7 +40,6 @@ def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_bef
     assert "failed_without_progress" not in found
 
 
-@built_together
 def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_no_attempt_of_it(
     cluster,
 ):
@@ -68,7 +65,6 @@ OF_THEIR_JOB = {
 
 @pytest.mark.parametrize("attempt", [None, 0])
 @pytest.mark.parametrize(("late", "start"), OF_THEIR_JOB.values(), ids=OF_THEIR_JOB)
-@built_together
 def test_a_line_off_its_hold_is_of_the_job_that_reports_it(cluster, late, start, attempt):
     cluster.job_on_a_node("1", 0, 600, 2)
     cluster.job("2", 601, 3600, ["a"], 2)
@@ -82,7 +78,6 @@ def test_a_line_off_its_hold_is_of_the_job_that_reports_it(cluster, late, start,
 
 
 @pytest.mark.parametrize("numbers", [(None, None), (0, 1)])
-@built_together
 def test_an_attempt_that_failed_before_the_hold_by_a_clock_that_is_behind_is_one(cluster, numbers):
     cluster.node("a", 1)
     cluster.job("1", 10, 600, ["a"], 1)
@@ -95,7 +90,6 @@ def test_an_attempt_that_failed_before_the_hold_by_a_clock_that_is_behind_is_one
 
 
 @pytest.mark.parametrize("attempt", [None, 1])
-@built_together
 def test_a_start_after_the_hold_is_no_further_attempt(cluster, attempt):
     """It proves nothing of the hold: neither a restart nor time beyond it."""
     cluster.job_on_a_node("1", 0, 600, 1)
@@ -106,7 +100,6 @@ def test_a_start_after_the_hold_is_no_further_attempt(cluster, attempt):
     assert cluster.read("select attempts from marts.runs").rows()[0][0] == 1
 
 
-@built_together
 def test_all_events_of_a_job_may_lie_behind_its_hold(cluster):
     cluster.job_on_a_node("1", 0, 600, 1, "TIMEOUT")
     cluster.job("2", 601, 3600, ["a"], 1)
@@ -130,7 +123,6 @@ MOMENTARY_SAVE = [  # as logs with a resolution of seconds report short ones
 @pytest.mark.parametrize(("reported", "attempt"), [(STEPS_THAT_TOUCH, None), (MOMENTARY_SAVE, 0)],
                          ids=["a step that ends as the next one starts",
                               "a phase that begins and ends in one moment"])  # fmt: skip
-@built_together
 def test_events_of_one_moment_in_any_order_leave_nothing_open(cluster, reported, attempt, order):
     cluster.job_on_a_node("1", 0, 100, 1)
     cluster.events("1", reported[::order], attempt=attempt)

@@ -3,9 +3,8 @@
 import random
 
 import pytest
-from tests.google_histories.history import make
-from tests.google_histories.ours import measured
-from tests.queries.conftest import built_together, shown_by
+from tests.google_histories.history import make, measured
+from tests.queries.conftest import each, shown_by
 
 SEEDS = (0, 4, 7)  # restarts inside a job run and by requeue, asynchronous saves, a hang
 
@@ -85,8 +84,7 @@ SPENT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("phase", "sides", "starts", "end", "expected"), SPENT.values(), ids=SPENT)
-@built_together
+@each(SPENT)
 def test_phases_outside_of_steps(cluster, phase, sides, starts, end, expected):
     job(cluster)
     spent = [{"event": f"phase.{side}", "t": at, "phase": phase} for side, at in sides]
@@ -97,7 +95,6 @@ def test_phases_outside_of_steps(cluster, phase, sides, starts, end, expected):
 
 
 @pytest.mark.parametrize(("others", "found"), [(0, 2), (1, 0)])
-@built_together
 def test_events_without_a_host_go_to_the_only_job_run_of_their_name(cluster, others, found):
     job(cluster, job_name="llm")
     for _ in range(others):

@@ -1,7 +1,7 @@
 """Which life of its gang an event belongs to, by what the job numbers and what it leaves out."""
 
 import pytest
-from tests.queries.conftest import START_MS, at, built_together, durable, shown_by, steps
+from tests.queries.conftest import START_MS, at, durable, each, shown_by, steps
 
 
 def lives(evidence):
@@ -21,8 +21,7 @@ RESTARTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("first", "second", "expected"), RESTARTED.values(), ids=RESTARTED)
-@built_together
+@each(RESTARTED)
 def test_a_number_that_each_job_run_restarts_names_two_lives(cluster, first, second, expected):
     cluster.job_on_a_node("7", 0, 100, 1, "FAILED", job_name="r")
     cluster.job("8", 150, 300, ["a"], 1, job_name="r")
@@ -35,7 +34,6 @@ def test_a_number_that_each_job_run_restarts_names_two_lives(cluster, first, sec
 
 
 @pytest.mark.parametrize("numbers", [(0, 1), (20_000, 30_000)])
-@built_together
 def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(cluster, numbers):
     cluster.node("a", 1)
     for job, start in (("7", 0), ("8", 200)):
@@ -52,8 +50,7 @@ def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(cluster, 
 WITHOUT_STARTS = {"the other rank reports each start": (9, 0), "steps begin again": (5, 1)}
 
 
-@pytest.mark.parametrize(("again", "from_life"), WITHOUT_STARTS.values(), ids=WITHOUT_STARTS)
-@built_together
+@each(WITHOUT_STARTS)
 def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(cluster, again, from_life):
     """Its steps go on where the gang was restarted, from its last save or before it."""
     cluster.job_on_a_node("1", 0, 200, 2)
@@ -75,8 +72,7 @@ RESUMED = {
 }
 
 
-@pytest.mark.parametrize(("first", "lost", "named"), RESUMED.values(), ids=RESUMED)
-@built_together
+@each(RESUMED)
 def test_steps_that_a_run_rolled_back(cluster, first, lost, named):
     cluster.job_on_a_node("1", 0, 100, 1, "FAILED", job_name="r")
     cluster.job("2", 100, 200, ["a"], 1, job_name="r")
@@ -132,8 +128,7 @@ REQUEUED = {
 }
 
 
-@pytest.mark.parametrize(("exit_code", "said", "expected"), REQUEUED.values(), ids=REQUEUED)
-@built_together
+@each(REQUEUED)
 def test_an_attempt_that_was_requeued(cluster, exit_code, said, expected):
     cluster.job_on_a_node("7", 0, 200, 1, "REQUEUED", exit_code=exit_code)
     cluster.job("7", 300, 600, ["a"], 1, submit=200, eligible=300)
@@ -159,10 +154,7 @@ WITHOUT_A_SCHEDULER = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("ending", "expected"), WITHOUT_A_SCHEDULER.values(), ids=WITHOUT_A_SCHEDULER
-)
-@built_together
+@each(WITHOUT_A_SCHEDULER)
 def test_a_run_whose_log_alone_says_how_it_ended(cluster, ending, expected):
     said = [{"event": event, "kind": kind, "t": t} for event, kind, t in ending]
     work = [{"t": 0, "event": "job.start"}, *steps(1, 20, 0), durable(10, 105)]
@@ -172,7 +164,6 @@ def test_a_run_whose_log_alone_says_how_it_ended(cluster, ending, expected):
     assert attempt == expected
 
 
-@built_together(builds=2)
 def test_a_followed_log_that_falls_silent_ends_with_its_last_line(cluster):
     """By the evidence of its cluster: 15 minutes later another log there goes on."""
     for job, node, until in (("1", "a", 100), ("2", "b", 900)):

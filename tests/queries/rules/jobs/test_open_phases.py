@@ -1,7 +1,6 @@
 """Phases without an end: how long each lasts, whatever the GPUs show meanwhile."""
 
-import pytest
-from tests.queries.conftest import Cluster, built_together, durable, phase, shown_by, steps
+from tests.queries.conftest import Cluster, durable, each, phase, shown_by, steps
 from tests.queries.rules.jobs.test_rules_of_jobs import event
 
 READ = range(-10, 701, 10)
@@ -12,38 +11,33 @@ def opened(phase, second=100):
     return event("phase.start", second, phase=phase)
 
 
-# what it shows: state of the job run, events, readings, when the GPU is active, GPU-seconds
+# what it shows: events of a running job, readings, when the GPU is active, GPU-seconds
 OPEN_PHASES = {
     "a save of a running job with an active GPU": (
-        "RUNNING", [*STEPS, opened("ckpt_save")], READ, lambda _: True,
+        [*STEPS, opened("ckpt_save")], READ, lambda _: True,
         {"step_unsplit": 100, "checkpoint_save": 600}),
     "a save of a running job with an inactive GPU": (
-        "RUNNING", [*STEPS, opened("ckpt_save")], READ, lambda s: s <= 100,
+        [*STEPS, opened("ckpt_save")], READ, lambda s: s <= 100,
         {"step_unsplit": 100, "checkpoint_save": 600}),
     "a restore of a running job without readings": (
-        "RUNNING", [event("job.start", 100), opened("restore")], [], None,
+        [event("job.start", 100), opened("restore")], [], None,
         {"startup": 100, "restore": 600}),
     "an initialisation of a running job with an inactive GPU": (
-        "RUNNING", [event("job.start", 100), opened("init")], READ, lambda s: s <= 100,
+        [event("job.start", 100), opened("init")], READ, lambda s: s <= 100,
         {"startup": 700}),
     "an initialisation that ended, with a restore in it and an inactive GPU": (
-        "RUNNING",
         [event("job.start", 60), opened("init", 60), opened("restore", 100),
          event("phase.end", 150, phase="restore"), event("phase.end", 300, phase="init")], READ,
         lambda s: s <= 100, {"startup": 250, "restore": 50, "idle_held": 400}),
     "a save that the next step of its rank ended, with an inactive GPU": (
-        "RUNNING", [*STEPS, opened("ckpt_save"), *steps(11, 30, 500)], READ, lambda s: s <= 100,
+        [*STEPS, opened("ckpt_save"), *steps(11, 30, 500)], READ, lambda s: s <= 100,
         {"step_unsplit": 100, "checkpoint_save": 410, "at_risk": 190}),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("state", "events", "read", "active", "expected"), OPEN_PHASES.values(), ids=OPEN_PHASES
-)
-@built_together
-def test_an_open_phase_of_a_scheduled_job(cluster, state, events, read, active, expected):
-    cluster.job_on_a_node("1", 0, None if state == "RUNNING" else 700, 1, state)
-    cluster.watched(700)
+@each(OPEN_PHASES)
+def test_an_open_phase_of_a_scheduled_job(cluster, events, read, active, expected):
+    cluster.job_on_a_node("1", 0, None, 1, "RUNNING", watched=700)
     cluster.events("1", events)
     if active:
         cluster.samples("a#0", list(read), active)
@@ -58,8 +52,7 @@ SILENT_IN_A_PHASE = {
 }
 
 
-@pytest.mark.parametrize(("length", "expected"), SILENT_IN_A_PHASE.values(), ids=SILENT_IN_A_PHASE)
-@built_together
+@each(SILENT_IN_A_PHASE)
 def test_a_rank_that_falls_silent_in_a_phase_does_not_stop_the_steps_of_its_gang(
     cluster, length, expected
 ):
@@ -82,10 +75,7 @@ WITHOUT_A_SCHEDULER = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("until", "expected"), WITHOUT_A_SCHEDULER.values(), ids=WITHOUT_A_SCHEDULER
-)
-@built_together
+@each(WITHOUT_A_SCHEDULER)
 def test_an_open_phase_of_a_run_known_from_events_alone(cluster, until, expected):
     cluster.telemetry("a", 1)
     events = [event("job.start", 0), *STEPS, opened("ckpt_save")]
@@ -119,8 +109,7 @@ GAPS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("gpus", "length", "read", "expected"), GAPS.values(), ids=GAPS)
-@built_together
+@each(GAPS)
 def test_what_a_gap_between_two_steps_was(cluster, gpus, length, read, expected):
     end = 100 + length
     cluster.job_on_a_node("1", 0, end + 100, gpus)

@@ -1,7 +1,7 @@
 """Ownership without a scheduler: by job events, lists of processes, then activity."""
 
 import pytest
-from tests.queries.conftest import built_together, shown_by
+from tests.queries.conftest import built_in, each, shown_by
 from tests.queries.rules.jobs.without_a_scheduler import (
     holds,
     job,
@@ -32,18 +32,12 @@ ACTIVITY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("first", "until", "second", "expected"), ACTIVITY.values(), ids=ACTIVITY)
-@built_together
-def test_activity_alone(cluster, first, until, second, expected):
-    cluster.telemetry("n", 2)
-    readings(cluster, "n-0", first, until)
-    readings(cluster, "n-1", second)
-    yield
-    assert phases(cluster) == expected
-    assert cluster.violations() == 0
+test_activity_alone = shown_by(ACTIVITY, before=lambda c: c.telemetry("n", 2), read=phases,
+                               load=lambda c, first, until, second: [
+                                   readings(c, "n-0", first, until),
+                                   readings(c, "n-1", second)])  # fmt: skip
 
 
-@built_together
 def test_a_process_holds_its_gpus_while_it_is_listed(cluster):
     cluster.telemetry("n", 2)
     for gpu in ("n-0", "n-1"):
@@ -69,7 +63,6 @@ def test_a_process_holds_its_gpus_while_it_is_listed(cluster):
      ({"start_at": 10, "gone_at": 90}, 100, 1500)],
     ids=["from its start until it is gone", "as listed where it is long from either",
          "a recording that ends", "an earlier process of the same pid"])  # fmt: skip
-@built_together
 def test_a_process_that_its_node_describes(cluster, described, start, end):
     cluster.telemetry("n", 1)
     readings(cluster, "n-0", [])
@@ -94,7 +87,6 @@ def test_a_process_that_its_node_describes(cluster, described, start, end):
                           ([{}, {}], ["n-0", "n-1"]), ([{}], ["n-1"])],
                          ids=["its UUID", "its pid", "its local rank", "local ranks", "ranks",
                               "a rank by its process"])  # fmt: skip
-@built_together
 def test_a_job_holds_the_gpus_that_its_ranks_name(cluster, ranks, held):
     cluster.telemetry("n", 2)
     for gpu in ("n-0", "n-1"):
@@ -113,7 +105,6 @@ def test_a_job_holds_the_gpus_that_its_ranks_name(cluster, ranks, held):
                           ([{}, {}, {}], ["n#0", "n#1", "n#2"], "assumed")],
                          ids=["its UUID", "local ranks",
                               "a GPU for each rank of the host"])  # fmt: skip
-@built_together
 def test_job_events_alone_hold_the_gpus_that_they_name(cluster, ranks, held, method):
     job(cluster, "train", ranks)
     yield
@@ -127,7 +118,6 @@ def test_job_events_alone_hold_the_gpus_that_they_name(cluster, ranks, held, met
                           ("n", [{"local_rank": 0}], ["n#0"]), ("n", [{}, {}], ["n#0", "n#1"])],
                          ids=["of its log", "of a log a node", "of a rank that names its own",
                               "of ranks that speak"])  # fmt: skip
-@built_together
 def test_a_log_holds_as_many_gpus_as_the_processes_that_it_prints(cluster, hosts, ranks, held):
     size = {"event": "metric", "kind": "world_size", "extra": '{"world_size": 4}'}
     for host in hosts:
@@ -191,8 +181,7 @@ OWNERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("active", "load", "expected"), OWNERS.values(), ids=OWNERS)
-@built_together
+@each(OWNERS)
 def test_owners_of_gpus(cluster, active, load, expected):
     cluster.telemetry("n", 2)
     if active is not None:
@@ -208,7 +197,7 @@ def test_owners_of_gpus(cluster, active, load, expected):
 
 
 @pytest.mark.parametrize("order", [1, -1])
-@built_together(builds=3)
+@built_in(3)
 def test_evidence_may_come_in_any_order(cluster, order):
     named = {"attempt": None, "host": "n", "pid": 7}
     parts = [
@@ -237,7 +226,6 @@ def test_a_process_on_the_latest_list_goes_on(evidence):
 
 
 @pytest.mark.parametrize("named", ["at once", "later", "never"])
-@built_together(builds=2)
 def test_an_inventory_file_that_names_the_host_otherwise_renames_it_and_no_more(cluster, named):
     """A recorder in a container is called after it; the file has the node's name."""
     host, node = f"pod-{cluster.name}", f"gpu-{cluster.name}"

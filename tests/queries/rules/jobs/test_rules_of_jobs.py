@@ -4,7 +4,7 @@ That attempts, steps, phases, saves and gaps have their categories: tests/oracle
 """
 
 import pytest
-from tests.queries.conftest import Cluster, built_together, durable, shown_by, steps
+from tests.queries.conftest import Cluster, durable, shown_by, steps
 
 
 def event(name, second, **more):
@@ -37,7 +37,6 @@ test_ledger_of_one_job_run = shown_by(
                                  c.events("1", events)])  # fmt: skip
 
 
-@built_together
 def test_a_run_that_shrank_and_kept_all_its_time_has_full_ettr(cluster):
     cluster.node("a", 4)
     for number, gpus in enumerate((4, 2)):

@@ -1,7 +1,7 @@
 """Scheduler records in several listings, and records missing from later listings."""
 
 import pytest
-from tests.queries.conftest import built_together, shown_by
+from tests.queries.conftest import built_in, each, shown_by
 
 INDEX = 2798573628995141632  # of a record in the accounting's database
 
@@ -13,7 +13,7 @@ def held(evidence):
 
 @pytest.mark.parametrize("indices", [[INDEX, None], [None, INDEX]])
 @pytest.mark.parametrize("is_built_between", [True, False])
-@built_together(builds=3)
+@built_in(3)
 def test_a_record_with_and_without_the_index_of_the_database_is_one_job_run(
     cluster, indices, is_built_between
 ):
@@ -29,8 +29,7 @@ def test_a_record_with_and_without_the_index_of_the_database_is_one_job_run(
 
 
 def tell_of_a_running_job(evidence):
-    evidence.node("a", 2)
-    evidence.watched(20_000)
+    evidence.node("a", 2, watched=20_000)
     evidence.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=600, source="slurm")
 
 
@@ -75,20 +74,19 @@ LATER = {
 test_what_later_records_say = shown_by(LATER, read=lambda c: runs(c)[0], builds=2)
 
 
-@pytest.mark.parametrize(
-    "later",
-    [lambda one: [one.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=9_090, source="slurm"),
-                  one.job("2", 9_000, 9_100, ["a"], 1, source="slurm")],
-     lambda one: one.job("2", 600, 4_100, ["a"], 1, source="slurm"),
-     lambda one: one.samples("a#0", one.every(0, 20_000, 100), lambda _: True)],
-    ids=["listings name it", "the next listing is not an hour later",
-         "only readings came later"])  # fmt: skip
-@built_together
-def test_a_running_record_runs_on(cluster, later):
-    tell_of_a_running_job(cluster)
-    later(cluster)
-    yield
-    assert runs(cluster)[0] == ("1", None, "running")
+RUNS_ON = ("1", None, "running")
+# what comes later
+STILL = {
+    "listings name it": (
+        lambda c: [c.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=9_090, source="slurm"),
+                   c.job("2", 9_000, 9_100, ["a"], 1, source="slurm")], RUNS_ON),
+    "the next listing is not an hour later": (
+        lambda c: c.job("2", 600, 4_100, ["a"], 1, source="slurm"), RUNS_ON),
+    "only readings came later": (
+        lambda c: c.samples("a#0", c.every(0, 20_000, 100), lambda _: True), RUNS_ON),
+}  # fmt: skip
+test_a_running_record_runs_on = shown_by(STILL, before=tell_of_a_running_job,
+                                         read=lambda c: runs(c)[0])  # fmt: skip
 
 
 # what it shows: (start, end, nodes, GPUs) of job runs, whether `a` is listed, what is held
@@ -102,12 +100,10 @@ NODES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("jobs", "is_listed", "expected"), NODES.values(), ids=NODES)
-@built_together
+@each(NODES)
 def test_gpus_of_a_job_on_nodes_that_the_inventory_lacks(cluster, jobs, is_listed, expected):
     if is_listed:
-        cluster.node("a", 8)
-        cluster.watched(200)
+        cluster.node("a", 8, watched=200)
     for number, (start, end, nodes, gpus) in enumerate(jobs):
         cluster.job(str(number), start, end, nodes, gpus)
     yield
@@ -126,8 +122,7 @@ LISTED_TWICE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("records", "is_reported"), LISTED_TWICE.values(), ids=LISTED_TWICE)
-@built_together
+@each(LISTED_TWICE)
 def test_duplicate_records_are_reported(cluster, records, is_reported):
     cluster.node("a", 4)
     for start, end, submit in records:

@@ -1,7 +1,6 @@
 """Runs that only job events report, and whose events stop without an end."""
 
-import pytest
-from tests.queries.conftest import built_together, shown_by
+from tests.queries.conftest import each, shown_by
 from tests.queries.rules.jobs.without_a_scheduler import (
     holds,
     job,
@@ -51,10 +50,7 @@ SILENT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("active", "until", "listed", "end", "ledger", "outcome"), SILENT.values(), ids=SILENT
-)
-@built_together
+@each(SILENT)
 def test_what_a_silent_run_does(cluster, active, until, listed, end, ledger, outcome):
     cluster.telemetry("n", 2)
     readings(cluster, "n-0", active, until=until)
@@ -68,7 +64,6 @@ def test_what_a_silent_run_does(cluster, active, until, listed, end, ledger, out
         assert phases(cluster)["idle_no_demand", "demand_unknown"] == 90 + 2000
 
 
-@built_together(builds=2)
 def test_a_run_with_events_again_was_not_stalled(cluster):
     cluster.telemetry("n", 2)
     readings(cluster, "n-0", [(90, 3000)], until=3000)

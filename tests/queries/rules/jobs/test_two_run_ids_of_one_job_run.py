@@ -1,7 +1,7 @@
 """Two sources that name one job run differently: RUN_ID in events, Slurm's number in a log."""
 
 import pytest
-from tests.queries.conftest import START_MS, built_together, durable, printed, steps
+from tests.queries.conftest import START_MS, built_in, durable, each, printed, steps
 
 JOB = "7"
 RUN = "exp-7"
@@ -49,7 +49,7 @@ LATER_JOB = {"free_unknown": 200, "unknown": 200}, [("8", 0, 400, 500, "ok")]
 
 @pytest.mark.parametrize("order", ["same build", "events first", "log first", "log late"])
 @pytest.mark.parametrize("lives", [one_life, two_lives])
-@built_together(builds=3)
+@built_in(3)
 def test_a_log_under_slurms_number_changes_nothing(cluster, lives, order):
     one_job(cluster)
     events, log = lives()
@@ -75,7 +75,6 @@ def test_a_log_under_slurms_number_changes_nothing(cluster, lives, order):
     assert (cluster.gpu_s(), attempts(cluster)) == (gpu_s, lived)
 
 
-@built_together(builds=2)
 def test_a_log_that_sees_no_restart_is_of_both_attempts(cluster):
     one_job(cluster)
     events, _ = two_lives()
@@ -94,7 +93,7 @@ def test_a_log_that_sees_no_restart_is_of_both_attempts(cluster):
 
 
 @pytest.mark.parametrize("is_log_first", [False, True])
-@built_together(builds=3)
+@built_in(3)
 def test_job_runs_stay_attempts_of_one_run(cluster, is_log_first):
     """Their logs, each under its own number, make no runs of them."""
     one_job(cluster)
@@ -113,7 +112,6 @@ def test_job_runs_stay_attempts_of_one_run(cluster, is_log_first):
     assert attempts(cluster) == [(RUN, 0, 0, 300, "ok"), (RUN, 1, 400, 600, "ok")]
 
 
-@built_together
 def test_a_failure_that_only_the_log_reports_is_the_attempts(cluster):
     one_job(cluster)
     cluster.job("9", 400, 600, ["a"], 2, "REQUEUED", job_name="train.sh")
@@ -178,8 +176,7 @@ LIVES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("first", "second", "expected"), LIVES.values(), ids=LIVES)
-@built_together(builds=2)
+@each(LIVES)
 def test_lives_of_one_job_run(cluster, first, second, expected):
     one_job(cluster)
     first(cluster)

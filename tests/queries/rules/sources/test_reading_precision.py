@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from tests.queries.conftest import built_together, durable, phase, steps
+from tests.queries.conftest import durable, phase, steps
 
 INTERVALS = (1, 5, 15, 30, 60)
 KINDS = ("averages", "momentary values")
@@ -48,7 +48,6 @@ def world(cluster, kind, interval):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("interval", INTERVALS)
-@built_together
 def test_a_ledger_is_exact_to_an_interval_a_change(cluster, interval, kind):
     world(cluster, kind, interval)
     yield

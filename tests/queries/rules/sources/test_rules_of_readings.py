@@ -1,7 +1,7 @@
 """What readings of telemetry say of held and free GPUs, rule by rule."""
 
 import pytest
-from tests.queries.conftest import Cluster, built_together, durable, shown_by, steps
+from tests.queries.conftest import Cluster, durable, shown_by, steps
 from tests.queries.rules.jobs.without_a_scheduler import phases
 
 
@@ -94,7 +94,6 @@ HELD = {
 
 
 @pytest.mark.parametrize("start", [1781, 3581])
-@built_together
 def test_a_job_within_one_reading_of_a_long_pause_is_idle_also_at_the_end_of_an_hour(
     cluster, start
 ):
@@ -105,26 +104,24 @@ def test_a_job_within_one_reading_of_a_long_pause_is_idle_also_at_the_end_of_an_
     assert (found.get(PAUSE), found.get(SHORT)) == (15, None)
 
 
-# what it shows: shares of a reading and whether they show activity
+# what it shows: shares of a reading, the phase of 100 GPU-seconds
 SHARES = {
-    "a share of a thousandth": ({"engine_active_ratio": 0.001}, True),
+    "a share of a thousandth": ({"engine_active_ratio": 0.001}, {ACTIVE: 100}),
     "each share under a thousandth": (
-        {"engine_active_ratio": 0.0009, "sm_active_ratio": 0.0009, "gpu_busy_ratio": 1.0}, False),
+        {"engine_active_ratio": 0.0009, "sm_active_ratio": 0.0009, "gpu_busy_ratio": 1.0},
+        {PAUSE: 100}),
     "memory is copied while no kernel runs": (
-        {"engine_active_ratio": 0.0, "dram_active_ratio": 0.2}, True),
-    "no share, and 1 % of utilisation": ({"gpu_busy_ratio": 0.01}, True),
-    "no share, and no utilisation": ({"gpu_busy_ratio": 0.0}, False),
-    "the SM share alone": ({"sm_active_ratio": 0.0}, False),
+        {"engine_active_ratio": 0.0, "dram_active_ratio": 0.2}, {ACTIVE: 100}),
+    "no share, and 1 % of utilisation": ({"gpu_busy_ratio": 0.01}, {ACTIVE: 100}),
+    "no share, and no utilisation": ({"gpu_busy_ratio": 0.0}, {PAUSE: 100}),
+    "the SM share alone": ({"sm_active_ratio": 0.0}, {PAUSE: 100}),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("shares", "is_active"), SHARES.values(), ids=SHARES)
-@built_together
-def test_activity_of_a_reading(cluster, shares, is_active):
-    cluster.job_on_a_node("1", 0, 100, 1)
-    cluster.readings(cluster.gpu("a#0"), cluster.every(-10, 100), "test", **shares)
-    yield
-    assert phases(cluster) == {ACTIVE if is_active else PAUSE: 100}
+test_activity_of_a_reading = shown_by(
+    SHARES, before=lambda c: c.job_on_a_node("1", 0, 100, 1), read=phases,
+    load=lambda c, of: c.readings(c.gpu("a#0"), c.every(-10, 100), "test", **of),
+)  # fmt: skip
 
 
 FREE = ("idle_no_demand", "demand_unknown")
@@ -142,19 +139,14 @@ UNOWNED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", [*HELD.values(), *UNOWNED.values()], ids=[*HELD, *UNOWNED])
-@built_together
-def test_inactivity_that_no_job_event_explains(cluster, case):
-    interval, active, expected = case
-    if case in HELD.values():
-        cluster.job_on_a_node("1", 0, 1200, 1)
-        cluster.samples("a#0", cluster.every(-interval, 1200, interval), active)
-    else:
-        cluster.telemetry("a", 1)
-        cluster.samples("a-0", cluster.every(0, 1200, interval), active, source="nvml")
-    yield
-    assert phases(cluster) == expected
-    assert cluster.violations() == 0
+test_inactivity_of_a_job_without_events = shown_by(
+    HELD, before=lambda c: c.job_on_a_node("1", 0, 1200, 1), read=phases,
+    load=lambda c, step_s, active: c.samples("a#0", c.every(-step_s, 1200, step_s), active),
+)  # fmt: skip
+test_inactivity_of_no_owner = shown_by(
+    UNOWNED, before=lambda c: c.telemetry("a", 1), read=phases,
+    load=lambda c, step_s, active: c.samples("a-0", c.every(0, 1200, step_s), active, "nvml"),
+)  # fmt: skip
 
 
 # what is loaded before each of two builds

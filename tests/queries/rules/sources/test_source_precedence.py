@@ -1,14 +1,13 @@
 """Several sources report one attempt: one is used for its steps, others add what it lacks."""
 
 import pytest
-from tests.queries.conftest import built_together, durable, phase, printed, shown_by, steps
+from tests.queries.conftest import durable, each, phase, printed, shown_by, steps
 
 from goodput_queries.scope import Scope
 
 
 @pytest.mark.parametrize("attempt", [None, 0])
 @pytest.mark.parametrize("off_s", [0, -7200, -300, 55, 300, 7200])
-@built_together(builds=2)
 def test_a_log_whose_clock_is_off_lengthens_no_step(cluster, off_s, attempt):
     """Nor does one that prints the same steps, and its start, by the same clock."""
     cluster.job_on_a_node("1", 0, 30_000, 1)
@@ -27,7 +26,6 @@ def test_a_log_whose_clock_is_off_lengthens_no_step(cluster, off_s, attempt):
     assert cluster.read("select attempts from marts.runs").item() == 1
 
 
-@built_together(builds=2)
 def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(cluster):
     cluster.job_on_a_node("7", 0, 100, 1, "FAILED", job_name="r")
     cluster.job("8", 150, 310, ["a"], 1, job_name="r")
@@ -69,8 +67,7 @@ ADDED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("state", "events", "log", "expected"), ADDED.values(), ids=ADDED)
-@built_together
+@each(ADDED)
 def test_a_log_adds_what_the_job_does_not_report(cluster, state, events, log, expected):
     cluster.job_on_a_node("1", 0, 200, 1, state)
     cluster.events("1", events)
@@ -82,7 +79,6 @@ def test_a_log_adds_what_the_job_does_not_report(cluster, state, events, log, ex
     assert cluster.read("select steps from marts.attempts").item() == len(steps_found)
 
 
-@built_together(builds=2)
 def test_a_log_that_cannot_report_saves_makes_no_doubt_of_what_the_job_says(cluster):
     cluster.job_on_a_node("1", 0, 100, 1, "FAILED")
     cluster.job("2", 100, 200, ["a"], 1)
@@ -168,7 +164,6 @@ test_energy = shown_by(POWERS, read=lambda c: [fact for fact, _ in disagreements
                                               power_w=meter_w)])  # fmt: skip
 
 
-@built_together
 def test_both_figures_are_said(cluster):
     gpu(cluster, 400.0, 200.0)
     yield
@@ -178,7 +173,6 @@ def test_both_figures_are_said(cluster):
     assert "its power readings 0.76" in said
 
 
-@built_together
 def test_a_job_that_failed_and_a_scheduler_that_completed_it(cluster):
     cluster.job_on_a_node("7", 0, 900, 1)
     failure = {"event": "failure", "kind": "cuda_error", "t": 810}

@@ -36,15 +36,14 @@ TO = FROM + timedelta(seconds=140)
 
 
 @pytest.fixture(scope="module")
-def reported(new_store):
+def reported(module_store):
     """Return the raw rows of each source: those of `main`, and of NVML every fourth."""
     found = {}
     for source, path in SOURCES.items():
-        store = new_store()
+        store = module_store()
         options = ReadOptions(cluster="lab", zone=ZoneInfo("UTC"))
         ingest(store, source, [SAMPLE / path], options)
         found[source] = {name: cut(name, rows) for name, rows in evidence_of(store).items()}
-        store.close()
     return found
 
 
@@ -74,7 +73,7 @@ def of_cluster(rows, number):
 
 
 @pytest.fixture(scope="module")
-def ledgers(new_store, reported):
+def ledgers(module_store, reported):
     """Return the GPU-seconds by category of each subset of the sources.
 
     Each subset is a cluster of one store, which is built once.
@@ -85,14 +84,13 @@ def ledgers(new_store, reported):
         for source in some:
             for name, rows in reported[source].items():
                 tables.setdefault((source, name), []).append(of_cluster(rows, number))
-    store = new_store()
+    store = module_store()
     for (source, name), frames in tables.items():
         load(store, name, pl.concat(frames), source)
     store.build()
     found = {frozenset(some): {} for some in subsets}
     for cluster, *spent in ledger(store, by=["cluster", "category"]).select(KEYS).rows():
         found[frozenset(subsets[int(cluster.removeprefix("lab"))])].update([spent])
-    store.close()
     return found
 
 

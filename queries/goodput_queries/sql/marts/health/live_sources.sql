@@ -10,9 +10,16 @@
 -- failures: in a row
 -- rows_last_hour: new rows loaded in the last hour; of a folder those of all its files
 with statuses as (
-    select *, get_current_timestamp()::timestamp as now_at, count(*) over (partition by source) as origins
-    from state.source_status
-    where asked_at > get_current_timestamp()::timestamp - interval 7 days and retired_at is null
+    -- a clock that was set back makes no poll of the future
+    select
+        * replace (
+            least(asked_at, now_at) as asked_at,
+            if(answered_at > now_at, now_at, answered_at) as answered_at,
+            if(failing_since_at > now_at, now_at, failing_since_at) as failing_since_at
+        ),
+        count(*) over (partition by source) as origins
+    from (select *, get_current_timestamp()::timestamp as now_at from state.source_status)
+    where asked_at > now_at - interval 7 days and retired_at is null
 ),
 
 recent as (
@@ -38,10 +45,8 @@ brought as (
 aged as (
     select
         *,
-        -- a clock that was set back does not make an answer come from the future
-        case when answered_at is not null
-            then greatest(0, date_diff('millisecond', answered_at, now_at)) / 1000 end as age_s,
-        greatest(0, date_diff('millisecond', asked_at, now_at)) / 1000 as asked_s
+        date_diff('millisecond', answered_at, now_at) / 1000 as age_s,
+        date_diff('millisecond', asked_at, now_at) / 1000 as asked_s
     from statuses
 )
 

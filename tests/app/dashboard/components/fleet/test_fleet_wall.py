@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 from tests.app.opened_page import HOSTILE
+from tests.tables import each
 
 from goodput_app.dashboard.components.fleet import fleet_now, fleet_wall
 from goodput_app.dashboard.components.overview import status
@@ -23,17 +24,12 @@ HUNG = ("page", "A collective hangs", "run-7", "acknowledged")
 SLOW = ("ticket", "A link is slow", "n2", "acknowledged")
 
 
-@pytest.mark.parametrize(
-    ("now", "kind", "said", "more"),
-    [
-        (None, "not known", "Findings are being evaluated", ""),
-        (open_rows(), "well", "No page and no ticket is open", ""),
-        (open_rows(SLOW), "ticket", "1 ticket: n2: a link is slow", "acknowledged"),
-        (open_rows(DOWN, HUNG, SLOW), "page",
-         "2 pages: n1 is down, run-7: a collective hangs", "not acknowledged"),
-    ],
-    ids=["not evaluated", "nothing", "a ticket", "pages first"],
-)  # fmt: skip
+@each({"not evaluated": (None, "not known", "Findings are being evaluated", ""),
+"nothing": (open_rows(), "well", "No page and no ticket is open", ""),
+"a ticket": (open_rows(SLOW), "ticket", "1 ticket: n2: a link is slow", "acknowledged"),
+"pages first": (open_rows(DOWN, HUNG, SLOW), "page",
+     "2 pages: n1 is down, run-7: a collective hangs", "not acknowledged"),
+})  # fmt: skip
 def test_the_band_names_the_worst_that_is_open_and_who_has_it(now, kind, said, more):
     found = fleet_wall.band(now, "LIVE", AT)
 
@@ -104,18 +100,13 @@ def states(*nodes):
     return pl.DataFrame(rows)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "queue", "said"),
-    [
-        ([[("productive", 8)]], [], "no node down, no GPU free"),
-        ([[("drained", 8)], [("idle_no_demand", 8)], [("idle_with_demand", 2), ("idle", 6)]],
-         [(3, 24), (1, 8)],
-         "1 node drained, no node down, 10 H100 free in 1 whole node, 4 jobs wait for 32 GPUs"),
-        ([[("down", 8)], [("powered_off", 8)], [("idle_no_demand", 1), ("productive", 7)]],
-         [(1, 1)], "1 node down, 1 node powered off, 1 H100 free, 1 job waits for 1 GPU"),
-    ],
-    ids=["all at work", "one drained", "one down"],
-)  # fmt: skip
+@each({"all at work": ([[("productive", 8)]], [], "no node down, no GPU free"),
+"one drained": ([[("drained", 8)], [("idle_no_demand", 8)], [("idle_with_demand", 2), ("idle", 6)]],
+     [(3, 24), (1, 8)],
+     "1 node drained, no node down, 10 H100 free in 1 whole node, 4 jobs wait for 32 GPUs"),
+"one down": ([[("down", 8)], [("powered_off", 8)], [("idle_no_demand", 1), ("productive", 7)]],
+     [(1, 1)], "1 node down, 1 node powered off, 1 H100 free, 1 job waits for 1 GPU"),
+})  # fmt: skip
 def test_the_sentence_has_what_is_out_what_is_free_and_who_waits(nodes, queue, said):
     found = fleet_now.sentence(states(*nodes), pl.DataFrame(queue, schema=QUEUE, orient="row"))
 

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from tests.app.opened_page import HOSTILE, sent, texts
 from tests.queries.conftest import Evidence
+from tests.tables import each
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components.fleet import (
@@ -44,15 +45,13 @@ def test_an_incident_is_shown_with_an_hour_around_it_up_to_what_is_known():
 FIRST, SECOND, THIRD = [(after(start), after(start + 120)) for start in (0, 300, 600)]
 
 
-@pytest.mark.parametrize(
-    ("shown", "before", "later"),
-    [
-        ((after(-600), after(900)), THIRD, None),
-        ((after(200), after(250)), FIRST, SECOND),
-        (SECOND, FIRST, THIRD),
-        (FIRST, None, SECOND),
-    ],
-    ids=["a range with all of them", "between two", "the second one", "the first one"],
+@each(
+    {
+        "a range with all of them": ((after(-600), after(900)), THIRD, None),
+        "between two": ((after(200), after(250)), FIRST, SECOND),
+        "the second one": (SECOND, FIRST, THIRD),
+        "the first one": (FIRST, None, SECOND),
+    }
 )
 def test_the_buttons_lead_to_the_incident_before_and_after_the_time_range(shown, before, later):
     assert node_verdict.beside([FIRST, SECOND, THIRD], shown) == (before, later)
@@ -170,18 +169,15 @@ def test_beside_the_lanes_begins_of_runs_leave_room_for_what_went_wrong(monkeypa
     assert what_happened.most_telling(rows)["what"].to_list() == ["Node down", "Xid 79"]
 
 
-@pytest.mark.parametrize(
-    ("column", "row", "page"),
-    [
-        ("node", PLACE, name_links.NODE_PAGE),
-        ("run_name", {"run_key": "c/7", "run_name": "train"}, name_links.RUN_PAGE),
-        ("gpu_name", {"gpu_uuid": "g", "gpu_name": "GPU 0"}, name_links.GPU_PAGE),
-        ("subject", PLACE | {"run_key": "c/7"}, name_links.NODE_PAGE),
-        ("subject", {"node": None, "run_key": "c/7"}, name_links.RUN_PAGE),
-        ("subject", {"node": None, "run_key": None}, None),
-    ],
+@each(
+    ("node", PLACE, name_links.NODE_PAGE),
+    ("run_name", {"run_key": "c/7", "run_name": "train"}, name_links.RUN_PAGE),
+    ("gpu_name", {"gpu_uuid": "g", "gpu_name": "GPU 0"}, name_links.GPU_PAGE),
+    ("subject", PLACE | {"run_key": "c/7"}, name_links.NODE_PAGE),
+    ("subject", {"node": None, "run_key": "c/7"}, name_links.RUN_PAGE),
+    ("subject", {"node": None, "run_key": None}, None),
 )
-def test_a_name_opens_the_page_of_what_it_names(column, row, page, monkeypatch):
+def test_a_name_opens_the_page_of_what_it_names(monkeypatch, column, row, page):
     monkeypatch.setattr(name_links.st, "query_params", {})
 
     found = name_links.target(column, row)
@@ -268,9 +264,7 @@ def test_without_a_snapshot_there_is_no_table(world, visit):
     assert "Configuration" not in texts(visit(world, "nodes_and_one", node="none"))
 
 
-@pytest.mark.parametrize(
-    ("ends_s", "value", "is_later"), [(3000, "10", True), (3700, "10", False), (7200, "60", False)]
-)
+@each((3000, "10", True), (3700, "10", False), (7200, "60", False))
 def test_a_node_shows_its_last_snapshot_in_the_range_else_the_first_one_after_it(
     world, visit, ends_s, value, is_later
 ):

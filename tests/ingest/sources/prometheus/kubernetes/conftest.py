@@ -2,13 +2,23 @@
 
 import json
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+
 START_S = 1_787_230_800  # 2026-08-20 13:00:00 UTC, a whole piece of ten minutes
+START = datetime.fromtimestamp(START_S, UTC).replace(tzinfo=None)
+K8S = ReadOptions(cluster="k8s")
 EVERY_S = 30
 OFFSET_S = 0.482
+
+
+def at(seconds):
+    return None if seconds is None else START + timedelta(seconds=seconds)
 
 
 @dataclass
@@ -122,3 +132,9 @@ def cluster():
 def new_cluster():
     """Give an empty one to be made."""
     return Cluster
+
+
+@pytest.fixture
+def load(store, tmp_path):
+    """Read a cluster into the store."""
+    return lambda cluster: ingest(store, "kubernetes", [cluster.save(tmp_path)], K8S)

@@ -1,22 +1,16 @@
 """Pods into job runs: whose GPUs, from when to when, how it ended."""
 
 import contextlib
-from datetime import datetime, timedelta
 
 import pytest
+from tests.ingest.sources.prometheus.kubernetes.conftest import K8S, START_S, at
 
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
-START = datetime(2026, 8, 20, 13)  # noqa: DTZ001 -- naive UTC
 FAILED = {"ended_s": 600, "phase": "Failed", "exit_code": 137}
 REPLICA, STATEFUL = ("ReplicaSet", "serve-7c9f"), ("StatefulSet", "db")
 OTHER = {"node": "gpu-a02"}
-
-
-def at(seconds):
-    return None if seconds is None else START + timedelta(seconds=seconds)
 
 
 def attempt(number, rank, **pod):
@@ -127,7 +121,7 @@ def own(namespace, name="train-0"):
 
 def kubelet(cluster, namespace):
     """Let the kubelet see the pod later: pulling its image is time of nobody else."""
-    cluster.add("kube_pod_start_time", 1_787_230_800 + 95, **own(namespace))
+    cluster.add("kube_pod_start_time", START_S + 95, **own(namespace))
 
 
 def kubelet_alone(cluster, namespace):
@@ -224,7 +218,7 @@ def all_cases(new_cluster, new_store, without_views, tmp_path_factory):
         add(cluster, NAMESPACES[name])
     with contextlib.closing(new_store(copy_of=without_views)) as opened:
         path = cluster.save(tmp_path_factory.mktemp("cases"))
-        ingest(opened, "kubernetes", [path], ReadOptions(cluster="k8s"))
+        ingest(opened, "kubernetes", [path], K8S)
         yield opened
 
 
@@ -240,16 +234,6 @@ def test_pods_of_a_namespace_are_these_job_runs(all_cases, name):
 
     found = rows.select(*expected[0]).rows(named=True) if expected else rows.rows()
     assert found == expected
-
-
-@pytest.fixture
-def load(store, tmp_path):
-    """Read a cluster into the store."""
-
-    def loaded(cluster):
-        return ingest(store, "kubernetes", [cluster.save(tmp_path)], ReadOptions(cluster="k8s"))
-
-    return loaded
 
 
 def test_a_pod_that_was_gone_after_a_hole_in_the_watching_has_no_reported_end(
@@ -344,7 +328,7 @@ def test_four_pods_of_a_quarter_make_one_gpu(new_cluster, whole_store, tmp_path)
         cores(cluster, f"quarter-{number}", 25, bound_s=0)
     util(cluster, "GPU-1", "quarter-0", "gpu-h01")
     for source in ("kubernetes", "prometheus"):
-        ingest(whole_store, source, [cluster.save(tmp_path)], ReadOptions(cluster="k8s"))
+        ingest(whole_store, source, [cluster.save(tmp_path)], K8S)
     whole_store.build()
 
     rows = whole_store.read(

@@ -1,18 +1,16 @@
 """Kubernetes polled through Prometheus: many polls give the rows of one query over all of it."""
 
 import contextlib
-from datetime import datetime, timedelta
 
 import pytest
 from tests.ingest.sources.prometheus.fake_server import Reply, remembering
+from tests.ingest.sources.prometheus.kubernetes.conftest import K8S, at
 
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.kubernetes import Kubernetes
 from goodput_ingest.sources.kubernetes.live import NEEDED
 from goodput_queries.errors import IngestError
 
-START = datetime(2026, 8, 20, 13)  # noqa: DTZ001 -- naive UTC
 RUNS = (
     "select job_id, submit_at, start_at, end_at, state, gpus, nodes from raw.job_runs order by 2, 1"
 )
@@ -20,29 +18,21 @@ HOLDS = "select job_id_raw, submit_at, node, gpus, gpu_uuid from raw.holds order
 STATES = "select node, state, start_at, end_at from raw.node_states order by all"
 
 
-@pytest.fixture
-def served(fake):
-    """Let the fake server have a cluster's series."""
-
-    def serve(cluster):
-        fake.answer = remembering(cluster.series)
-        return fake.url
-
-    return serve
-
-
 def poll(store, source, minute, reached_minute=None):
-    reached = {} if reached_minute is None else {source.origin: at(reached_minute)}
-    for batch in source.poll(reached, at(minute)):
+    reached = {} if reached_minute is None else {source.origin: at(60 * reached_minute)}
+    for batch in source.poll(reached, at(60 * minute)):
         store.load(batch)
 
 
-def at(minute):
-    return START + timedelta(minutes=minute)
+@pytest.fixture
+def source(fake):
+    """Give what makes a source of the fake server, which has the series of a cluster."""
 
+    def made(cluster, lookback_s=1_800):
+        fake.answer = remembering(cluster.series)
+        return Kubernetes(url=fake.url, cluster="k8s", settle_s=0, lookback_s=lookback_s)
 
-def source(url, **settings):
-    return Kubernetes(url=url, cluster="k8s", settle_s=0, lookback_s=1_800, **settings)
+    return made
 
 
 @pytest.fixture
@@ -60,12 +50,11 @@ def busy(cluster):
 def whole(new_store, without_views, tmp_path):
     """Give what reads all series of a cluster at once; return the rows of a query."""
     with contextlib.closing(new_store(copy_of=without_views)) as opened:
-
-        def read(cluster):
-            ingest(opened, "kubernetes", [cluster.save(tmp_path)], ReadOptions(cluster="k8s"))
-            return [opened.read(sql).rows() for sql in (RUNS, HOLDS, STATES)]
-
-        yield read
+        yield (
+            lambda cluster: (
+                ingest(opened, "kubernetes", [cluster.save(tmp_path)], K8S) and rows(opened)
+            )
+        )
 
 
 def rows(store):
@@ -73,10 +62,10 @@ def rows(store):
 
 
 def test_polls_over_outages_and_a_restart_give_the_rows_of_one_look(
-    store, busy, served, fake, whole
+    store, busy, source, fake, whole
 ):
     """A pod that has gone counts for its gang; outages leave no hole, a restart no double."""
-    polled = source(served(busy))
+    polled = source(busy)
     poll(store, polled, 5)
     poll(store, polled, 20, 5)
     good, fake.answer = fake.answer, lambda _: Reply(b"", 503, "text/plain")
@@ -84,7 +73,7 @@ def test_polls_over_outages_and_a_restart_give_the_rows_of_one_look(
         poll(store, polled, 40, 20)
     fake.answer = good
     poll(store, polled, 50, 20)
-    poll(store, source(fake.url), 64, 50)
+    poll(store, source(busy), 64, 50)
 
     found = rows(store)
 
@@ -92,7 +81,7 @@ def test_polls_over_outages_and_a_restart_give_the_rows_of_one_look(
     assert found == whole(busy)
 
 
-def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(new_cluster, store, served, whole):
+def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(new_cluster, store, source, whole):
     """What holds at the end of one window has its end in the next."""
     cluster = new_cluster(until_s=3 * 3_600).node("gpu-a01").node("gpu-a02")
     cluster.pod("train-a", ended_s=4_000, phase="Succeeded", gone_s=4_100)
@@ -103,7 +92,7 @@ def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(new_cluster, store
             node=node,
         )
 
-    poll(store, Kubernetes(url=served(cluster), cluster="k8s", settle_s=0, lookback_s=11_400), 190)
+    poll(store, source(cluster, lookback_s=11_400), 190)
 
     assert rows(store) == whole(cluster)
 

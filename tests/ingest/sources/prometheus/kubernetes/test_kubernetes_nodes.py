@@ -1,19 +1,11 @@
 """Nodes with GPUs: what they have, when they could not be used, when nobody looked."""
 
 import contextlib
-from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.ingest.sources.prometheus.kubernetes.conftest import K8S, START_S, at
 
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
-
-START = datetime(2026, 8, 20, 13)  # noqa: DTZ001 -- naive UTC
-K8S = ReadOptions(cluster="k8s")
-
-
-def at(seconds):
-    return None if seconds is None else START + timedelta(seconds=seconds)
 
 
 def ready(cluster, node):
@@ -177,7 +169,7 @@ def parts(store, cluster, folder):
     sql = """select gpu_instance, (epoch_ms(valid_from_at) - $1) // 1000,
             (epoch_ms(valid_to_at) - $1) // 1000
         from raw.gpu_instances where gpu_uuid = 'gpu-s01#0' order by 1, 2"""
-    return store.read(sql, [int(at(0).replace(tzinfo=UTC).timestamp() * 1000)]).rows()
+    return store.read(sql, [START_S * 1000]).rows()
 
 
 @pytest.mark.parametrize(("after", "taking_their_place"), [("1", 0), ("", 0), ("3", 3)])
@@ -213,19 +205,18 @@ def test_shares_reported_in_one_reading_end_in_the_next(new_cluster, whole_store
         "where contains(gpu_uuid, 'gpu-s01#0')"
     )
     assert reported.rows() == [(2, 2)]
-    ended = int(at(1830).replace(tzinfo=UTC).timestamp() * 1000) + 482
+    ended = (START_S + 1830) * 1000 + 482
     assert whole_store.read(
         "select gpu_instance, coalesce(start_ms >= $1, false) from intermediate.int_gpu_units "
         "where contains(gpu_uuid, 'gpu-s01#0') order by 1", [ended],
     ).rows() == [("", True), ("share.0/2", False), ("share.1/2", False)]  # fmt: skip
 
 
-def test_all_nodes_were_watched_while_the_series_were_read(new_cluster, store, tmp_path):
+def test_all_nodes_were_watched_while_the_series_were_read(new_cluster, store, load):
     """In the hole nothing is known of free GPUs: they are not idle, they are unknown."""
     gpu = {"node": "gpu-a01", "resource": "nvidia_com_gpu"}
     cluster = new_cluster().add("kube_node_status_capacity", 8, 0, 900, **gpu)
-    cluster.add("kube_node_status_capacity", 8, 1_800, 2_100, **gpu)
-    ingest(store, "kubernetes", [cluster.save(tmp_path)], K8S)
+    load(cluster.add("kube_node_status_capacity", 8, 1_800, 2_100, **gpu))
 
     assert store.read(
         "select start_at, end_at from raw.node_states where node = '*' and state = 'up' order by 1"
