@@ -34,6 +34,10 @@ PRICES = {
     "all factors that match multiply": (
         [rate(2, H100), factor("0.5", qos="scavenger"), factor("0.9", partition="gpu"),
          factor("0.1", partition="cpu")], [0.9] * 4),
+    "a price of a weak currency is kept exactly": (
+        [rate("2500000.25", H100), factor("1.5", qos="scavenger")], [3_750_000.375] * 4),
+    "factors that make more of a price than an amount can be leave none": (
+        [rate(10**11, H100), factor(1000, qos="scavenger")], [None] * 4),
     "a factor alone makes no price": ([factor("0.5", qos="scavenger")], [None] * 4),
     "a price changes on its hour": ([rate(2, H100), rate(3, H100, from_h=2)], [2, 2, 3, 3]),
     # two names of one model are two rates, neither of which replaces the other

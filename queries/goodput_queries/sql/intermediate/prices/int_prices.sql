@@ -5,7 +5,8 @@
 -- to_ms: end, a whole hour, epoch ms
 -- list_price_per_gpu_h: of the rate card, before factors
 -- factor: product of the factors that match; 1 without any
--- price_per_gpu_h: what is charged; never 0 for want of a rate: kinds without a price have no row
+-- price_per_gpu_h: what is charged; never 0 for want of a rate: kinds without a price have no row, nor those whose
+--  factors make more of it than an amount can be
 -- materialised: full, since every sum of money joins it
 -- skip_if_empty: raw.rates, billing.statement_prices
 with kinds as (
@@ -107,8 +108,12 @@ of_days as (
 of_card_priced as (
     select
         * exclude (factors),
-        list_reduce(list_sort(factors), lambda product, next: (product * next)::decimal(18, 6), 1::decimal(18, 6))
-            as factor
+        list_reduce(
+            list_sort(factors),
+            lambda product, next: try_cast(product::decimal(30, 6) * next as decimal(18, 6)),
+            1::decimal(18, 6)
+        ) as factor,
+        try_cast(list_price_per_gpu_h::decimal(30, 6) * factor as decimal(18, 6)) as price_per_gpu_h
     from of_card
     where list_price_per_gpu_h is not null
 )
@@ -116,8 +121,7 @@ of_card_priced as (
 select *
 from of_days
 union all
-select
-    *,
-    (list_price_per_gpu_h * factor)::decimal(18, 6)
+select *
 from of_card_priced
 anti join of_days using (cluster, gpu_model, mig_profile, partition, qos, from_ms)
+where price_per_gpu_h is not null
