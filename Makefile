@@ -83,6 +83,7 @@ COUNT ?= 300
 
 oracle: $(VENV)/.stamp-dev ## the ledger of random worlds against a brute-force one, to the millisecond, and more examples
 	$(BIN)/python -m tests.oracle --count $(COUNT) --seed $(SEED)
+	$(BIN)/python -m tests.oracle --count $(COUNT) --seed $(SEED) --having short-steps more-phases
 	GOODPUT_EXAMPLES=10 $(BIN)/python -m pytest -q -n 2 --dist load -m "" tests/queries/rules/test_conservation.py \
 		tests/queries/ledger_build/test_incremental_runs.py tests/queries/ledger_build/test_placed_again.py
 

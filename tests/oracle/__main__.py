@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.oracle.compare import compare
-from tests.oracle.world import make
+from tests.oracle.world import EXTRA, make
 
 from goodput_queries.database import LocalStore
 
@@ -27,6 +27,7 @@ def main():
     parser.add_argument("--count", type=int, default=200, help="number of worlds")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first world")
     parser.add_argument("--keep", type=Path, help="folder for worlds that differ")
+    parser.add_argument("--having", choices=EXTRA, nargs="*", default=[], help="add features")
     parser.add_argument(
         "--in-parts", action="store_true", help="read parts in any order, with a build after each"
     )
@@ -40,7 +41,7 @@ def main():
     for seed in range(given.seed, given.seed + given.count):
         folder = kept / f"world-{seed}"
         shutil.rmtree(folder, ignore_errors=True)
-        world = make(seed)
+        world = make(seed, given.having)
         differences = compare([world], folder, empty, is_in_parts=given.in_parts)[seed]
         if not differences:
             shutil.rmtree(folder)

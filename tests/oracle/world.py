@@ -83,8 +83,13 @@ class World:
         return local_text(self.epoch_s(moment)) if self.is_local else str(self.epoch_s(moment))
 
 
-def make(seed):
-    """Make the world of a seed."""
+# short steps: a twentieth of the length, with waits, saves and jitter; more phases: anywhere, over
+# steps and other phases
+EXTRA = ("short-steps", "more-phases")
+
+
+def make(seed, extra=()):
+    """Make the world of a seed; extra: some of EXTRA."""
     dice = random.Random(seed)  # noqa: S311 -- chance, and no secret
     world = World(seed, dice.choice([1, 1, 2]))
     per_node = dice.choice([1, 2, 2, 4])
@@ -107,11 +112,14 @@ def make(seed):
             more = random.Random(f"{seed} {job.job_id} {job.start}")  # noqa: S311 -- leaves `dice` as it is
             is_numbered = numbered.setdefault(job.job_id, dice.random() < 0.5)
             saved_step = saved.get(job.job_id, 0)
-            job.events = _events(job, dice, more, saved_step, is_numbered=is_numbered)
+            job.events = _events(job, dice, more, extra, saved_step, is_numbered=is_numbered)
             steps = [e["step"] for e in job.events if e["event"] == "ckpt.durable"]
             saved[job.job_id] = max([*steps, saved.get(job.job_id, 0)])
     if dice.random() < 0.75:
         _add_readings(world, dice, nodes)
+    if "more-phases" in extra:
+        for job in world.jobs:
+            _add_phases(job, dice)
     add_listings(world, nodes)
     set_local_times(world)
     step_clocks(world)
@@ -201,12 +209,27 @@ def _add_readings(world, dice, nodes):
                 ]
 
 
-def _events(job, dice, more, saved, *, is_numbered):
+def _add_phases(job, dice):
+    """Declare phases at any time between the first and the last event of the hold."""
+    for kind in ("data_wait", "compile", "custom:x"):
+        moments = [event["t"] for event in job.events if event["t"] < job.end]
+        if len(moments) < 3 or dice.random() < 0.3:
+            continue
+        moment = dice.randrange(moments[1], moments[-1] + 1)
+        place = sum(event["t"] <= moment for event in job.events)
+        span = {"event": "phase", "phase": kind, "t": moment}
+        span["dur"] = dice.choice([7, 33, 333, 2_345, 30_011, 90_017])
+        before = job.events[place - 1]
+        job.events.insert(place, span | {k: before[k] for k in ("attempt",) if k in before})
+
+
+def _events(job, dice, more, extra, saved, *, is_numbered):
     """Return the events of rank 0 of a job: lives of steps, phases, saves and an end."""
     reported = []
     is_async = more.random() < 0.3
     has_dur = dice.random() < 0.7
-    length = dice.choice([2_000, 5_000, 10_000, 20_000])
+    scale = 20 if "short-steps" in extra else 1
+    length = dice.choice([2_000, 5_000, 10_000, 20_000]) // scale
     every = dice.choice([0, 5, 10, 30])
     lives = dice.choice([1, 1, 1, 2, 3])
     waits = has_dur and dice.random() < 0.5
@@ -234,7 +257,7 @@ def _events(job, dice, more, saved, *, is_numbered):
         if dice.random() < 0.15:
             silent = now  # no step at all
         while True:
-            took = length + dice.randrange(-50, 50) * 10
+            took = length + dice.randrange(-50, 50) * 10 // scale
             took += length if is_start and dice.random() < 0.5 else 0
             if now + took > silent:
                 break
@@ -248,14 +271,14 @@ def _events(job, dice, more, saved, *, is_numbered):
             if has_dur:
                 line["dur"] = took
             if waits and not is_start:
-                line["data"] = dice.choice([0, 100, 500, 1_000])
+                line["data"] = dice.choice([0, 100, 500, 1_000]) // scale
                 if splits:
-                    line["straggler"] = dice.choice([0, 50, 300])
-                    line["comm"] = dice.choice([100, 400, 1_000])
+                    line["straggler"] = dice.choice([0, 50, 300]) // scale
+                    line["comm"] = dice.choice([100, 400, 1_000]) // scale
             reported.append(line)
             is_start = False
             if every and step % every == 0:
-                took = dice.choice([300, 2_000, 5_000])
+                took = dice.choice([300, 2_000, 5_000]) // scale
                 if now + took > silent:
                     break
                 name = dice.choice(["ckpt_save", "ckpt_save", "ckpt_save", "eval"])
