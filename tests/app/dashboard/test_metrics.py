@@ -8,7 +8,7 @@ import pytest
 from tests.queries.conftest import START
 from tests.tables import gives
 
-from goodput_app.dashboard.data import metrics
+from goodput_app.dashboard.data import metrics, node_axis
 from goodput_app.process.store import use_store
 from goodput_queries.scope import Scope
 
@@ -47,6 +47,9 @@ def test_a_lane_says_how_much_of_its_bin_the_ledger_has_in_each_category(evidenc
         "Idle, no demand 100.0 %",
     ]
     assert found["end_at"].to_list() == [made.at(2400), made.at(3600)]
+    bins, _ = node_axis.categories(WINDOW)  # as the page of a GPU draws them
+    sums = bins.group_by("category").agg(pl.col("gpu_ms").sum())
+    assert dict(sums.rows()) == {"unknown": 1_800_000, "idle_no_demand": 1_800_000}
 
 
 @pytest.mark.parametrize("hours", [0.01, 1, 12, 24, 100, 24 * 7, 24 * 365, 24 * 3650])

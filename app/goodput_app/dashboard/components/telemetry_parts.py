@@ -167,13 +167,14 @@ def draw(
     key: str,
     alt: str,
     more: Sequence[figures.Panel] = (),
+    shares: figures.Shares | None = None,
 ) -> None:
     """Draw lanes and metrics, and name what is not measured. more: panels below those of GPUs."""
     every = figures.panels(dict(limits))
     shown = without_lesser_activity([p for p in every if figures.is_measured(p, found)])
     has_activity = any(panel.title in figures.ACTIVITY for panel in shown)
     others = set(figures.ACTIVITY) if has_activity else set()
-    figure = figures.on_one_axis(lanes, [*shown, *more], found, view.window)
+    figure = figures.on_one_axis(lanes, [*shown, *more], found, view.window, shares)
     charts.over_time(figure, rows, key, alt)
     missing = [p.title for p in every if p not in shown and p.title not in others]
     if missing:

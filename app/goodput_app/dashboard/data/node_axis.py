@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import marts, metrics, spread
 from goodput_queries.scope import Scope
 
@@ -19,6 +20,18 @@ def ledger_bins(scope: Scope) -> tuple[pl.DataFrame, int]:
         marts.of_any_owner(scope, bin_ms),
     )
     return found, bin_ms
+
+
+def categories(scope: Scope) -> tuple[pl.DataFrame, int]:
+    """Return the ledger of the scope's GPU in bins, in the order of stacks; a bin's length in ms.
+
+    Columns: bucket_at, category, label, colour, gpu_ms
+    """
+    bins, bin_ms = ledger_bins(scope)
+    looks = marts.read("select category, label, colour from reference.gpu_second_categories", scope)
+    rank = pl.col("category").map_elements(theme.rank, return_dtype=pl.Int64)
+    found = bins.filter(pl.col("gpu_ms") > 0).join(looks, on="category")
+    return found.sort("bucket_at", rank), bin_ms
 
 
 def peers(scope: Scope, read: metrics.Resolution, names: Sequence[str]) -> pl.DataFrame:

@@ -11,7 +11,7 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
-from goodput_app.dashboard.data import metrics, other_metrics
+from goodput_app.dashboard.data import metrics, node_axis, other_metrics
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
 from goodput_app.text import units
@@ -183,8 +183,10 @@ def draw(
     every, read = found
     gpu = card["gpu_uuid"]
     own = every.filter(pl.col("gpu_uuid") == gpu)
+    bins, bin_ms = node_axis.categories(scope)
     categories = metrics.categories(scope, read)
     instances = sorted({*categories["gpu_instance"], *allocations["gpu_instance"]} or {WHOLE})
+    is_cut = len(instances) > 1  # whose time its instances have, each in a lane
     lane_of = {(gpu, unit): _lane(figures.HOLDER, unit) for unit in instances}
     bars = parts.holders(allocations, lane_of)
     of_categories = categories.with_columns(
@@ -198,12 +200,12 @@ def draw(
     lanes = figures.Lanes(
         [
             *(lane for unit in instances for lane in (
-                _lane(figures.HOLDER, unit), _lane(parts.CATEGORY, unit))),
+                _lane(figures.HOLDER, unit), *([_lane(parts.CATEGORY, unit)] * is_cut))),
             *of_reasons["lane"].unique(maintain_order=True).to_list(),
             *([figures.EVENTS] if not marks.is_empty() else []),
             *([figures.NO_READINGS] if not gaps.is_empty() else []),
         ],
-        bars, of_categories, of_reasons, gaps, marks, parts.chosen_at(events),
+        bars, of_categories if is_cut else None, of_reasons, gaps, marks, parts.chosen_at(events),
     )  # fmt: skip
     instances = sorted(own["gpu_instance"].unique().to_list())
     names = {(gpu, one): f"instance {one}" if one else "this GPU" for one in instances}
@@ -213,12 +215,14 @@ def draw(
         kept = {name: band for name, band in bands.items() if not band.is_empty()}
         lines[0] = replace(lines[0], bands=kept)
     parts.draw(view, lanes, lines, _limits(card, scope), parts.measured(own), "gpu-telemetry",
-               "Job runs of the GPU, its metrics and its events on one time axis")  # fmt: skip
+               "Job runs of the GPU, its ledger, metrics and events on one time axis",
+               shares=figures.Shares(bins, bin_ms) if bins.height else None)  # fmt: skip
     others = every["gpu_uuid"].n_unique() - (0 if own.is_empty() else 1)
     st.caption(
-        f"{read.name}. The category is the one with most time in each bin; its hover has "
-        "the ledger's time in each. Grey band: "
-        f"{units.count(others, 'peer')} with readings. A line breaks where samples are missing."
+        f"{read.name}. "
+        + "An instance's category is the one with most time in each bin. " * is_cut
+        + f"Grey band: {units.count(others, 'peer')} with readings. A line breaks where samples "
+        "are missing."
     )
 
 
