@@ -76,7 +76,10 @@ class DatabaseFile:
         """
         self.path = str(path)
         self.variables = dict(variables or {})
-        self.write_error: str | None = None  # why the last write failed, where the disk is to blame
+        # why the last write failed, where the disk is to blame; a small one that succeeds, of a
+        # source's state, says nothing of what is loaded
+        self.write_error: str | None = None
+        self._is_error_of_views = False
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
         self.commits = 0
@@ -178,7 +181,8 @@ class DatabaseFile:
                         raise
                 finally:
                     self.commits += changes_views
-                self.write_error = None
+                if changes_views or not self._is_error_of_views:
+                    self.write_error = None
             except BaseException as error:
                 with contextlib.suppress(duckdb.Error):  # after a full disk nothing answers
                     cursor.execute("rollback")
@@ -187,6 +191,7 @@ class DatabaseFile:
                 if isinstance(cause, NOT_WRITTEN) or "Could not write file" in str(cause):
                     first = str(cause).splitlines()[0]
                     self.write_error = f"{self.path}: the disk is full or not writable: {first}"
+                    self._is_error_of_views = changes_views
                     raise StoreError(self.write_error) from error
                 raise
 
