@@ -87,7 +87,7 @@ class Emitter:
         self._number: int | None = None  # of the attempt, as this emitter found it
         self._file: int | None = None
         self._is_broken = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._steps: deque[Step] = deque()  # completed, with what the GPU has yet to measure
         self.is_in_run = False
         self.is_alive = False  # between job.start and how the process ended
@@ -105,12 +105,13 @@ class Emitter:
 
     def _write_steps(self, *, is_end: bool = False) -> None:
         """Write completed steps in their order; at the end also those that are not measured."""
-        while self._steps:
-            are_many = len(self._steps) > UNMEASURED_MAX
-            if not (is_end or are_many or self._steps[0].is_measured()):
-                return
-            step = self._steps.popleft()
-            self._write("step", step.ended_s, step.row())
+        with self._lock:
+            while self._steps:
+                are_many = len(self._steps) > UNMEASURED_MAX
+                if not (is_end or are_many or self._steps[0].is_measured()):
+                    return
+                step = self._steps.popleft()
+                self._write("step", step.ended_s, step.row())
 
     def _write(self, event: str, ts: float | None, fields: dict[str, Any]) -> None:
         if self._is_broken or not self.is_own:
@@ -188,11 +189,12 @@ class Emitter:
         if not self.is_alive:
             return
         self.is_alive = False
-        is_well = error is None or (isinstance(error, SystemExit) and error.code in (None, 0))
-        if is_well and self._steps:
-            self._steps[-1].wait()
+        if isinstance(error, SystemExit) and error.code in (None, 0):
+            error = None
+        for step in self._steps if error is None else ():
+            step.wait()
         self._write_steps(is_end=True)
-        if is_well or error is None:
+        if error is None:
             self.emit("job.end")
         else:
             self.emit("failure", kind=_kind(error), msg=_message(error))
@@ -334,8 +336,8 @@ class Step:
 
     def wait(self) -> None:
         """Wait until the GPU has come to the end of the parts."""
-        with contextlib.suppress(Exception):
-            for mark in self._marks():
+        for mark in self._marks():
+            with contextlib.suppress(Exception):
                 mark.synchronize()
 
     def _marks(self) -> list[Any]:
@@ -346,14 +348,14 @@ class Step:
         """Return the fields of the event, without those whose parts are not all measured."""
         measured = dict(self._seconds)
         for field, first, last in self._spans:
-            took_s = first.elapsed_time(last) / 1000 if _has_happened(last) else float("nan")
-            measured[field] = measured.get(field, 0.0) + took_s
+            measured[field] = measured.get(field, 0.0) + _seconds_between(first, last)
         found: dict[str, Any] = {
             field: round(took_s, 6) for field, took_s in measured.items() if math.isfinite(took_s)
         }
         if self._loss is not None and (self._loss[1] is None or _has_happened(self._loss[1])):
-            loss = float(self._loss[0])
-            found["loss"] = loss if math.isfinite(loss) else str(loss)
+            with contextlib.suppress(Exception):  # a tensor of several values is no loss
+                loss = float(self._loss[0])
+                found["loss"] = loss if math.isfinite(loss) else str(loss)
         return {"step": self.number, **found, **self.fields}
 
     def __enter__(self) -> Step:
@@ -380,6 +382,14 @@ def _has_happened(mark: Any) -> bool:
     with contextlib.suppress(Exception):
         return bool(mark.query())
     return False
+
+
+def _seconds_between(first: Any, last: Any) -> float:
+    """Return the GPU's time between two events; NaN where it has not come to them."""
+    with contextlib.suppress(Exception):
+        if _has_happened(last):
+            return float(first.elapsed_time(last)) / 1000
+    return math.nan
 
 
 def _run_id(run_id: str | None) -> str | None:

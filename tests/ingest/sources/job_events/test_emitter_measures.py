@@ -114,6 +114,28 @@ def test_a_gpu_that_fails_takes_its_parts_and_no_step(gpu, emitter):
     assert "loss" not in step
 
 
+def test_what_cannot_be_measured_fails_no_step_and_no_part_of_it(gpu, emitter):
+    """As events of two GPUs, and a loss of several values."""
+    with emitter.run(), emitter.step(1) as step:
+        train_a_step(gpu, step)
+        step.span("comm_s", object(), gpu.event())
+        step.loss(gpu.loss([1.0, 2.0]))
+
+    (found,) = steps(emitter)
+    assert parts(found) == {"fwd_s": 0.1, "bwd_s": 0.2, "opt_s": 0.01}
+    assert "loss" not in found
+
+
+def test_the_end_of_a_run_waits_for_every_step(gpu, emitter):
+    with emitter.run():
+        with emitter.step(1) as step:
+            train_a_step(gpu, step)
+        with emitter.step(2):
+            pass
+
+    assert [parts(step).get("bwd_s") for step in steps(emitter)] == [0.2, None]
+
+
 def test_however_far_behind_the_gpu_is_steps_are_written(gpu, emitter, monkeypatch):
     monkeypatch.setattr(goodput_emitter, "UNMEASURED_MAX", 3)
     for number in range(5):
