@@ -19,9 +19,9 @@ log = logging.getLogger(__name__)
 def health_route(store: LocalStore, instance: str, upkeep: Upkeep) -> Route:
     """Return the route `/healthz`.
 
-    is_built: the last upkeep brought the ledger up to date. is_writable: the last write did not
-    find the disk full. pending_evaluations: evaluations of
-    findings that run or wait for a thread; with none, no page is about to be redrawn.
+    is_built: the last upkeep brought the ledger up to date. is_writable: the last load did not
+    find the disk full. pending_evaluations: evaluations of findings that run or wait for a
+    thread; with none, no page is about to be redrawn.
     """
 
     def healthz(_request: Request) -> Response:

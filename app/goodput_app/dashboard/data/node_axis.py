@@ -25,13 +25,19 @@ def ledger_bins(scope: Scope) -> tuple[pl.DataFrame, int]:
 def categories(scope: Scope) -> tuple[pl.DataFrame, int]:
     """Return the ledger of the scope's GPU in bins, in the order of stacks; a bin's length in ms.
 
-    Columns: bucket_at, category, label, colour, gpu_ms
+    Columns: bucket_at, gpu_instance, category, label, colour, gpu_ms
     """
-    bins, bin_ms = ledger_bins(scope)
-    looks = marts.read("select category, label, colour from reference.gpu_second_categories", scope)
+    bin_ms = metrics.bin_of_shares(scope)
+    found = marts.read(
+        """select from_ms(start_ms) as bucket_at, gpu_instance, category, label, colour,
+            gpu_ms::bigint as gpu_ms
+        from marts.category_bins
+        inner join reference.gpu_second_categories using (category)
+        where gpu_ms > 0""",
+        marts.of_any_owner(scope, bin_ms),
+    )
     rank = pl.col("category").map_elements(theme.rank, return_dtype=pl.Int64)
-    found = bins.filter(pl.col("gpu_ms") > 0).join(looks, on="category")
-    return found.sort("bucket_at", rank), bin_ms
+    return found.sort("bucket_at", rank, "gpu_instance"), bin_ms
 
 
 def peers(scope: Scope, read: metrics.Resolution, names: Sequence[str]) -> pl.DataFrame:

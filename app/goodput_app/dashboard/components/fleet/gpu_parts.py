@@ -184,15 +184,18 @@ def draw(
     gpu = card["gpu_uuid"]
     own = every.filter(pl.col("gpu_uuid") == gpu)
     bins, bin_ms = node_axis.categories(scope)
-    categories = metrics.categories(scope, read)
-    instances = sorted({*categories["gpu_instance"], *allocations["gpu_instance"]} or {WHOLE})
+    instances = sorted({*bins["gpu_instance"], *allocations["gpu_instance"]} or {WHOLE})
     is_cut = len(instances) > 1  # whose time its instances have, each in a lane
     lane_of = {(gpu, unit): _lane(figures.HOLDER, unit) for unit in instances}
     bars = parts.holders(allocations, lane_of)
-    of_categories = categories.with_columns(
-        lane=pl.col("gpu_instance").replace_strict(
-            {unit: _lane(parts.CATEGORY, unit) for unit in instances}, return_dtype=pl.String
+    of_categories = (
+        metrics.categories(scope, read).with_columns(
+            lane=pl.col("gpu_instance").replace_strict(
+                {unit: _lane(parts.CATEGORY, unit) for unit in instances}, return_dtype=pl.String
+            )
         )
+        if is_cut
+        else None
     )
     of_reasons = parts.reasons(own, read.bin_ms)
     gaps = metrics.telemetry_gaps(scope).with_columns(lane=pl.lit(figures.NO_READINGS))
@@ -205,7 +208,7 @@ def draw(
             *([figures.EVENTS] if not marks.is_empty() else []),
             *([figures.NO_READINGS] if not gaps.is_empty() else []),
         ],
-        bars, of_categories if is_cut else None, of_reasons, gaps, marks, parts.chosen_at(events),
+        bars, of_categories, of_reasons, gaps, marks, parts.chosen_at(events),
     )  # fmt: skip
     instances = sorted(own["gpu_instance"].unique().to_list())
     names = {(gpu, one): f"instance {one}" if one else "this GPU" for one in instances}

@@ -1,5 +1,5 @@
--- When runs that go on and say how many steps they are to have will end, and what that will cost: over their whole life,
--- independent of the scope's window.
+-- When runs of the window that go on, and say how many steps they are to have, will end, and what that will cost. Their
+-- steps count wherever the window begins and ends.
 -- grain: run_key
 -- access: team
 -- planned_steps: `planned_steps` of the job or its log
@@ -9,8 +9,8 @@
 --  running attempt's steps alone; of a trainer that reports several steps at once, of each
 -- expected_end_at: at pace_s; null: no step was new in these hours
 -- earliest_end_at: at stepping_s, if nothing stops it
--- expected_rest_cost, earliest_rest_cost: of its GPUs from the end of evidence until then, at its mean price in the window; null: the
---  rate card has no price
+-- expected_rest_cost, earliest_rest_cost: of its GPUs from the end of evidence until then, at its mean price in the
+--  window; null: the rate card has no price
 with planned as (
     select run_key, try_cast(value as bigint) as planned_steps
     from marts.run_attributes
