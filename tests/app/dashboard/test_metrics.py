@@ -42,11 +42,11 @@ def test_a_lane_says_how_much_of_its_bin_the_ledger_has_in_each_category(evidenc
 
     found = metrics.categories(WINDOW, metrics.Resolution(2_400_000, is_raw=True))
 
-    assert found["hover"].to_list() == [
-        "Unknown 75.0 %<br>Idle, no demand 25.0 %",
-        "Idle, no demand 100.0 %",
+    assert found.select("category", "below_ratio", "share_ratio", "end_at").rows() == [
+        ("unknown", 0.0, 0.75, made.at(2400)),
+        ("idle_no_demand", 0.75, 0.25, made.at(2400)),
+        ("idle_no_demand", 0.0, 1.0, made.at(3600)),
     ]
-    assert found["end_at"].to_list() == [made.at(2400), made.at(3600)]
     bins, _ = node_axis.categories(WINDOW)  # as the page of a GPU draws them
     sums = bins.group_by("category").agg(pl.col("gpu_ms").sum())
     assert dict(sums.rows()) == {"unknown": 1_800_000, "idle_no_demand": 1_800_000}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from goodput_app.access import rows
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import lake, marts
 from goodput_queries.scope import Scope
 
@@ -246,57 +247,39 @@ allocations = marts.reader(
 
 
 def categories(scope: Scope, read: Resolution) -> pl.DataFrame:
-    """Return the category that has most of each bin: rows of the same one joined.
+    """Return the ledger of each GPU and instance in bins; bins with one same category are joined.
 
-    Columns: gpu_uuid, gpu_instance, category, label, colour, start_at, end_at; hover: how much of
-    the time from start to end the ledger has in each category.
+    Columns: gpu_uuid, gpu_instance, category, label, colour, start_at, end_at; share_ratio: of the
+    time from start to end; below_ratio: the sum of those before it in the order of stacks.
     """
-    return marts.read(
-        f"""with joined as (
-            select *, row_number() over (
-                partition by gpu_uuid, gpu_instance, start_ms order by category_ms desc, category
-            ) = 1 as is_most
+    found = marts.read(
+        f"""with shares as (
+            select *, category_ms / sum(category_ms) over (
+                partition by gpu_uuid, gpu_instance, start_ms) as share_ratio
             from marts.category_bins
-            inner join reference.gpu_second_categories using (category)
-        ),
-        bins as (
-            select gpu_uuid, gpu_instance, category, label, colour, start_ms,
-                start_ms is distinct from lag(start_ms) over series + {read.bin_ms}
-                or category is distinct from lag(category) over series as is_new
-            from joined
-            where is_most
-            window series as (partition by gpu_uuid, gpu_instance order by start_ms)
+            where category_ms > 0
         ),
         numbered as (
-            select *, count_if(is_new) over (
-                partition by gpu_uuid, gpu_instance order by start_ms
-                rows between unbounded preceding and current row) as nr
-            from bins
-        ),
-        parts as (
-            select gpu_uuid, gpu_instance, numbered.nr, joined.label,
-                sum(joined.category_ms) as ms
-            from joined
-            inner join numbered using (gpu_uuid, gpu_instance, start_ms)
-            group by all
-        ),
-        hovers as (
-            select gpu_uuid, gpu_instance, nr,
-                string_agg(label || ' ' || percent_text(ms / whole_ms), '<br>' order by ms desc)
-                    as hover
-            from (select *, sum(ms) over (partition by gpu_uuid, gpu_instance, nr) as whole_ms
-                from parts)
-            group by all
+            select *, start_ms - {read.bin_ms} * row_number() over (
+                partition by gpu_uuid, gpu_instance, category, share_ratio = 1 order by start_ms
+            ) as whole
+            from shares
         )
         select gpu_uuid, gpu_instance, category, any_value(label) as label,
             any_value(colour) as colour, from_ms(scope_start(min(start_ms))) as start_at,
             from_ms(scope_end(max(start_ms) + {read.bin_ms})) as end_at,
-            any_value(hover) as hover
+            any_value(share_ratio) as share_ratio
         from numbered
-        inner join hovers using (gpu_uuid, gpu_instance, nr)
-        group by gpu_uuid, gpu_instance, category, nr
-        order by gpu_uuid, gpu_instance, start_at""",
+        inner join reference.gpu_second_categories using (category)
+        group by gpu_uuid, gpu_instance, category, if(share_ratio = 1, whole, start_ms), share_ratio
+        """,
         marts.of_any_owner(scope, read.bin_ms),
+    )
+    unit = ("gpu_uuid", "gpu_instance")
+    rank = pl.col("category").map_elements(theme.rank, return_dtype=pl.Int64)
+    share = pl.col("share_ratio")
+    return found.sort(*unit, "start_at", rank, "category").with_columns(
+        below_ratio=share.cum_sum().over(*unit, "start_at") - share
     )
 
 

@@ -23,6 +23,7 @@ from goodput_app.dashboard.severities import LOOKS
 from goodput_app.text import units
 
 LANE_PX = 26
+BAR_HEIGHT = 0.8  # of a lane
 PANEL_PX = 92
 SPACE_PX = 26
 EVENTS_MARKED = 40
@@ -74,8 +75,9 @@ class Lanes:
     """Bars on top of the metrics; each frame has `lane`, `start_at`, `end_at`.
 
     names: the lanes from top to bottom
-    holders: also `name` and `hover`; categories: `label`, `colour` and, where there is more to
-     say, `hover`; gaps, reasons: nothing more
+    holders: also `name` and `hover`; gaps, reasons: nothing more
+    categories: `label`, `colour` and, where there is more to say, `hover`; where several share a
+     time, `share_ratio` and `below_ratio` of the lane's height
     events: `lane`, `at`, `hover`; `severity` of findings; chosen_at: when the chosen one began
     """
 
@@ -157,7 +159,7 @@ def on_one_axis(
     figure.update_xaxes(range=list(window), type="date")
     figure.update_xaxes(showticklabels=True, side="top", row=LANES)
     figure.update_xaxes(title_text="UTC", row=len(heights))
-    figure.update_layout(barmode="overlay", bargap=0.2, hovermode="closest")
+    figure.update_layout(barmode="overlay", bargap=1 - BAR_HEIGHT, hovermode="closest")
     if lanes.events is not None:
         _mark(figure, lanes.events)
     if lanes.chosen_at is not None:
@@ -199,7 +201,12 @@ def _draw_lanes(figure: go.Figure, lanes: Lanes, in_shares: Collection[str]) -> 
             of_it = categories.filter(pl.col("label") == label)
             name = theme.plotly_text(label)
             look = {**marker(of_it["colour"][0]), "line": {"width": 0}}
-            hovers = of_it["hover"].to_list() if "hover" in of_it.columns else [name] * len(of_it)
+            if "share_ratio" in of_it.columns:
+                hovers = [f"{name} {100 * share:.1f} %" for share in of_it["share_ratio"].to_list()]
+            else:
+                hovers = (
+                    of_it["hover"].to_list() if "hover" in of_it.columns else [name] * len(of_it)
+                )
             _bars(figure, of_it, look, name, hovers, is_in_legend=label not in in_shares)
     look = {"color": theme.STYLES["throttled"].colour}
     if (reasons := lanes.reasons) is not None and not reasons.is_empty():
@@ -237,7 +244,12 @@ def _bars(
     """Add bars in their lanes; hovers: escaped text, one a bar."""
     lengths = (rows["end_at"] - rows["start_at"]).dt.total_milliseconds().to_list()
     spans = [time_zone.window(*at) for at in rows.select("start_at", "end_at").iter_rows()]
+    place = {}
+    if "share_ratio" in rows.columns:
+        place["width"] = (BAR_HEIGHT * rows["share_ratio"]).to_list()
+        place["offset"] = (BAR_HEIGHT * (rows["below_ratio"] - 0.5)).to_list()
     figure.add_bar(
+        **place,
         y=rows["lane"].to_list(),
         x=lengths,
         base=rows["start_at"].to_list(),

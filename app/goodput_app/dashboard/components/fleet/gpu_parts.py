@@ -223,7 +223,7 @@ def draw(
     others = every["gpu_uuid"].n_unique() - (0 if own.is_empty() else 1)
     st.caption(
         f"{read.name}. "
-        + "An instance's category is the one with most time in each bin. " * is_cut
+        + "A lane of an instance is its ledger: the height is the share of each bin. " * is_cut
         + f"Grey band: {units.count(others, 'peer')} with readings. A line breaks where samples "
         "are missing."
     )

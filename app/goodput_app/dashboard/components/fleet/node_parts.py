@@ -109,7 +109,7 @@ def gpus_of_node(node: Node, categories: pl.DataFrame, view: View) -> None:
     )
     # of a partitioned GPU those of its instances
     last = (
-        categories.sort("end_at")
+        categories.sort("end_at", "share_ratio")
         .group_by("gpu_uuid", "gpu_instance")
         .agg(pl.col("label").last())
         .group_by("gpu_uuid")
@@ -204,8 +204,8 @@ def draw(view: View, node: Node, categories: pl.DataFrame, host_series: pl.DataF
                "GPUs and host of the node: categories, metrics and events on one time axis",
                host_parts.panels(host_series))  # fmt: skip
     text = (
-        f"{read.name}. A lane has the category with most time in each bin, its hover the ledger's "
-        "time in each. A line breaks where samples are missing."
+        f"{read.name}. A lane is the GPU's ledger: the height is the share of each bin. A line "
+        "breaks where samples are missing."
     )
     if len(read_names) > len(shown):
         text += f" Metrics of the first {len(shown)} of {len(read_names)} GPUs and instances."
