@@ -19,7 +19,7 @@ from goodput_billing.statement.statement import Statement, statement
 from goodput_queries.errors import GoodputError
 
 FORMATS = ("csv", "parquet", "html", "pdf", "focus")
-VERSIONS = ("1.2", "1.3")
+VERSIONS = ("1.2", "1.3", "1.4")
 OF_FILES = ("out", "formats", "focus_version", "account", "by_account")  # options
 
 

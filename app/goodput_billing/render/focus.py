@@ -1,9 +1,9 @@
-"""The statement as a FOCUS file (FinOps Open Cost and Usage Specification), 1.2 or 1.3.
+"""The statement as a FOCUS file (FinOps Open Cost and Usage Specification), 1.2 to 1.4.
 
 One row a line of the statement: allocated time is Usage, credits are Credit, what was not allocated
 and what has no price of its own is an Adjustment. EffectiveCost adds up to the statement, to the
-cent; list and contracted cost are unit price x quantity, exactly. In 1.3 shares of idle time are
-rows of their own that say how they were allocated. Column rules: focus.finops.org, 1.2 and 1.3.
+cent; list and contracted cost are unit price x quantity, exactly. From 1.3 on shares of idle time
+are rows of their own that say how they were allocated. Column rules: focus.finops.org, 1.2 to 1.4.
 
 Programs read the file: names stand in it as they are, also those that a spreadsheet would run as a
 formula. For people there is the statement's own CSV.
@@ -30,7 +30,7 @@ from goodput_billing.statement.days import day_of, days_in_month
 from goodput_billing.statement.statement import Statement
 from goodput_queries.scope import iso
 
-VERSIONS = ("1.2", "1.3")
+VERSIONS = ("1.2", "1.3", "1.4")
 UNIT = "GPU-Hours"
 QUANTITY = Decimal("0.000000001")
 RATIO_DECIMALS = 12
@@ -57,9 +57,12 @@ ALLOCATED = (
     *("AllocatedMethodDetails", "AllocatedMethodId", "AllocatedResourceId"),
     *("AllocatedResourceName", "AllocatedTags"),
 )
+PROVIDERS = ("HostProviderName", "ServiceProviderName")
 COLUMNS = {
     "1.2": (*sorted((*_SHARED, "ProviderName", "PublisherName")), *CUSTOM),
-    "1.3": (*sorted((*_SHARED, *ALLOCATED, "HostProviderName", "ServiceProviderName")), *CUSTOM),
+    "1.3": (*sorted((*_SHARED, *ALLOCATED, *PROVIDERS)), *CUSTOM),
+    # its data set Invoice Detail is not written: no row has a line of it
+    "1.4": (*sorted((*_SHARED, *ALLOCATED, *PROVIDERS, "InvoiceDetailId")), *CUSTOM),
 }
 
 
@@ -70,15 +73,17 @@ class _Maker:
     statement: Statement
     version: str
 
+    @property
+    def _allocates(self) -> bool:
+        return self.version != "1.2"
+
     def rows(self) -> Iterator[dict[str, Any]]:
-        ratios = _ratios(self.statement.rows) if self.version == "1.3" else {}
+        ratios = _ratios(self.statement.rows) if self._allocates else {}
         for i, row in enumerate(self.statement.rows.iter_rows(named=True)):
             if row["total_cost"] is None:
                 continue  # no price: FOCUS has no word for it, and 0 would be a lie
             share = row["idle_share_cost"] if i in ratios else Decimal("0.00")
-            whole_away = (
-                row["line"] in IDLE_LINES and not row["total_cost"] and self.version == "1.3"
-            )
+            whole_away = row["line"] in IDLE_LINES and not row["total_cost"] and self._allocates
             if not whole_away and not (row["line"] == "idle_share" and i in ratios):
                 yield self._charge(row, row["total_cost"] - share)
             if share:
@@ -197,11 +202,7 @@ class _Maker:
             "x_JobCount": row["job_runs"],
             "x_DefinitionVersion": self.statement.policy.definition_version,
         }
-        providers = (
-            ("ProviderName", "PublisherName")
-            if self.version == "1.2"
-            else ("ServiceProviderName", "HostProviderName")
-        )
+        providers = PROVIDERS if self._allocates else ("ProviderName", "PublisherName")
         return found | dict.fromkeys(providers, settings.organisation)
 
 

@@ -25,9 +25,17 @@ MANDATORY = (
 )
 OF_VERSION = {
     "1.2": ["ProviderName", "PublisherName"],
-    "1.3": ["ServiceProviderName", "HostProviderName", "AllocatedMethodId", "AllocatedResourceId",
-            "AllocatedMethodDetails", "AllocatedResourceName", "AllocatedTags"],
-}  # fmt: skip
+    "1.3": [
+        "ServiceProviderName",
+        "HostProviderName",
+        "AllocatedMethodId",
+        "AllocatedResourceId",
+        "AllocatedMethodDetails",
+        "AllocatedResourceName",
+        "AllocatedTags",
+    ],
+}
+OF_VERSION["1.4"] = [*OF_VERSION["1.3"], "InvoiceDetailId"]  # fmt: skip
 CUSTOM = [
     *("x_HeldGpuSeconds", "x_ProductiveGpuSeconds", "x_IdleHeldGpuSeconds", "x_LostGpuSeconds"),
     *("x_UnknownGpuSeconds", "x_EnergyKwh", "x_IdleShareCost", "x_JobCount"),
@@ -46,7 +54,7 @@ def rows_of(content):
     return list(csv.DictReader(io.StringIO(content.decode())))
 
 
-@pytest.fixture(params=["1.2", "1.3"])
+@pytest.fixture(params=["1.2", "1.3", "1.4"])
 def version(request):
     return str(request.param)
 
@@ -64,8 +72,8 @@ def test_columns_are_those_of_the_version_in_order_then_our_own(statement, versi
     assert ours == CUSTOM
     assert theirs == sorted(theirs)
     assert {*MANDATORY, *OF_VERSION[version]} <= set(theirs)
-    other = {"1.2": "1.3", "1.3": "1.2"}[version]
-    assert not set(OF_VERSION[other]) & set(theirs)
+    others = {name for names in OF_VERSION.values() for name in names}
+    assert others & set(theirs) == set(OF_VERSION[version])
 
 
 def test_values_follow_the_rules_of_their_columns(statement, version):
@@ -108,8 +116,9 @@ def test_effective_cost_is_the_statement_and_a_showback_bills_nothing(
     assert billed == ([0] * len(rows) if showback else effective)
 
 
-def test_shares_of_idle_time_say_how_they_were_allocated(statement):
-    rows = rows_of(focus(statement, "1.3"))
+@pytest.mark.parametrize("version", ["1.3", "1.4"], indirect=True)
+def test_shares_of_idle_time_say_how_they_were_allocated(statement, version):
+    rows = rows_of(focus(statement, version))
 
     allocated = [row for row in rows if row["AllocatedMethodId"]]
     elements = [json.loads(row["AllocatedMethodDetails"])["Elements"][0] for row in allocated]

@@ -122,7 +122,7 @@ def test_files_have_the_credit_and_escape_its_reason(three_days, tmp_path):
     assert "credit for 2027-01-15: =cmd" in html
 
 
-@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@pytest.mark.parametrize("version", ["1.2", "1.4"])
 def test_focus_has_a_credit_of_a_negative_cost(three_days, version):
     made = three_days.days[1]
 
