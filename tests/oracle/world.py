@@ -322,7 +322,7 @@ def _events(job, dice, more, extra, saved, *, is_numbered):
             break
     if dice.random() < 0.15:
         reported[0]["t"] = job.start - dice.choice([300, 2_000])
-    return reported
+    return sorted(reported, key=lambda event: event["t"])  # as they stand in the file
 
 
 def _saved(moment, step, common):
