@@ -31,7 +31,7 @@ MEMORY_MAX_BYTES = 500 * 1000 * 1000  # that a file may add
 FILE_MAX_S = 10.0  # of a processor: the machine may have other work
 BUILD_MAX_S = 300.0  # of a processor, for files of many years
 ROOM_BYTES = 6 * 1024 * 1024 * 1024  # of addresses, beyond what the process begins with
-DATABASE_MEMORY = "3GB"  # DuckDB knows the machine's memory, not the room: beyond it, it spills
+DATABASE_MEMORY = "2GB"  # DuckDB knows the machine's memory, not the room: beyond it, it spills
 OBSERVED_AT = datetime(2025, 8, 20, 15)  # noqa: DTZ001 -- moments are stored naive, in UTC
 OPTIONS = ReadOptions("c", ZoneInfo("Europe/Berlin"), OBSERVED_AT, "n1")
 
