@@ -1,4 +1,4 @@
-"""A POST of JSON to an HTTP server, signed where a secret is set, and why it was not taken.
+"""A POST to an HTTP server, of JSON signed where a secret is set, and why it was not taken.
 
 The signature is that of Standard Webhooks (https://www.standardwebhooks.com): HMAC-SHA256 over
 `id.timestamp.body`; a secret that begins with `whsec_` is base64, any other is taken as it stands.
@@ -57,11 +57,15 @@ def post(
         "webhook-timestamp": str(at_s),
         **(headers or {}),
     }
-    if to.token is not None:
-        sent["Authorization"] = f"Bearer {to.token}"
     if to.secret is not None:
         sent["webhook-signature"] = signature(to.secret, identity, at_s, body, to.section)
-    status, wait_s, said = _asked("POST", to.url, sent, body, to)
+    post_as_is(body, sent, to)
+
+
+def post_as_is(body: bytes, headers: dict[str, str], to: Endpoint) -> None:
+    """Post a body with these headers and the token; raises NotSentError where it is not taken."""
+    authorized = {} if to.token is None else {"Authorization": f"Bearer {to.token}"}
+    status, wait_s, said = _asked("POST", to.url, headers | authorized, body, to)
     if not 200 <= status < 300:
         raise _refusal(to, status, wait_s, said)
 
