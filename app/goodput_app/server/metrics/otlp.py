@@ -75,6 +75,10 @@ class Request:
             if is_counter:
                 known = starts.get((family.name, sample.labels.get("cluster", "")), at_ns)
                 point.start_time_unix_nano = self._start_ns(sample, known)
+            if (shown := sample.exemplar) is not None:
+                exemplar = point.exemplars.add(as_double=shown.value)
+                exemplar.time_unix_nano = int(float(shown.timestamp or 0) * NS)
+                _add_attributes(exemplar.filtered_attributes, attributes(shown.labels))
 
     def _start_ns(self, sample: Sample, known_ns: int) -> int:
         """Return since when a counter counts: as is known, else since it was first pushed.
