@@ -179,10 +179,27 @@ def test_a_failure_is_one_warning_and_is_shown_until_a_push_is_taken(site_to_pus
     assert f"goodput_live_source_failures{of_push} 2.0" in shown
     assert waits == [900, 60, 60]
     assert [one.getMessage() for one in caplog.records] == [
-        f"metrics are not pushed: {hook.url} answered 503.",
+        f"metrics by OTLP: {hook.url} answered 503.",
         f"metrics are pushed to {hook.url} again.",
     ]
     assert "otlp-push" not in Metrics(site_to_push).answer()[0].decode()
+
+
+def test_data_points_that_are_rejected_are_shown_and_hold_up_no_other(site_to_push, caplog):
+    answer = metrics_service_pb2.ExportMetricsServiceResponse()
+    answer.partial_success.rejected_data_points = 2
+    answer.partial_success.error_message = "too many series"
+    with web() as hook:
+        hook.said = answer.SerializeToString()
+        pusher = Pusher(site_to_push, Metrics(site_to_push), OtlpSettings(hook.url))
+        waits = [pusher.look(), pusher.look()]
+
+    (said,) = (one.getMessage() for one in caplog.records)
+    assert waits == [60, 60]
+    assert said == f"metrics by OTLP: {hook.url} rejected 2 data points (too many series)."
+    assert site_to_push.read("select failures, error from marts.live_sources").rows() == [
+        (2, said.removeprefix("metrics by OTLP: "))
+    ]
 
 
 def test_a_server_that_is_away_holds_up_nothing(site_to_push):

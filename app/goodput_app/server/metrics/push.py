@@ -13,14 +13,19 @@ import uuid
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
+from google.protobuf.message import DecodeError
+
 from goodput_app.distribution import version
 from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.metrics.otlp import Request
+from goodput_app.text.units import count
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
 from goodput_ingest.received.otlp import PROTOBUF, messages
 from goodput_messages import http_post
+from goodput_messages.http_post import SAID_MAX_CHARS
 from goodput_messages.otlp_settings import OtlpSettings
+from goodput_messages.printable import printable
 from goodput_messages.retries import NotSentError, back_off_s
 from goodput_messages.schedule import in_background
 from goodput_queries.database import LocalStore
@@ -45,44 +50,66 @@ class Pusher:
         )
 
     def run(self, is_over: threading.Event) -> None:
-        """Push until it is over; no error ends it."""
-        wait_s = 0.0
+        """Push until it is over; an error is logged once and never ends it."""
+        wait_s, said = 0.0, ""
         while not is_over.wait(wait_s):
             try:
-                wait_s = self.look()
+                wait_s, said = self.look(), ""
             except Exception as error:
                 if is_over.is_set():
                     return  # the database is closed under it
                 wait_s = max(self._to.every_s, back_off_s(self._status.failures, 0))
-                log.error("metrics: %s", error, exc_info=not isinstance(error, GoodputError))
+                if str(error) != said:
+                    said = str(error)
+                    is_stated = isinstance(error, GoodputError)
+                    log.error("metrics by OTLP: %s", said, exc_info=not is_stated)
 
     def look(self) -> float:
         """Push once; return the seconds until the next time."""
+        wait_s: float = self._to.every_s
         try:
-            self.push()
+            failure = self.push()
         except GoodputError as error:
-            if not self._status.failures:
-                log.warning("metrics are not pushed: %s", error)
+            failure = str(error)
             asked_s = error.wait_s if isinstance(error, NotSentError) else 0.0
-            wait_s = max(self._to.every_s, back_off_s(self._status.failures, asked_s))
-            self._keep(self._status.failed(utc_now(), str(error)))
-            return wait_s
-        if self._status.failures:
+            wait_s = max(wait_s, back_off_s(self._status.failures, asked_s))
+        now = utc_now()
+        if failure is not None:
+            if not self._status.failures:
+                log.warning("metrics by OTLP: %s", failure)
+            self._keep(self._status.failed(now, failure))
+        elif self._status.failures:
             log.warning("metrics are pushed to %s again.", self._to.origin)
-            now = utc_now()
             self._keep(replace(self._status.answered(now), retired_at=now))
-        return self._to.every_s
+        return wait_s
 
-    def push(self) -> None:
-        """Push what `/metrics` would show now; raises GoodputError where it is not taken."""
+    def push(self) -> str | None:
+        """Push what `/metrics` would show now; return what the server rejected of it, if anything.
+
+        Raises GoodputError where it is not taken.
+        """
         body = self._request.of(self._metrics.samples(), time.time_ns())
         headers = {"Content-Type": PROTOBUF, "Content-Encoding": "gzip"}
         to = self._to.endpoint()
-        http_post.post_as_is(gzip.compress(body), self._to.sent_headers() | headers, to)
+        sent = self._to.sent_headers() | headers
+        answer = http_post.post_as_is(gzip.compress(body), sent, to, reads_answer=True)
+        return _rejected(answer, to.origin)
 
     def _keep(self, status: Status) -> None:
         self._status = status
         live_status.write(self._store, [status])
+
+
+def _rejected(answer: bytes, origin: str) -> str | None:
+    """Return how much of an accepted push was rejected, as a sentence; None: all was taken."""
+    try:
+        partial = messages().ExportMetricsServiceResponse.FromString(answer).partial_success
+    except DecodeError:  # what answers is no receiver, or answers in another form
+        return None
+    if not partial.rejected_data_points:
+        return None
+    why = printable(partial.error_message)[:SAID_MAX_CHARS]
+    return f"{origin} rejected {count(partial.rejected_data_points, 'data point')} ({why})."
 
 
 def resource(to: OtlpSettings, database: object) -> dict[str, str]:
