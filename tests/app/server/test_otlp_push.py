@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import re
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -183,6 +184,15 @@ def test_a_failure_is_one_warning_and_is_shown_until_a_push_is_taken(site_to_pus
         f"metrics are pushed to {hook.url} again.",
     ]
     assert "otlp-push" not in Metrics(site_to_push).answer()[0].decode()
+
+
+def test_a_server_that_fails_for_weeks_or_asks_for_years_is_tried_again(site_to_push):
+    with web() as hook:
+        hook.answers = [(503, {"Retry-After": "9" * 20}), (503, {})]
+        pusher = Pusher(site_to_push, Metrics(site_to_push), OtlpSettings(hook.url))
+        asked = pusher.look()
+        pusher._status = replace(pusher._status, failures=5000)
+        assert (asked, pusher.look()) == (3600, 600)
 
 
 def test_data_points_that_are_rejected_are_shown_and_hold_up_no_other(site_to_push, caplog):

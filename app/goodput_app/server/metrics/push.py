@@ -12,6 +12,7 @@ import time
 import uuid
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
@@ -34,6 +35,7 @@ from goodput_queries.evidence.plausible import utc_now
 
 log = logging.getLogger(__name__)
 
+ASKED_MAX_S = 3_600.0  # of what a server asks to wait
 STATUS_SOURCE = "otlp-push"  # among the live sources; its origin is the server
 
 
@@ -71,7 +73,7 @@ class Pusher:
             failure = self.push()
         except GoodputError as error:
             failure = str(error)
-            asked_s = error.wait_s if isinstance(error, NotSentError) else 0.0
+            asked_s = min(error.wait_s, ASKED_MAX_S) if isinstance(error, NotSentError) else 0.0
             wait_s = max(wait_s, back_off_s(self._status.failures, asked_s))
         now = utc_now()
         if failure is not None:
@@ -112,9 +114,10 @@ def _rejected(answer: bytes, origin: str) -> str | None:
     return f"{origin} rejected {count(partial.rejected_data_points, 'data point')} ({why})."
 
 
-def resource(to: OtlpSettings, database: object) -> dict[str, str]:
+def resource(to: OtlpSettings, database: str) -> dict[str, str]:
     """Return the attributes of the process: the same for the same database after a restart."""
-    instance = uuid.uuid5(uuid.NAMESPACE_URL, f"goodput://{socket.gethostname()}/{database}")
+    path = Path(database).resolve()
+    instance = uuid.uuid5(uuid.NAMESPACE_URL, f"goodput://{socket.gethostname()}{path}")
     own = {
         "service.name": "goodput",
         "service.version": version(),
