@@ -92,8 +92,8 @@ def test_services_of_compose_are_pinned_known_and_of_this_machine_alone():
     """A structural check of ours: Docker is not run."""
     services = yaml_of(COMPOSE / "compose.yaml")["services"]
     known = {
-        "build", "cap_add", "depends_on", "deploy", "environment", "image", "ports", "profiles",
-        "restart", "volumes",
+        "build", "cap_add", "command", "depends_on", "deploy", "environment", "image", "ports",
+        "profiles", "restart", "volumes",
     }  # fmt: skip
     targets = re.findall(r"//([a-z-]+):\d+|\"([a-z-]+):\d+\"", TEXTS)
 

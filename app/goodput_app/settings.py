@@ -18,6 +18,7 @@ from goodput_app.settings_errors import explained
 from goodput_billing.delivery.settings import ReportSettings
 from goodput_billing.statement.settings import StatementSettings
 from goodput_messages.checks import check_url, optional_secret, refuse_outside
+from goodput_messages.otlp_settings import OtlpSettings
 from goodput_messages.targets import AnyTarget, refuse_equal_targets
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
@@ -229,7 +230,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evaluation_counts: declared evaluation is useful time, and counts in goodput.
     objectives: its `[[objectives]]` tables: the goodput that teams and clusters are to have.
     notify: its `[[notify]]` tables: where findings are sent.
-    access: who may use the dashboard.
+    access: who may use the dashboard. otlp: where metrics are pushed; unset: nowhere.
     """
 
     db: str = "goodput.duckdb"
@@ -252,6 +253,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     access: AccessSettings = AccessSettings()
     plugins: PluginSettings = PluginSettings()
     receive: ReceiveSettings = ReceiveSettings()
+    otlp: OtlpSettings | None = None
 
     def __post_init__(self) -> None:
         """Refuse objectives, and targets of notifications, of the same name."""

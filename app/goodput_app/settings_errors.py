@@ -19,6 +19,7 @@ WORDS = {  # by what msgspec calls a type
     "float": "a number",
     "array": "a list of texts in quotes",
 }
+TABLE = "a table of texts in quotes"
 WRONG_KIND = re.compile(r"Expected `(\w+)(?: \| null)?`, got `\w+`")
 UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 
@@ -51,6 +52,8 @@ def explained(error: str, given: dict[str, Any], settings: type[msgspec.Struct])
     if expected is None or expected[1] == "object":
         return f"{where!r} is a section; write it as [{where}]."
     words = WORDS["array" if "[" in place else expected[1]]  # at an element: of the list
+    if isinstance(value, dict):
+        words = TABLE
     return f"{where!r} is {value!r}, expected {words}."
 
 
@@ -93,7 +96,7 @@ def _of_notify(error: str, place: str, given: Any) -> str:
         return f"'notify.{key}' is a table; write it as [notify.{key}]."
     words = WORDS["array" if "[" in place.partition("].")[2] else expected[1]]
     if isinstance(table[key], dict):
-        words = "a table of texts in quotes"
+        words = TABLE
     return f"'notify.{key}' is {table[key]!r}, expected {words}."
 
 

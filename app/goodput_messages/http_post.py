@@ -1,4 +1,4 @@
-"""A POST of JSON to an HTTP server, signed where a secret is set, and why it was not taken.
+"""A POST to an HTTP server, of JSON signed where a secret is set, and why it was not taken.
 
 The signature is that of Standard Webhooks (https://www.standardwebhooks.com): HMAC-SHA256 over
 `id.timestamp.body`; a secret that begins with `whsec_` is base64, any other is taken as it stands.
@@ -57,13 +57,23 @@ def post(
         "webhook-timestamp": str(at_s),
         **(headers or {}),
     }
-    if to.token is not None:
-        sent["Authorization"] = f"Bearer {to.token}"
     if to.secret is not None:
         sent["webhook-signature"] = signature(to.secret, identity, at_s, body, to.section)
-    status, wait_s, said = _asked("POST", to.url, sent, body, to)
+    post_as_is(body, sent, to)
+
+
+def post_as_is(
+    body: bytes, headers: dict[str, str], to: Endpoint, *, reads_answer: bool = False
+) -> bytes:
+    """Post a body with these headers and the token; raises NotSentError where it is not taken.
+
+    Returns the start of the answer, nothing unless that is to be read.
+    """
+    authorized = {} if to.token is None else {"Authorization": f"Bearer {to.token}"}
+    status, wait_s, said = _asked("POST", to.url, headers | authorized, body, to, reads_answer)
     if not 200 <= status < 300:
-        raise _refusal(to, status, wait_s, said)
+        raise _refusal(to, status, wait_s, said.decode("utf-8", "replace"))
+    return said
 
 
 def probe(to: Endpoint) -> str:
@@ -71,13 +81,13 @@ def probe(to: Endpoint) -> str:
 
     Its root is asked, not the URL: that could count as a post.
     """
-    _asked("HEAD", f"{to.origin}/", {}, b"", to)
+    _asked("HEAD", f"{to.origin}/", {}, b"", to, reads_answer=False)
     return to.origin
 
 
 def _asked(
-    method: str, url: str, headers: dict[str, str], body: bytes, to: Endpoint
-) -> tuple[int, float, str]:
+    method: str, url: str, headers: dict[str, str], body: bytes, to: Endpoint, reads_answer: bool
+) -> tuple[int, float, bytes]:
     """Return what a server answers; raises NotSentError where it does not."""
     where = to.origin
     try:
@@ -88,7 +98,7 @@ def _asked(
         ) from None  # that error has them in it
     context = trusted(to.ca_file, to.section)
     try:
-        return asyncio.run(_answer(request, context, to.timeout_s))
+        return asyncio.run(_answer(request, context, to.timeout_s, reads_answer))
     except (httpx.TimeoutException, TimeoutError):
         raise NotSentError(
             f"{where} did not answer within {to.timeout_s} s ({to.section}.timeout_s).",
@@ -113,22 +123,25 @@ def signature(secret: str, identity: str, at_s: int, body: bytes, section: str) 
 
 
 async def _answer(
-    request: httpx.Request, context: ssl.SSLContext, timeout_s: float
-) -> tuple[int, float, str]:
-    """Return status, requested seconds to wait, and the start of the answer."""
+    request: httpx.Request, context: ssl.SSLContext, timeout_s: float, reads_answer: bool
+) -> tuple[int, float, bytes]:
+    """Return status, requested seconds to wait, and the start of the answer.
+
+    reads_answer: of a success too; else that has none.
+    """
     async with (
         asyncio.timeout(timeout_s),  # for all of it: a server may drip
         httpx.AsyncClient(timeout=timeout_s, verify=context) as client,
         contextlib.aclosing(await client.send(request, stream=True)) as answer,
     ):
         said = b""
-        if not answer.is_success:
+        if reads_answer or not answer.is_success:
             async for chunk in answer.aiter_raw(ANSWER_READ_BYTES):
                 said += chunk
                 break
         asked = answer.headers.get("Retry-After", "")
         wait_s = float(asked) if asked.isascii() and asked.isdigit() else 0.0
-        return answer.status_code, wait_s, said.decode("utf-8", "replace")
+        return answer.status_code, wait_s, said
 
 
 def _no_answer(to: Endpoint, error: Exception) -> NotSentError:

@@ -9,6 +9,7 @@ from goodput_queries.errors import GoodputError
 PAUSES_S = (2.0, 8.0, 30.0)  # then it is left to the next run
 PAUSE_MAX_S = 60.0  # of what a server asks for: a command does not wait for hours
 FIRST_BACKOFF_S, BACKOFF_MAX_S = 10.0, 600.0  # of a message in the outbox
+DOUBLINGS_MAX = 10  # more come to the same, and a thousand are no number
 Send = Callable[[tuple[str, ...]], tuple[str, ...]]
 
 
@@ -82,7 +83,8 @@ def send_with_retry(send: Send, had: tuple[str, ...], wait: Callable[[float], bo
 
 def back_off_s(failures: int, asked_s: float) -> float:
     """Return when to try a message again that waits in the outbox; asked_s: as its server says."""
-    return max(min(FIRST_BACKOFF_S * 2.0**failures, BACKOFF_MAX_S), asked_s)
+    doublings = min(failures, DOUBLINGS_MAX)
+    return max(min(FIRST_BACKOFF_S * 2.0**doublings, BACKOFF_MAX_S), asked_s)
 
 
 def trusted(ca_file: str | None, section: str) -> ssl.SSLContext:

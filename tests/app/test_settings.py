@@ -14,7 +14,7 @@ from goodput_queries.serving_objectives import ServingObjective
 
 KNOWN = (
     "db, ingest, serve, ui, retention, lake, metrics, replay, query, database, statement, report, "
-    "collect, evaluation_counts, objectives, serving, notify, access, plugins, receive"
+    "collect, evaluation_counts, objectives, serving, notify, access, plugins, receive, otlp"
 )
 EXAMPLE = Path(goodput_app.__file__).with_name("goodput.example.toml")
 

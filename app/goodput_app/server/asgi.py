@@ -51,6 +51,7 @@ from goodput_app.server.listen import (
 )  # fmt: skip
 from goodput_app.server.local_request import may_be_local
 from goodput_app.server.metrics.exposition import Metrics
+from goodput_app.server.metrics.push import pushing
 from goodput_app.server.receive import receive_routes
 from goodput_app.server.sign_in import SignIn
 from goodput_app.server.viewers import CountViewers, Viewers
@@ -172,7 +173,7 @@ def create_app(
     from goodput_app.server.media import DashboardApp  # noqa: PLC0415 -- half a second that only a server needs
 
     access, viewers = settings().access, Viewers()
-    upkeep = Upkeep(store, viewers)
+    upkeep, metrics = Upkeep(store, viewers), Metrics(store)
     current.require_sign_in(is_required=access.sign_in is not None)
 
     async def recorded(who: str, action: str, subject: str | None, address: str) -> None:
@@ -180,8 +181,8 @@ def create_app(
 
     return DashboardApp(
         MAIN_SCRIPT,
-        lifespan=_lifespan(store, upkeep, note, sources, statements, notifications),
-        routes=[*routes(store, note, upkeep), *receive_routes(sources)],
+        lifespan=_lifespan(store, upkeep, metrics, note, sources, statements, notifications),
+        routes=[*routes(store, note, upkeep, metrics), *receive_routes(sources)],
         middleware=[
             Middleware(BasePath, settings().base_path, of_streamlit=bool(access.base_path)),
             Middleware(AllowedHosts, names),
@@ -197,6 +198,7 @@ def create_app(
 def _lifespan(
     store: LocalStore,
     upkeep: Upkeep,
+    metrics: Metrics,
     note: ServerNote,
     sources: Sequence[Collector],
     statements: Plan | None,
@@ -205,7 +207,8 @@ def _lifespan(
     """Return what goes on while the application serves.
 
     It leaves the note beside the database, polls the live sources, delivers statements, notifies of
-    findings and keeps the ledger up to date; at the end it removes the note and closes the store.
+    findings, pushes metrics and keeps the ledger up to date; at the end it removes the note and
+    closes the store.
     """
 
     @contextlib.asynccontextmanager
@@ -220,6 +223,7 @@ def _lifespan(
                 _collecting(store, sources) as collection,
                 delivering(store, statements),
                 notifying(store, notifications),
+                pushing(store, metrics, settings().otlp),
             ):
                 building = asyncio.create_task(_keep_built(upkeep, is_over))
                 try:
@@ -237,9 +241,8 @@ def _lifespan(
     return lifespan
 
 
-def routes(store: LocalStore, note: ServerNote, upkeep: Upkeep) -> list[Route]:
+def routes(store: LocalStore, note: ServerNote, upkeep: Upkeep, metrics: Metrics) -> list[Route]:
     """Return the routes other than the pages."""
-    metrics = Metrics(store)
 
     def prometheus(request: Request) -> Response:
         if (refusal := metrics_access.refusal(request, settings().access)) is not None:

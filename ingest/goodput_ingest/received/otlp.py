@@ -37,13 +37,13 @@ class OtlpMetrics(Received):
 
     def probe(self) -> list[str]:
         """Return nothing; raises MissingExtraError where its packages are not installed."""
-        _messages()
+        messages()
         return []
 
     def receive(self, headers: Mapping[str, str], body: bytes) -> Reply:
         """Keep the data points of a request until they are loaded."""
         try:
-            service = _messages()
+            service = messages()
         except MissingExtraError as error:
             raise RefusedError(501, str(error)) from error
         encoding = headers.get("content-encoding", "identity").lower()
@@ -155,7 +155,7 @@ def _reply(status: int, message: Any, headers: Mapping[str, str]) -> Reply:
     return Reply(status, message.SerializeToString(), PROTOBUF)
 
 
-def _messages() -> Any:
+def messages() -> Any:
     """Return the module of the messages; raises MissingExtraError where it is not installed."""
     try:
         from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2  # noqa: PLC0415 -- an extra

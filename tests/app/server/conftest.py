@@ -5,11 +5,13 @@ import contextlib
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from tests.app.receivers import pages
 from tests.queries.conftest import Evidence, steps
 from tests.two_teams import RED
 
 from goodput_app.access import tokens
 from goodput_app.access.settings import AccessSettings, Token
+from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.sign_in import SignIn
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
@@ -23,6 +25,15 @@ def scraped_store(new_store):
     """Give a cluster with three teams, hours of which are counted, and one with a GPU."""
     with contextlib.closing(scraped_site(new_store())) as store:
         yield store
+
+
+@pytest.fixture
+def scraped(scraped_store):
+    """Give the host and port at which a server answers as `/metrics` does."""
+    metrics = Metrics(scraped_store, first_wait_s=60)
+    metrics.answer()
+    with pages(lambda _, headers: metrics.answer(headers["Accept"] or "")) as url:
+        yield url.removeprefix("http://")
 
 
 @pytest.fixture(scope="module")

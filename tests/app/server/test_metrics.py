@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import urllib.parse
 from pathlib import Path
 
 import polars as pl
@@ -11,9 +9,8 @@ import pytest
 from msgspec import structs
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
-from tests.app.receivers import free_port, pages
 from tests.app.server.conftest import SETTLE_MS
-from tests.ingest.sources.prometheus.conftest import RealPrometheus
+from tests.app.server.grafana import DASHBOARDS, filled_in, queries, scraping, values
 
 from goodput_app.server.metrics import exposition, ledger
 from goodput_app.server.metrics.exposition import Metrics
@@ -193,61 +190,10 @@ def test_origins_beyond_the_limit_are_one_series_a_source_with_the_worst_of_them
         }
 
 
-FOLDER = Path(__file__).parents[3] / "deploy" / "grafana" / "dashboards"
-DASHBOARDS = {path.stem: json.loads(path.read_text("utf-8")) for path in FOLDER.glob("*.json")}
-CONFIG = """global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}
-scrape_configs:
-  - job_name: goodput
-    static_configs: [{{targets: ["{target}"]}}]
-"""
-
-
-def queries(name):
-    return [target["expr"] for panel in DASHBOARDS[name]["panels"] for target in panel["targets"]]
-
-
-@pytest.fixture
-def scraped(scraped_store):
-    """Give the host and port at which a server answers as `/metrics` does."""
-    metrics = Metrics(scraped_store, first_wait_s=60)
-    metrics.answer()
-    with pages(lambda _, headers: metrics.answer(headers["Accept"] or "")) as url:
-        yield url.removeprefix("http://")
-
-
 @pytest.fixture
 def prometheus(scraped, tmp_path):
-    """Give a real Prometheus that scrapes it five times a second."""
-    if shutil.which("prometheus") is None:
-        pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
-    server = RealPrometheus(tmp_path, free_port())
-    (tmp_path / "prometheus.yml").write_text(CONFIG.format(target=scraped))
-    server.start()
-    yield server
-    server.stop()
-
-
-def asked(prometheus, path, **fields):
-    answer = prometheus.get(f"/api/v1/{path}?{urllib.parse.urlencode(fields)}")
-    return json.loads(answer)["data"] if answer else None
-
-
-def values(prometheus, query):
-    found = asked(prometheus, "query", query=query)
-    return [float(one["value"][1]) for one in found["result"]] if found else []
-
-
-def filled_in(prometheus, dashboard, text):
-    """Return a query with the dashboard's variables at "All", as Grafana joins their values."""
-    for variable in dashboard["templating"]["list"]:
-        if variable["type"] != "query":
-            continue
-        asks = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"])
-        selector = re.sub(r"\$\w+", ".+", asks[1])
-        found = asked(prometheus, f"label/{asks[2]}/values", **{"match[]": selector})
-        assert found, variable["name"]
-        text = text.replace(f"${variable['name']}", "|".join(map(re.escape, found)))
-    return text.replace("$__range", "1d")
+    with scraping(scraped, tmp_path) as server:
+        yield server
 
 
 @pytest.mark.machine

@@ -20,6 +20,7 @@ from tests.until import until
 
 from goodput_app.server import asgi as server_module
 from goodput_app.server.background import Upkeep
+from goodput_app.server.metrics.exposition import Metrics
 from goodput_queries.database import LocalStore
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.evidence.batch import Batch
@@ -160,7 +161,7 @@ def test_commands_work_while_the_server_runs(server, monkeypatch):
 
 def test_a_database_that_does_not_answer_is_not_healthy(store):
     note = ServerNote("http://127.0.0.1:9", "secret", 1, "instance", "fleet.duckdb")
-    routes = server_module.routes(store, note, Upkeep(store))
+    routes = server_module.routes(store, note, Upkeep(store), Metrics(store))
     store.close()
 
     health, shown = (ask(Starlette(routes=routes), path) for path in ("/healthz", "/metrics"))

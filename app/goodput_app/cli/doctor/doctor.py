@@ -13,7 +13,7 @@ import polars as pl
 from goodput_app import distribution
 from goodput_app.cli.doctor.lake import lake_findings
 from goodput_app.cli.doctor.live_sources import live_findings
-from goodput_app.cli.doctor.reports import notification_findings, report_findings
+from goodput_app.cli.doctor.reports import notification_findings, otlp_findings, report_findings
 from goodput_app.cli.doctor.site_files import site_findings
 from goodput_app.settings import settings
 from goodput_app.text.units import count
@@ -43,6 +43,7 @@ def findings(db: str) -> pl.DataFrame:
         *_with_store(db, site_findings),
         *report_findings(db),
         *notification_findings(),
+        *otlp_findings(),
         *_machine(),
     ]
     rows.sort(key=lambda row: ORDER.index(row[1]))

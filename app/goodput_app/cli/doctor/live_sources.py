@@ -11,6 +11,7 @@ import goodput_app
 from goodput_app.cli.serve import configured, received
 from goodput_app.notify.plan import OWN_SOURCE
 from goodput_app.server.background import RETENTION_STATUS
+from goodput_app.server.metrics import push
 from goodput_app.settings import RetentionSettings, settings, settings_file
 from goodput_ingest.gpu_metrics import missing_counters
 from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
@@ -200,6 +201,8 @@ def _statuses(store: Store | None, sources: Sequence[Collector]) -> Iterator[Fin
         return
     configured_now = {(one.reads, one.origin) for one in sources}
     configured_now |= {(OWN_SOURCE, one.label) for one in settings().notify}
+    if (otlp := settings().otlp) is not None:
+        configured_now.add((push.STATUS_SOURCE, otlp.origin))
     if settings().retention != RetentionSettings():
         configured_now.add(RETENTION_STATUS)
     rows = store.read(

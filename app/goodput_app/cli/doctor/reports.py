@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import goodput_app
+from goodput_app.server.metrics import push
 from goodput_app.settings import Settings, settings, settings_file
 from goodput_billing.delivery.archive import past_statements
 from goodput_billing.delivery.due import LOOKED_BACK_DAYS, last_day
@@ -32,6 +33,16 @@ def report_findings(db: str) -> Iterator[Finding]:
         yield _answer("report.mail", lambda: mail.probe(mail_settings))
     if (webhook_settings := report.webhook) is not None:
         yield _answer("report.webhook", lambda: http_post.probe(webhook_settings.endpoint()))
+
+
+def otlp_findings() -> Iterator[Finding]:
+    """Yield whether metrics can be pushed: the packages are there and the server answers."""
+    try:
+        given = settings().otlp
+    except GoodputError:  # said already
+        return
+    if given is not None:
+        yield _answer("otlp", lambda: push.probe(given))
 
 
 def _deliveries(db: str, chosen: Settings) -> Iterator[Finding]:

@@ -74,6 +74,13 @@ class Metrics:
 
         accept: the header of the request. Raises GoodputError where the database does not answer.
         """
+        registry = CollectorRegistry()  # the library's own also has metrics of this process
+        registry.register(self.samples())
+        encode, content_type = choose_encoder(accept)
+        return encode(registry), content_type
+
+    def samples(self) -> Samples:
+        """Return all metrics as of now; raises GoodputError where the database does not answer."""
         samples = Samples()
         samples.add("goodput_info", [({"version": version()}, 1)])
         tables = self._read(_TABLES)
@@ -87,10 +94,7 @@ class Metrics:
         ends = self._add_ledger(samples)
         if ends:
             self._findings.add_to(samples, max(ends.values()))
-        registry = CollectorRegistry()  # the library's own also has metrics of this process
-        registry.register(samples)
-        encode, content_type = choose_encoder(accept)
-        return encode(registry), content_type
+        return samples
 
     def _read(self, sql: str) -> pl.DataFrame:
         return self._store.read(sql, timeout_s=TIMEOUT_S)

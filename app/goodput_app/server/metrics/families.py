@@ -20,11 +20,16 @@ LABEL_MAX_CHARS = 200
 
 @dataclass(frozen=True)
 class Family:
-    """A metric: its name as it is queried, and the labels of each of its samples."""
+    """A metric: its name as it is queried, and the labels of each of its samples.
+
+    otel_name, otel_unit: as it is pushed by OTLP, by the conventions of OpenTelemetry and UCUM.
+    """
 
     name: str
     kind: str  # counter, gauge or info
     labels: tuple[str, ...]
+    otel_name: str
+    otel_unit: str
     meaning: str
 
 
@@ -32,10 +37,7 @@ def _declared() -> dict[str, Family]:
     """Return the metrics of `families.csv` by name."""
     file = files("goodput_app.server.metrics") / "families.csv"
     rows = csv.DictReader(file.read_text("utf-8").splitlines())
-    found = [
-        Family(row["name"], row["kind"], tuple(row["labels"].split()), row["meaning"])
-        for row in rows
-    ]
+    found = [Family(**row | {"labels": tuple(row["labels"].split())}) for row in rows]
     return {family.name: family for family in found}
 
 

@@ -6,8 +6,9 @@ import logging
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from goodput_app.server.metrics.exemplars import add_exemplars
 from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
 from goodput_queries.scope import Scope
@@ -22,13 +23,16 @@ REST_SHARE = 20  # or as many times as the last one took
 FIRST_WAIT_S = 0.05  # small databases answer within it
 WINDOW_MS = 24 * 3_600_000
 _OPEN = """
-    select cluster, rule, severity, count(*) as findings from marts.findings
-    where is_open and state in ('open', 'acknowledged') group by all order by all
+    select findings.cluster, rule, findings.severity, finding_key, team, gpu_ms, categories
+    from marts.findings as findings
+    inner join reference.finding_rules using (rule)
+    where is_open and state in ('open', 'acknowledged')
+    order by gpu_ms desc nulls last, finding_key
 """
 
 
 class OpenFindings:
-    """Counts of open findings, at most as old as the rest between two evaluations."""
+    """Open findings, at most as old as the rest between two evaluations."""
 
     def __init__(self, store: Store, *, first_wait_s: float = FIRST_WAIT_S) -> None:
         self._store = store
@@ -36,7 +40,7 @@ class OpenFindings:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="goodput-metrics")
         self._lock = threading.Lock()
         self._running: Future[None] | None = None
-        self._answer: tuple[float, list[dict[str, object]]] | None = None
+        self._answer: tuple[float, list[dict[str, Any]]] | None = None
         self._due_s = 0.0  # by the steady clock
 
     def add_to(self, samples: Samples, end_ms: int) -> None:
@@ -54,9 +58,9 @@ class OpenFindings:
             samples.add("goodput_findings_timestamp_seconds", [({}, at_s)])
             labels = ("cluster", "rule", "severity")
             samples.add(
-                "goodput_findings_open",
-                [({key: row[key] for key in labels}, int(str(row["findings"]))) for row in rows],
+                "goodput_findings_open", [({key: row[key] for key in labels}, 1) for row in rows]
             )
+            add_exemplars(samples, rows, at_s)
 
     def _evaluate(self, end_ms: int) -> None:
         began_s = time.monotonic()

@@ -65,6 +65,7 @@ class RealPrometheus:
     folder: Path
     port: int
     process: subprocess.Popen[bytes] | None = None
+    options: tuple[str, ...] = ()
 
     @property
     def url(self):
@@ -77,7 +78,7 @@ class RealPrometheus:
             [shutil.which("prometheus") or "prometheus", "--log.level=error",
              f"--config.file={self.folder / 'prometheus.yml'}",
              f"--storage.tsdb.path={self.folder / 'data'}",
-             f"--web.listen-address=127.0.0.1:{self.port}"],
+             f"--web.listen-address=127.0.0.1:{self.port}", *self.options],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         self.until(lambda: self.get("/-/ready") is not None, "it is ready")
