@@ -194,8 +194,7 @@ def test_shipped_queries_are_for_teams(client):
     assert client.ask("/queries/none/rows").status_code == 404
 
 
-def test_own_queries_are_seen_by_their_author_until_they_are_shared(new_store, monkeypatch):
-    store = new_store()
+def test_own_queries_are_seen_by_their_author_until_they_are_shared(store, monkeypatch):
     own = saved_queries.save(store, "Mine", "A one.", "select 1", saved_by="ada", is_shared=False)
     keys = lambda who: [q.key for q in saved_queries.visible(store, who) if q.saved_by]  # noqa: E731
 
@@ -209,7 +208,6 @@ def test_own_queries_are_seen_by_their_author_until_they_are_shared(new_store, m
     monkeypatch.setattr(saved_queries, "OWN_MAX", 0)
     with pytest.raises(Exception, match="delete one first"):
         saved_queries.save(store, "Other", "x", "select 1", saved_by="ada", is_shared=False)
-    store.close()
 
 
 def test_who_asked_what_is_recorded_once_an_hour(client, monkeypatch):
