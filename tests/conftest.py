@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import gc
-import os
 import shutil
 import ssl
 import subprocess
@@ -33,11 +32,7 @@ gc.disable()  # while the tests are collected: all of it stays
 
 
 def pytest_configure(config):
-    """Give each test its tier and its limit of time, and Polars few threads.
-
-    A process a core runs tests: none of them needs a thread for every core there is.
-    """
-    os.environ.setdefault("POLARS_MAX_THREADS", "2")
+    """Give each test its tier and its limit of time."""
     config.pluginmanager.register(Costs(), "costs")
 
 
