@@ -11,9 +11,8 @@ demo: $(STAMP) ## build the demo database and serve the dashboard
 
 # the allocator that a server is to run with (docs/operate.md), where it is installed: a fifth less time of tests
 JEMALLOC := $(firstword $(wildcard /usr/lib/*/libjemalloc.so.2))
-# a process a core runs tests, so that Polars needs no threads of its own for every core there is
 # compiled files are kept whatever the surroundings say: without them each process compiles all tests again
-PYTEST := PYTHONDONTWRITEBYTECODE= POLARS_MAX_THREADS=2 $(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest
+PYTEST := PYTHONDONTWRITEBYTECODE= $(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest
 
 test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, tests
 	$(BIN)/ruff format --check .

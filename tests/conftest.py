@@ -1,12 +1,14 @@
 """What tests share: an empty database, and surroundings that are not the tester's own."""
 
 import contextlib
+import functools
 import gc
 import shutil
 import ssl
 import subprocess
 from pathlib import Path
 
+import duckdb
 import hypothesis
 import pytest
 from tests.made_once import made_once
@@ -18,7 +20,8 @@ from goodput_app.process.store import use_store
 from goodput_app.settings import settings
 from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_queries.database import LocalStore
-from goodput_queries.storage import opening
+from goodput_queries.ledger_build.distributed import lake_binding
+from goodput_queries.ledger_build.distributed.engines import InProcess
 
 TESTS = Path(__file__).parent
 SAMPLE_DATA = TESTS.parent / "sample_data"
@@ -79,13 +82,14 @@ def empty_database(tmp_path_factory):
 @pytest.fixture(scope="session", autouse=True)
 def databases_have_one_thread():
     """Give databases one thread, unless a test asks for more: a process a core runs tests."""
-    opened = opening.connect
+    opened = duckdb.connect
 
-    def connect(path, *, threads, **options):
-        return opened(path, threads=threads or 1, **options)
+    def connect(*given, config=None, **options):
+        return opened(*given, config={"threads": 1, **(config or {})}, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "connect", connect)
+        patch.setattr(duckdb, "connect", connect)
+        patch.setattr(lake_binding, "InProcess", functools.partial(InProcess, workers=1, threads=1))
         yield
 
 

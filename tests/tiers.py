@@ -20,6 +20,9 @@ from pathlib import Path
 
 import pytest
 
+# before Polars is imported, which else has a thread a core: a process a core runs tests
+os.environ.setdefault("POLARS_MAX_THREADS", "2")
+
 ROOT = Path(__file__).parents[1]
 DURATIONS = ROOT / "tests" / "durations.csv"
 LIMIT_CPU_S = 5.0

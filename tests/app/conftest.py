@@ -136,6 +136,18 @@ def database(here, two_gpus):
     return Path(shutil.copyfile(two_gpus, here / "goodput.duckdb"))
 
 
+@pytest.fixture(scope="session")
+def built_empty(empty_database, tmp_path_factory):
+    """Give a database of which everything that is loaded was built, nothing; to be copied."""
+
+    def make(path):
+        shutil.copyfile(empty_database, path)
+        with contextlib.closing(LocalStore(path)) as store:
+            store.build()
+
+    return made_once(tmp_path_factory, "built_empty", make)
+
+
 @pytest.fixture(scope="module")
 def priced(empty_database, tmp_path_factory):
     """Give three jobs of two accounts on two days, at 2 dollars, and a budget."""

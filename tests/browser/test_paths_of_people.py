@@ -114,15 +114,6 @@ def test_a_manager_sees_the_change_at_once_and_the_what_if_with_two_clicks(page,
     assert hand.clicks == 2
 
 
-def test_a_newcomer_has_words_and_what_is_missing_one_click_away(page, hand):
-    hand.click(menu(page, "Help"), "Help")
-    assert hand.clicks == 1
-    page.go_back()
-    settled(page, "Overview")
-    hand.click(menu(page, "Data"), "Data")
-    assert hand.clicks == 2
-
-
 def test_the_keyboard_leads_from_the_overview_to_a_finding_to_what_it_names_and_back(page, hand):
     of_finding = page.locator('.st-key-status_others a[href*="finding="]').first
     tab_to(page, re.escape(of_finding.inner_text()))

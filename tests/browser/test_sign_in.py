@@ -160,6 +160,11 @@ def signed_in(site, name):
         yield client
 
 
+def log_of(site):
+    with contextlib.closing(open_store(site.database)) as store:
+        return audit.entries(store).select("who", "action", "from_address").rows()
+
+
 def test_nothing_is_given_before_the_sign_in(site):
     with site.client() as client:
         for path in PATHS:
@@ -202,6 +207,7 @@ def test_who_is_no_member_reads_why(site):
 
     assert answer.status_code == 403
     assert f"You are signed in as {STRANGER}, but nothing lets you in." in answer.text
+    assert (STRANGER, "refused", "127.0.0.1") in log_of(site)
 
 
 def test_a_person_signs_in_at_the_page_of_a_link_and_out(site, trusting_page):
@@ -232,8 +238,5 @@ def test_a_person_signs_in_at_the_page_of_a_link_and_out(site, trusting_page):
 
     assert [error for error in errors if "401" not in error] == []
     assert urlsplit(site.url).netloc in origins
-    with contextlib.closing(open_store(site.database)) as store:
-        log_ = audit.entries(store).select("who", "action", "from_address").rows()
-    assert (PERSON, "sign in", "127.0.0.1") in log_
-    assert (PERSON, "sign out", "127.0.0.1") in log_
-    assert (STRANGER, "refused", "127.0.0.1") in log_
+    for action in ("sign in", "sign out"):
+        assert (PERSON, action, "127.0.0.1") in log_of(site)

@@ -7,11 +7,14 @@ from tests.app.command_line import failing, rows, run
 from tests.recorded_session import CAPTURED, built
 
 
-@pytest.fixture(scope="module")
-def recorded(empty_database, tmp_path_factory):
-    """Give the recorded session as a file that nobody has open."""
-    (store,) = built(empty_database, tmp_path_factory, *CAPTURED)  # which is closed then
+def closed(empty_database, tmp_path_factory):
+    """Return the path of the recorded session, which nobody has open."""
+    (store,) = built(empty_database, tmp_path_factory, *CAPTURED)
     return store.path
+
+
+recorded = pytest.fixture(closed, scope="module")
+writable = pytest.fixture(closed)
 
 
 def test_faults_of_a_session_of_minutes_are_listed(recorded):
@@ -54,12 +57,12 @@ def test_objectives_are_those_of_the_settings(recorded, configured):
     assert (row["name"], row["target_ratio"], row["burn_rate_1h"]) == ("lab", 0.5, None)
 
 
-def test_notes_are_listed_when_asked_for_and_an_acknowledged_finding_by_its_state(recorded):
-    notes = ("findings", "--db", recorded, "--severity", "note")
+def test_notes_are_listed_when_asked_for_and_an_acknowledged_finding_by_its_state(writable):
+    notes = ("findings", "--db", writable, "--severity", "note")
     every = rows(*notes)
     key = next(str(row["finding_key"]) for row in every if row["rule"] == "input_stall")
 
-    said = run("finding", "acknowledge", key, "--by", "ops", "--note", "seen", "--db", recorded)
+    said = run("finding", "acknowledge", key, "--by", "ops", "--note", "seen", "--db", writable)
     assert said.exit_code == 0, said.output
 
     assert "note" in {row["severity"] for row in every}

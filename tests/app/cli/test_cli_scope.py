@@ -37,41 +37,29 @@ def asked(database, *arguments):
     return run(*arguments, "--db", str(database))
 
 
-def test_a_unique_name_of_a_run_is_that_run(store):
-    (key,) = store.read(
-        "select distinct run_key from intermediate.int_job_run_owners where job_name = 'eval'"
-    )["run_key"]
+@each(
+    {
+        "a unique name": (Scope(run="eval"), Scope(run="c/2")),
+        "its key": (Scope(run="c/2"), Scope(run="c/2")),
+        "its job": (Scope(run="2"), Scope(run="c/2")),
+        "one of a cluster": (Scope(run="main", cluster="d"), Scope(run="d/1", cluster="d")),
+    }
+)
+def test_a_name_of_a_run_is_that_run(store, given, found):
+    assert resolved(store, given) == found
 
-    assert resolved(store, Scope(run="eval")).run == key
-    assert resolved(store, Scope(run=key)).run == key
-    (job,) = store.read(
-        "select job_id from intermediate.int_job_run_owners where run_key = $1", [key]
-    )["job_id"]
-    assert resolved(store, Scope(run=job)).run == key
 
-
-def test_an_ambiguous_name_lists_its_candidates(store):
-    keys = store.read(
-        "select distinct run_key from intermediate.int_job_run_owners "
-        "where job_name = 'main' order by 1"
-    )["run_key"].to_list()
-
+@each(
+    (Scope(run="main"), "run main is ambiguous: c/1, d/1. Give one of these."),
+    (Scope(node="c1", cluster="d"), "The ledger knows no node c1 in cluster d."),
+)
+def test_an_ambiguous_name_lists_its_candidates_and_one_of_another_cluster_is_unknown(
+    store, given, sentence
+):
     with pytest.raises(QueryError) as caught:
-        resolved(store, Scope(run="main"))
+        resolved(store, given)
 
-    assert str(caught.value) == f"run main is ambiguous: {', '.join(keys)}. Give one of these."
-
-
-def test_a_cluster_makes_a_name_unique(store):
-    run = resolved(store, Scope(run="main", cluster="d")).run
-
-    owner = "select distinct cluster from intermediate.int_job_run_owners where run_key = $1"
-    assert store.read(owner, [run]).item() == "d"
-
-
-def test_a_name_of_another_cluster_is_not_known_in_this_one(store):
-    with pytest.raises(QueryError, match=r"The ledger knows no node c1 in cluster d\."):
-        resolved(store, Scope(node="c1", cluster="d"))
+    assert str(caught.value) == sentence
 
 
 @each(("halve-a-loss", "--run"), ("upgrade", "--node"), ("upgrade", "--team"))

@@ -51,20 +51,25 @@ def db(five_days, tmp_path, configured):
     return str(shutil.copyfile(five_days, tmp_path / "site.duckdb"))
 
 
-def days_left(store):
-    return int(store.read("select count(distinct ts::date) from raw.gpu_samples").item())
+def load(db, batch):
+    with contextlib.closing(LocalStore(db)) as store:
+        store.load(batch)
+
+
+def days_left(db):
+    with contextlib.closing(LocalStore(db)) as store:
+        return int(store.read("select count(distinct ts::date) from raw.gpu_samples").item())
 
 
 def test_prune_builds_and_says_what_it_dropped(db):
-    with contextlib.closing(LocalStore(db)) as store:
-        store.load(readings(5))
+    load(db, readings(5))
 
     found = run("prune", "--yes", "--db", db, "--format", "csv")
 
     assert found.exit_code == 0, found.output
     assert "raw.gpu_samples,576," in found.output
+    assert days_left(db) == 2
     with contextlib.closing(LocalStore(db)) as store:
-        assert days_left(store) == 2
         ledger_ms = store.read("select sum(gpu_ms) from marts.ledger_hourly").item()
     assert ledger_ms > 5 * 86_400_000, "it is built before its readings are dropped"
 
@@ -82,18 +87,16 @@ def test_prune_asks_before_it_drops_more_than_a_tenth(db):
     assert found.exit_code == 1
     assert "432 of 720 rows of raw.gpu_samples (60%)" in found.output
     assert "`goodput prune --yes`" in found.output
-    with contextlib.closing(LocalStore(db)) as store:
-        assert days_left(store) == 5
+    assert days_left(db) == 5
 
 
 def test_the_server_drops_what_has_come_of_age(db):
     run("prune", "--yes", "--db", db)
     with contextlib.closing(LocalStore(db)) as store:
         store.load(readings(5))
-
         Upkeep(store).run()
 
-        assert days_left(store) == 2
+    assert days_left(db) == 2
 
 
 def test_the_server_says_among_its_sources_that_it_drops_no_more_than_a_tenth(db):
@@ -101,7 +104,6 @@ def test_the_server_says_among_its_sources_that_it_drops_no_more_than_a_tenth(db
         store.load(readings(5))
         Upkeep(store).run()
 
-        assert days_left(store) == 6
         source = store.read("from marts.live_sources").row(0, named=True)
         assert (source["source"], source["state"]) == ("retention", "failing")
         assert "`goodput prune --yes`" in source["error"]
@@ -110,6 +112,7 @@ def test_the_server_says_among_its_sources_that_it_drops_no_more_than_a_tenth(db
         ]
         assert "goodput.toml is failing, last success never: " in found
         assert "`goodput prune --yes`" in found
+    assert days_left(db) == 6
 
 
 @pytest.fixture
@@ -143,8 +146,8 @@ def test_dropped_files_that_are_read_again_bring_their_hours_back(
     pruned = run("prune", "--yes", "--db", other)
 
     assert (read.exit_code, pruned.exit_code) == (0, 0), read.output + pruned.output
+    assert days_left(other) == 2
     with contextlib.closing(LocalStore(other)) as store:
-        assert days_left(store) == 2
         assert store.read("select max(ts) from raw.gpu_samples").item() < START + timedelta(days=3)
         assert store.read("select count(*) from raw.rejects").item() == 1
         as_of = store.read("select as_of_at from marts.clusters").item()
@@ -156,8 +159,7 @@ def test_dropped_files_that_are_read_again_bring_their_hours_back(
     assert "1 file had readings that [retention] dropped" in again.output
     assert reopened.exit_code == 0, reopened.output
     assert ledger() == before
-    with contextlib.closing(LocalStore(other)) as store:
-        assert days_left(store) == 3
+    assert days_left(other) == 3
 
 
 NOW = datetime.now(UTC).replace(tzinfo=None, microsecond=0)

@@ -2,7 +2,6 @@
 
 import contextlib
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from tests.app.receivers import Clock
@@ -17,17 +16,6 @@ SOURCE, ORIGIN = "slurm", "sacct"
 def clock():
     """Give a clock that begins now, by which sources are late."""
     return Clock(datetime.now(UTC).replace(microsecond=0))
-
-
-@pytest.fixture(scope="session")
-def built_empty(new_store):
-    """Give a database of which everything that is loaded was built: nothing."""
-    store = new_store()
-    store.build()
-    with store.cursor() as cursor:
-        cursor.execute("checkpoint")
-    store.close()
-    return Path(store.path)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from tests.app.receiving import receiving
 from tests.ingest.received.writers import POWER, UTIL, WRITE, gpu, packed, written
+from tests.tables import each
 
 from goodput_app.cli import serve
 from goodput_app.server import asgi
@@ -68,25 +69,23 @@ def load(store, source):
 
 
 @pytest.mark.parametrize("compression", [Compression.NoCompression, Compression.Gzip])
-def test_the_exporter_of_opentelemetry_is_read(new_store, sources, url, compression):
+def test_the_exporter_of_opentelemetry_is_read(store, sources, url, compression):
     resource = {"host.name": "gpu-a01", "service.name": "openlit", "service.instance.id": "4f1c"}
     with meters(url, resource, compression=compression) as meter:
         meter.create_gauge("hw.gpu.utilization", "1").set(0.5, GPU)
         meter.create_up_down_counter("hw.gpu.memory.usage", "By").add(2**30, GPU)
         meter.create_counter("app.requests").add(1)
-    with contextlib.closing(new_store()) as store:
-        load(store, sources["/v1/metrics"].source)
-        samples = store.read(
-            "select source, gpu_uuid, gpu_busy_ratio, memory_used_bytes from raw.gpu_samples"
-        ).rows()
-        gpus = store.read("select cluster, node, gpu_uuid from raw.gpus").rows()
+    load(store, sources["/v1/metrics"].source)
 
+    columns = "source, gpu_uuid, gpu_busy_ratio, memory_used_bytes"
+    samples = store.read(f"select {columns} from raw.gpu_samples").rows()
+    gpus = store.read("select cluster, node, gpu_uuid from raw.gpus").rows()
     assert samples == [("otlp", GPU["hw.id"], 0.5, 2**30)]
     assert gpus == [("lab", "gpu-a01", GPU["hw.id"])]
     assert "of no exporter that is read (app.requests)" in sources["/v1/metrics"].source.skipped
 
 
-def test_a_histogram_is_read_as_prometheus_has_it(new_store, sources, url):
+def test_a_histogram_is_read_as_prometheus_has_it(store, sources, url):
     where = {"host.name": "gpu-a01", "service.instance.id": "10.0.0.1:8000"}
     with meters(url, where) as meter:
         found = meter.create_histogram(
@@ -94,13 +93,10 @@ def test_a_histogram_is_read_as_prometheus_has_it(new_store, sources, url):
         )
         for value in (0.05, 0.5, 0.5, 3.0):
             found.record(value, {"model_name": "llama", "engine": "0"})
-    with contextlib.closing(new_store()) as store:
-        load(store, sources["/v1/metrics"].source)
-        rows = store.read(
-            "select endpoint, engine, model, le_s, observations, sum_s from raw.serving_histograms "
-            "order by le_s"
-        ).rows()
+    load(store, sources["/v1/metrics"].source)
 
+    columns = "endpoint, engine, model, le_s, observations, sum_s"
+    rows = store.read(f"select {columns} from raw.serving_histograms order by le_s").rows()
     of = ("10.0.0.1:8000", "0", "llama")
     assert rows == [(*of, 0.1, 1, None), (*of, 1.0, 3, None), (*of, float("inf"), 4, 4.05)]
 
@@ -116,22 +112,19 @@ def test_json_is_answered_in_json(sources, url):
     assert len(sources["/v1/metrics"].source.spool.waiting()) == 1
 
 
-@pytest.mark.parametrize("path", ["/v1/metrics", "/api/v1/write"])
-@pytest.mark.parametrize(
-    ("headers", "body", "status"),
-    [
-        ({}, b"", 401),
-        ({"authorization": "Bearer wrong"}, b"", 401),
-        (AUTHORIZED | WRITE, bytes((16 << 20) + 1), 413),
-        (AUTHORIZED, b"", 415),
-        (AUTHORIZED | {"content-type": "application/x-protobuf"}, b"\xff", 400),
-    ],
+@each(
+    ({}, b"", 401),
+    ({"authorization": "Bearer wrong"}, b"", 401),
+    (AUTHORIZED | WRITE, bytes((16 << 20) + 1), 413),
+    (AUTHORIZED, b"", 415),
+    (AUTHORIZED | {"content-type": "application/x-protobuf"}, b"\xff", 400),
 )
-def test_who_or_what_is_not_taken_is_told(sources, url, path, headers, body, status):
-    answer = httpx.post(url + path, content=body, headers=headers, trust_env=False)
+def test_who_or_what_is_not_taken_is_told(sources, url, headers, body, status):
+    for path, one in sources.items():
+        answer = httpx.post(url + path, content=body, headers=headers, trust_env=False)
 
-    assert answer.status_code == status
-    assert not sources[path].source.spool.waiting()
+        assert answer.status_code == status, path
+        assert not one.source.spool.waiting()
 
 
 def test_a_refusal_of_otlp_is_a_status_of_grpc(url):
@@ -189,10 +182,9 @@ def test_without_its_packages_otlp_says_what_to_install(sources, monkeypatch):
     assert isinstance(sources["/v1/metrics"].source, OtlpMetrics)
 
 
-def test_what_is_received_is_loaded_though_another_process_collects(new_store, sources, caplog):
+def test_what_is_received_is_loaded_though_another_process_collects(store, sources, caplog):
     asked = Collector(DcgmLive(urls=["http://127.0.0.1:9"]), "dcgm")
     with (
-        contextlib.closing(new_store()) as store,
         collector_lock(store.path),
         asgi._collecting(store, [asked, *sources.values()]) as collection,
     ):

@@ -16,6 +16,7 @@ import pytest
 from starlette.applications import Starlette
 from tests.app.command_line import run
 from tests.app.served import PATIENCE_S, ask, rows_of, serving
+from tests.tables import each
 from tests.until import until
 
 from goodput_app.server import asgi as server_module
@@ -96,16 +97,20 @@ def test_an_error_through_the_server_is_the_same_error(store, through, sql):
     assert str(there.value) == str(local.value)
 
 
-def test_a_load_that_does_not_fit_is_a_store_error(through):
-    with pytest.raises(StoreError, match=r"^there is no table 'nope'"):
-        through.load(Batch("nope", pl.DataFrame(), "test", "file", "1"))
+ENDLESS = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
 
 
-def test_a_query_through_the_server_is_stopped_in_time(through):
-    endless = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
-
-    with pytest.raises(QueryError, match=r"^the query took longer than 0\.2 s and was stopped$"):
-        through.read(endless, timeout_s=0.2)
+@each(
+    (StoreError, lambda it: it.load(Batch("nope", pl.DataFrame(), "test", "file", "1")),
+     "^there is no table 'nope'"),
+    (StoreError, lambda it: it.read("select 1 -- " + "x" * 2**20),
+     r"^`read` takes at most 1048576 bytes a call\.$"),
+    (QueryError, lambda it: it.read(ENDLESS, timeout_s=0.2),
+     r"^the query took longer than 0\.2 s and was stopped$"),
+)  # fmt: skip
+def test_what_does_not_fit_and_takes_too_long_is_refused(through, error, call, said):
+    with pytest.raises(error, match=said):
+        call(through)
 
 
 @pytest.mark.parametrize("call", ["load", "read", "build"])
@@ -131,11 +136,6 @@ def test_a_call_is_refused_without_the_token_from_elsewhere_or_of_another_versio
 
     assert answer.status_code == status
     assert said.format(call) in answer.text
-
-
-def test_a_call_that_is_too_long_is_refused(through):
-    with pytest.raises(StoreError, match=r"^`read` takes at most 1048576 bytes a call\.$"):
-        through.read("select 1 -- " + "x" * 2**20)
 
 
 def test_commands_work_while_the_server_runs(server, monkeypatch):

@@ -89,7 +89,7 @@ def test_the_slow_rank_of_the_recorded_session_is_the_latest_one(capture, scope)
     assert worst == named.sort("imposed_wait_gpu_s")["rank"][-1]
 
 
-def test_the_gpu_of_each_rank_is_as_active_as_its_readings_say(capture, scope, visit):
+def test_the_gpu_of_each_rank_is_as_active_as_its_readings_say(capture, scope):
     found, metric = run_axis.activity(scope, 4)
 
     mean = capture.read(
@@ -102,7 +102,6 @@ def test_the_gpu_of_each_rank_is_as_active_as_its_readings_say(capture, scope, v
     assert metric == "sm_active_ratio"
     assert found["rank"].unique().to_list() == [0, 1, 2, 3]
     assert found.filter(pl.col("rank") == 2)[metric].mean() == pytest.approx(mean, rel=0.05)
-    assert "rank-activity" in sent(visit(capture, "one_run", run=RUN, ranks="active"))
 
 
 def test_gpus_without_a_rank_are_called_by_their_node():
@@ -250,7 +249,11 @@ def failed(empty_database, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(failed, visit):
-    return visit(failed, "one_run", run=RUN)
+    return visit(failed, "one_run", run=RUN, ranks="active")
+
+
+def test_the_link_asks_for_the_gpus_of_ranks(page):
+    assert "rank-activity" in sent(page)
 
 
 def of_attempt(store, attempt, *, later_s=0):

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import polars as pl
 import pytest
+from tests.app.conftest import PATIENCE_S
 from tests.app.opened_page import HOSTILE, assert_sound, links, plain, press, table
 from tests.recorded_session import CAPTURED, built
 
@@ -99,7 +100,7 @@ def test_a_finding_is_acknowledged_on_the_page_and_dismissed_with_a_reason_alone
 
 def test_what_has_an_open_finding_carries_a_flag_that_opens_it(capture, visit, monkeypatch):
     monkeypatch.setattr(flags, "IS_EVALUATED", True)
-    monkeypatch.setattr(flags, "FIRST_WAIT_S", 30)
+    monkeypatch.setattr(flags, "FIRST_WAIT_S", PATIENCE_S)
     app = visit(capture, "one_run", run="lab/main", **{"from": "2026-11-20T12:29:00Z"})
 
     found = capture.read(

@@ -59,7 +59,7 @@ def cells(app):
     return {mark[0] for trace in grid(app) for mark in trace["customdata"]}
 
 
-def test_every_gpu_has_a_cell_that_opens_it(page):
+def test_every_gpu_has_a_cell_that_opens_it_and_what_is_free_a_reason(page):
     assert cells(page) == {f"gpu:c/{node}#{i}" for node in "abc" for i in (0, 1)}
     assert "Each cell: a GPU, at 2027-01-15 09:00:00 UTC" in texts(page)
     assert "no node down, 6 h100 free in 3 whole nodes" in [
@@ -67,6 +67,8 @@ def test_every_gpu_has_a_cell_that_opens_it(page):
     ]
     assert tile(page, "Not available") == "0 GPUs"
     assert "Rack unknown" in "".join(chart.proto.spec for chart in page.get("plotly_chart"))
+    free = table(page, "why")
+    assert (free["why"].to_list(), free["largest_block"].to_list()) == (["Whole node"], [6])
 
 
 @pytest.mark.parametrize(("rack", "nodes"), [(HOSTILE, "ab"), ("", "c")], ids=["named", "none"])
@@ -105,13 +107,6 @@ def test_a_row_of_a_rack_and_of_a_busy_gpu_whatever_the_filters_of_owners(world,
     assert "Rack unknown" in racks["rack"].to_list()
     assert table(app, "last_at")["gpu_uuid"].to_list()[:1] == ["c/b#0"]
     assert [link.proto.label for link in app.get("page_link") if "Open" in link.proto.label]
-
-
-def test_what_is_not_allocated_is_listed_with_the_reason(page):
-    found = table(page, "why")
-
-    assert found["why"].to_list() == ["Whole node"]
-    assert found["largest_block"].to_list() == [6]
 
 
 @each(

@@ -71,11 +71,6 @@ def page(hit, visit):
     return visit(hit, "links_and_bandwidth", **SESSION)
 
 
-def test_the_answer_names_what_was_found(page):
-    (answer,) = [warning.value for warning in page.warning]
-    assert answer == "1 node with a slow link, 1 link lost, NCCL on sockets on 1 node."
-
-
 def test_a_lost_link_leads_to_its_node_and_to_a_run_that_it_hit(hit, visit):
     (event,) = hit.read("select * from marts.link_events").to_dicts()
     picked = "|".join(str(event[k]) for k in ("cluster", "node", "kind", "device", "port"))
@@ -93,7 +88,9 @@ def test_a_run_is_called_by_the_name_of_its_job():
     assert runs.select(network_parts.RUN_NAME)["run_name"].to_list() == ["train", "main"]
 
 
-def test_sockets_are_called_a_fall_back_where_infiniband_is_there(page):
+def test_the_answer_names_what_was_found_and_what_a_fall_back_is(page):
+    (answer,) = [warning.value for warning in page.warning]
+    assert answer == "1 node with a slow link, 1 link lost, NCCL on sockets on 1 node."
     assert table(page, "transport")["note"].to_list() == [
         "fall-back to sockets, though InfiniBand or RoCE is there"
     ]

@@ -106,11 +106,12 @@ def test_a_page_names_what_is_not_known_and_what_to_add(request, visit, part):
     assert all(text in texts(app) for text in said)
     assert all(text in shown for text in codes)
     assert app.get("plotly_chart") or part[1] != "one_gpu"
+    if part == ("telemetry", "power_and_carbon"):
+        assert "carbon_kg" not in table(app, "energy_kwh").columns
 
 
-def test_telemetry_alone_has_no_price_and_no_carbon(telemetry, visit):
+def test_telemetry_alone_has_no_price(telemetry, visit):
     assert "no price" in sent(visit(telemetry))
-    assert "carbon_kg" not in table(visit(telemetry, "power_and_carbon"), "energy_kwh").columns
 
 
 def test_without_sources_of_the_network_each_panel_says_what_to_enable(telemetry, visit):

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.app.opened_page import HOSTILE, table, texts
+from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard.data import marts
 from goodput_app.text import units
@@ -61,23 +62,18 @@ def test_gpus_that_did_nothing_while_their_job_worked_are_reported(
     assert "'xyz' is not a category; all categories are shown." in shown
 
 
-def test_free_time_with_demand_names_the_jobs_that_waited(evidence, visit):
-    evidence.node("a", 4, partitions=("p",))
-    evidence.watched(7_200)
-    asked = {"submit": 0, "gpus_requested": 4, "partition": "p"}
-    for job in ("7", "8"):
-        evidence.job(job, None, None, [], 0, "PENDING", **{**asked, "job_name": HOSTILE})
-    evidence.store.build()
-
-    app = visit(evidence.store, "idle_gaps", category="idle_with_demand")
-
-    assert table(app, "waited_s")["job_id"].to_list() == ["7", "8"]
-    assert "2 jobs." in texts(app)
-
-
 @pytest.fixture(scope="module")
 def regular(made):
-    """Give a job of two GPUs with a gap of 40 s in every ten minutes, and one without any."""
+    """Give a job of two GPUs with a gap of 40 s in every ten minutes, and one without any.
+
+    In another cluster four GPUs are free, for which two jobs wait.
+    """
+    free = Evidence(made.store, "free")
+    free.node("f", 4, partitions=("p",))
+    free.watched(7_200)
+    asked = {"submit": 0, "gpus_requested": 4, "partition": "p", "job_name": HOSTILE}
+    for job in ("7", "8"):
+        free.job(job, None, None, [], 0, "PENDING", **asked)
     gaps = [(start, start + 40) for start in range(600, 7000, 600)]
     for node, gpus, job, name in (("a", 2, "1", HOSTILE), ("b", 1, "2", "busy")):
         made.node(node, gpus)
@@ -92,8 +88,15 @@ def regular(made):
     return made.store
 
 
+def test_free_time_with_demand_names_the_jobs_that_waited(regular, visit):
+    app = visit(regular, "idle_gaps", category="idle_with_demand", cluster="free")
+
+    assert table(app, "waited_s")["job_id"].to_list() == ["7", "8"]
+    assert "2 jobs." in texts(app)
+
+
 def test_gaps_of_a_job_are_counted_once_for_all_its_gpus_under_its_name(regular, visit):
-    app = visit(regular, "idle_gaps")
+    app = visit(regular, "idle_gaps", cluster="c")
 
     shown = texts(app)
     assert "Gaps of jobs" in shown
@@ -107,7 +110,7 @@ def test_gaps_of_a_job_are_counted_once_for_all_its_gpus_under_its_name(regular,
 def test_a_picked_periodic_gap_shows_its_evidence(regular, visit):
     run, coincides = regular.read("select job_run_key, coincides from marts.periodic_gaps").row(0)
 
-    shown = texts(visit(regular, "idle_gaps", periodic=f"{run}|{coincides}"))
+    shown = texts(visit(regular, "idle_gaps", cluster="c", periodic=f"{run}|{coincides}"))
 
     assert (
         r"**Evidence:** every 600 s \(jitter 0 s\) 2 GPUs were idle for up to 50 s, 11 times"
@@ -116,4 +119,4 @@ def test_a_picked_periodic_gap_shows_its_evidence(regular, visit):
 
 
 def test_shorter_gaps_are_left_out_where_a_least_length_is_chosen(regular, visit):
-    assert "11 gaps, " not in texts(visit(regular, "idle_gaps", least="60"))
+    assert "11 gaps, " not in texts(visit(regular, "idle_gaps", cluster="c", least="60"))
