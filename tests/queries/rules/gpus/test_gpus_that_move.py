@@ -47,15 +47,18 @@ def places(cluster):
     ).rows()
 
 
-def listed(cluster, node, *, since=0, until=None, source="dcgm"):
-    """Say that a source lists one GPU in a node."""
+def listed(cluster, node, *, since=0, source="dcgm", of_other=""):
+    """Say that a source lists one GPU in a node; of_other: what follows the cluster's name."""
     named = {"node": f"{cluster.name}-{node}", "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0}
-    cluster.add("gpus", source=source, valid_from_at=since, valid_to_at=until, **named)
+    of_cluster = {"cluster": cluster.name + of_other, "valid_from_at": since}
+    cluster.add("gpus", source=source, **named, **of_cluster)
 
 
-# what it shows: node and source of its listings, whether it is cut into instances; its GPU-seconds
+# what it shows: node and source of its listings, a second cluster by a star; whether it is cut into
+# instances; its GPU-seconds
 LISTED = {
     "of two nodes from the same time on one counts": ("a dcgm, b nvml", False, 100),
+    "of two clusters on one counts": ("a* dcgm, b dcgm", True, 70),
     "sources that take turns over a GPU leave one stay in each node": (
         "a dcgm, b nvml, a prometheus", False, 100),
     "a MIG GPU in two nodes is one GPU": ("a dcgm, b nvml", True, 70),
@@ -66,7 +69,7 @@ LISTED = {
 def test_a_gpu_that_is_listed_in_two_nodes_at_one_time(cluster, listings, is_cut, gpu_s):
     for listing in listings.split(", "):
         node, source = listing.split()
-        listed(cluster, node, source=source)
+        listed(cluster, node, source=source, of_other="-other" if "*" in node else "")
     if is_cut:
         cluster.add("gpu_instances", {"gpu_instance": "1"}, {"gpu_instance": "2"}, source="dcgm",
                     gpu_uuid=f"GPU-{cluster.name}", profile="3g.40gb", compute_slices=3,

@@ -35,6 +35,11 @@ GAPS = {
         ({"step_unsplit": 2000},
          [(110.0, False, None, PROOF.format(91)),
           (600.0, True, "Unused by its job", PROOF.format(100))])),
+    "GPUs of a job that are read at two intervals are both idle": (
+        lambda c: [c.job_on_a_node("1", 0, 3600, 2),
+                   *(c.samples(f"a#{gpu}", c.every(0, 3600, interval), lambda _: False)
+                     for gpu, interval in enumerate((10, 60)))],
+        Cluster.gpu_s, {"idle_held": 7200}),
 }  # fmt: skip
 test_gaps_of_readings = shown_by(GAPS)
 

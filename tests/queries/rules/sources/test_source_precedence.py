@@ -93,7 +93,7 @@ def test_a_log_that_cannot_report_saves_makes_no_doubt_of_what_the_job_says(clus
     assert cluster.gpu_s() == alone
 
 
-def waits(*ranks):
+def waits(*ranks, is_named=False):
     """Return what loads 15 steps of four ranks, with the waits that each reports."""
     begun = {"event": "job.start", "t": 1}
 
@@ -101,7 +101,8 @@ def waits(*ranks):
         cluster.job_on_a_node("1", 0, 200, 4)
         for rank, of_steps in enumerate(ranks):
             ran = [] if of_steps is None else steps(1, 15, 10, **of_steps)
-            cluster.events("1", [begun, *ran], rank=rank)
+            gpu = cluster.gpu(f"a#{rank}") if is_named else None
+            cluster.events("1", [begun, *ran], rank=rank, gpu_uuid=gpu)
 
     return load
 
@@ -119,6 +120,8 @@ RANKS = {
     "rank 0 reports the waits of silent ranks": (waits(OF_RANK_0), spent, [120, 60, 60]),
     "rank 0 reports those of ranks that only start": (
         waits(OF_RANK_0, None, None, None), spent, [120, 60, 60]),
+    "and of those that name their GPUs": (
+        waits(OF_RANK_0, None, None, None, is_named=True), spent, [120, 60, 60]),
     "rank 0 reports those of ranks that step": (waits(OF_RANK_0, {}, {}, {}), spent, [120, 60, 60]),
     "where several ranks report waits each counts for itself": (
         waits({"data_s": 2.0}, {"data_s": 2.0}, {}, {}), spent, [2 * 30, None, None]),
