@@ -33,7 +33,7 @@ def listed(cluster):
 
 DESCRIBED = {"process_name": "t.py", "start_at": 95, "last_seen_at": 404, "gone_at": 405}
 # what it shows: what is loaded before each of two builds; run, attempt and job after each
-RUNS = {
+test_runs_of_two_builds = shown_by({
     "a job that gets another name leaves the lives of the old one": (
         [lambda c: [c.job("7", 0, None, ["a"], 2, state="RUNNING", job_name="r"),
                     c.events("r", steps(1, 8, 10))],
@@ -48,8 +48,7 @@ RUNS = {
     "a process that is described after it was listed is one run under its new name": (
         [listed, lambda c: c.add("processes", node="n", pid=7, **DESCRIBED)],
         [[("pid 7 on n", 0, "pid 7 on n")], [("t.py (pid 7 on n)", 0, "t.py (pid 7 on n)")]]),
-}  # fmt: skip
-test_runs_of_two_builds = shown_by(RUNS, before=two_nodes, read=runs, builds=2)
+}, before=two_nodes, read=runs, builds=2)  # fmt: skip
 
 
 @built_in(2)

@@ -124,7 +124,7 @@ def of(model, columns, where="level = 'model'"):
 
 WINDOW = Scope(from_ms=START_MS + 60_000, to_ms=START_MS + 400_000)
 # what it shows: what is read, its rows, its scope
-ROWS = {
+test_latencies_of_engines = read_from_world({
     # the reading after the restart has more than eight
     "the first requests after a start are separate": (
         of("cold", "is_cold, observations, round(mean_s, 6) <= 0.3, p99_high_s <= 0.5"),
@@ -147,8 +147,7 @@ ROWS = {
     "a tenant names where it waits longest": (
         "select tenant, slowest_endpoint, round(p50_ttft_s, 6), round(p99_ttft_s, 6), requests, "
         "failed_requests from marts.serving_tenants", [("a", "pod-1", 0.2, 0.6, 100, 1)]),
-}  # fmt: skip
-test_latencies_of_engines = read_from_world(ROWS)
+})  # fmt: skip
 
 
 def test_attainment_of_histograms_encloses_that_of_the_log(world):

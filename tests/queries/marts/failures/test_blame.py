@@ -54,15 +54,12 @@ test_the_cause_of_an_ending_decides_whose_waste_it_is = shown_by(
 
 
 # what happened on the node meanwhile, cause of the loss
-HANGS = {
+@each({
     "a hardware Xid when it began": (
         lambda c: c.xid("a", 79, 110, gpu_uuid=c.gpu("a#0")), "Xid 79"),
     "the node went down": (
         lambda c: c.state("a", "down", 200, None), "nccl_timeout on a node that went down"),
-}  # fmt: skip
-
-
-@each(HANGS)
+})  # fmt: skip
 def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(cluster, happens, cause):
     """A job steps for 100 s, hangs for 1,900 s and is ended by NCCL's watchdog."""
     cluster.job_on_a_node("1", 0, 2000, 1, "FAILED")

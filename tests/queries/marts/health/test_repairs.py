@@ -1,7 +1,7 @@
 """Repairs of nodes: who acted and when, what waiting and repair cost, and whether it held."""
 
 import pytest
-from tests.queries.conftest import START, START_MS, built_once
+from tests.queries.conftest import START, START_MS, built_once, each
 
 from goodput_queries.scope import Scope
 
@@ -38,7 +38,7 @@ def world(made):
 
 
 # node, which of its repairs; its columns
-REPAIRS = {
+@each({
     "drained by a person while it was down": (
         "a", 0, {"broken_at": 1_000, "sign": "node down", "acted_at": 1_300, "acted_by": "ann",
                  "actor": "person", "end_at": 1_900, "untouched_ms": 600_000, "untouched_cost": 6.0,
@@ -61,10 +61,7 @@ REPAIRS = {
         "e", 0, {"acted_by": None, "actor": None, "acted_at": 2_000, "end_at": 3_000,
                  "repair_ms": 1_200_000},
     ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("node", "which", "expected"), REPAIRS.values(), ids=REPAIRS)
+})  # fmt: skip
 def test_a_repair(world, node, which, expected):
     sql = "select * from marts.repairs where node = $1 order by start_at"
     found = world.store.read(sql, [node], scope=WINDOW).row(which, named=True)

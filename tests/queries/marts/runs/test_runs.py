@@ -157,7 +157,7 @@ ENDS = f"""select done_steps, round(progress_ratio, 3), pace_s, stepping_s,
     expected_rest_cost, earliest_rest_cost
     from marts.run_forecasts"""  # noqa: E501 -- a column each
 # what it shows: what is loaded, what is read of it
-RUNS = {
+test_what_is_read_of_runs = shown_by({
     # accounting alone: allocated time, and no word of what the GPUs did in it
     "a run of which nothing is measured has no goodput": (
         lambda c: c.job_on_a_node("1", 0, 1000, 1),
@@ -190,8 +190,7 @@ RUNS = {
         lambda c: run(c, WITH_A_PAUSE, end=1600), "from marts.run_forecasts", []),
     "a run that does not say how many steps it is to have has none": (
         lambda c: run(c, WITH_A_PAUSE, plan=None), "from marts.run_forecasts", []),
-}  # fmt: skip
-test_what_is_read_of_runs = shown_by(RUNS)
+})  # fmt: skip
 
 
 SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + 3_600_000)
@@ -218,7 +217,7 @@ OF_TEAM = (f"select started, waiting, wait_p50_s, wait_max_s, round(wait_p90_s),
            f"{WAITS.format('team')}")  # fmt: skip
 NLP, CV = (replace(SCOPE, team=team) for team in ("nlp", "cv"))
 # what it shows: what is read, its rows, its scope
-QUEUED = {
+test_queue_waits = read_from_world({
     "a wait goes from eligible to start": (OF_TEAM, [(2, 0, 400, 600, 560, None)], NLP),
     "what waits is counted until the end of the window": (
         f"select name, started, waiting, waiting_gpus, wait_p50_s, longest_waiting_s "
@@ -232,5 +231,4 @@ QUEUED = {
     "sizes are by the GPUs asked for": (
         f"select name, started {WAITS.format('size')}",
         [("1 GPU", 1), ("2 to 8 GPUs", 1), ("9 to 64 GPUs", 0)], SCOPE),
-}  # fmt: skip
-test_queue_waits = read_from_world(QUEUED)
+})  # fmt: skip

@@ -83,7 +83,7 @@ def larger_batch(step):
 
 
 # what it shows: the lives of a run (factors, more), columns of its only episode, if it has one
-RUNS = {
+@each({
     "steps that become slower twice are one episode": (
         [([1.0 if k < 500 else 1.2 if k < 1000 else 1.5 for k in range(STEPS)], {})],
         {"before_ms": pytest.approx(500), "until_at": None,
@@ -96,10 +96,7 @@ RUNS = {
         [([1.0 if k <= 700 else 1.4 for k in range(1, STEPS + 1)], {"more": larger_batch})],
         {"ratio": pytest.approx(0.7, abs=0.01), "lost_gpu_ms": 0}),
     "an attempt of few steps has no changes": ([([1.0] * 60 + [2.0] * 60, {})], None),
-}  # fmt: skip
-
-
-@each(RUNS)
+})  # fmt: skip
 def test_changes_of_a_run(cluster, lives, expected):
     end = -60
     for attempt, (factors, more) in enumerate(lives):

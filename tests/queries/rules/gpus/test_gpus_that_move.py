@@ -56,16 +56,13 @@ def listed(cluster, node, *, since=0, source="dcgm", of_other=""):
 
 # what it shows: node and source of its listings, a second cluster by a star; whether it is cut into
 # instances; its GPU-seconds
-LISTED = {
+@each({
     "of two nodes from the same time on one counts": ("a dcgm, b nvml", False, 100),
     "of two clusters on one counts": ("a* dcgm, b dcgm", True, 70),
     "sources that take turns over a GPU leave one stay in each node": (
         "a dcgm, b nvml, a prometheus", False, 100),
     "a MIG GPU in two nodes is one GPU": ("a dcgm, b nvml", True, 70),
-}  # fmt: skip
-
-
-@each(LISTED)
+})  # fmt: skip
 def test_a_gpu_that_is_listed_in_two_nodes_at_one_time(cluster, listings, is_cut, gpu_s):
     for listing in listings.split(", "):
         node, source = listing.split()
@@ -94,7 +91,7 @@ def test_an_inventory_comes_before_a_node_where_only_a_job_held_the_gpu(cluster,
 
 
 # what it shows: what is loaded, what is read of it
-MOVED = {
+test_gpus_that_move = shown_by({
     "GPUs that change numbers at a reboot stay two": (
         lambda c: [inventory(c, 0, a=0, b=1), inventory(c, 500, a=1, b=0), c.watched(1000),
                    c.job("1", 600, 1000, ["n"], 1),
@@ -104,13 +101,11 @@ MOVED = {
     "a GPU that moves is in its new node from then on": (
         lambda c: [listed(c, "a"), listed(c, "b", since=60), c.watched(100)], places,
         lambda c: [(f"{c.name}-a", 0, 60), (f"{c.name}-b", 60, None)]),
-}  # fmt: skip
-test_gpus_that_move = shown_by(MOVED)
+})  # fmt: skip
 
 
-BACK = {"a GPU that came back has not left": (
+test_a_gpu_that_came_back = shown_by({"a GPU that came back has not left": (
             [lambda c: [inventory(c, 0, a=0), read(c, "a", 0, 200), inventory(c, 300, c=0),
                         read(c, "c", 300, 500)],
              lambda c: [inventory(c, 600, a=1), read(c, "a", 600, 1000)]],
-            [{"a": 300, "c": 200}, {"a": 1000, "c": 700}])}  # fmt: skip
-test_a_gpu_that_came_back = shown_by(BACK, read=gpu_s, builds=2)
+            [{"a": 300, "c": 200}, {"a": 1000, "c": 700}])}, read=gpu_s, builds=2)  # fmt: skip

@@ -98,7 +98,7 @@ def world(evidence):
 
 
 # what is of its own cluster: the query, its rows
-OF_THEIR_CLUSTER = {
+test_each_is_of_its_own_cluster = read_from_world({
     "GPUs of ranks": (
         "select cluster, rank, gpu_uuid, method from intermediate.int_rank_gpus order by all",
         [("east", 0, "east-1", "mapped"), ("east", 1, "east-0", "mapped"),
@@ -146,7 +146,4 @@ OF_THEIR_CLUSTER = {
     "meters of nodes": (
         "select cluster, node, energy_mj from intermediate.int_node_energy order by all",
         [("east", "n", 100_000_000), ("west", "n", 100_000_000)]),
-}  # fmt: skip
-
-
-test_each_is_of_its_own_cluster = read_from_world(OF_THEIR_CLUSTER)
+})  # fmt: skip

@@ -128,7 +128,7 @@ def test_a_log_holds_as_many_gpus_as_the_processes_that_it_prints(cluster, hosts
 
 
 # what it shows: what is loaded, what is read of it
-HOSTS = {
+test_hosts_of_events = shown_by({
     "runs without a name are distinguished by their host": (
         lambda c: [job(c, "", [{"local_rank": 0}], host=host) for host in "nm"],
         "select run_id, held_ms from marts.runs order by run_id",
@@ -137,8 +137,7 @@ HOSTS = {
     "beside a scheduler a host that nobody knows is no machine": (
         lambda c: [c.job_on_a_node("1", 0, 100, 1), c.events("other", steps(0, 90), host="pod-7")],
         lambda c: sum(c.gpu_s().values()), 100),
-}  # fmt: skip
-test_hosts_of_events = shown_by(HOSTS)
+})  # fmt: skip
 
 
 def two_processes(c):
@@ -157,8 +156,10 @@ def dies_and_starts_again(c):
 
 STEP = {"t": 2900, "event": "step", "step": 11, "dur_s": 10.0}
 FIRST = [{"local_rank": 0}]
+
+
 # what it shows: when the first GPU of a node works, what else is loaded; owners of GPUs, begin, end
-OWNERS = {
+@each({
     "a process that starts has no GPU that another one is on": (
         [], two_processes, [("n-0", "pid 1 on n", 190, 400), ("n-0", "pid 2 on n", 400)]),
     "a process that dies and starts again is of one run": (
@@ -178,10 +179,7 @@ OWNERS = {
         [(0, 2000)],
         lambda c: [processes(c, "n-0", [5], 0, 2000), c.label(c.gpu("n-1"), "nlp/a", 100, 900)],
         [("n-1", "nlp/a", 100, 900)]),
-}  # fmt: skip
-
-
-@each(OWNERS)
+})  # fmt: skip
 def test_owners_of_gpus(cluster, active, load, expected):
     cluster.telemetry("n", 2)
     if active is not None:

@@ -22,7 +22,7 @@ def gaps(columns):
 PROOF = ("no activity in {} % of the gap, the part that readings cover; 100 % of it is "
          "Training step (communication not measured) in the ledger")  # fmt: skip
 # what it shows: what is loaded, what is read of it
-GAPS = {
+test_gaps_of_readings = shown_by({
     # five minutes of work, then ten hours of nothing
     "busy, then idle is one gap, not an average": (
         lambda c: [c.job_on_a_node("1", 0, 36_300, 1),
@@ -40,8 +40,7 @@ GAPS = {
                    *(c.samples(f"a#{gpu}", c.every(0, 3600, interval), lambda _: False)
                      for gpu, interval in enumerate((10, 60)))],
         Cluster.gpu_s, {"idle_held": 7200}),
-}  # fmt: skip
-test_gaps_of_readings = shown_by(GAPS)
+})  # fmt: skip
 
 
 # what it shows: end of the job run, seconds of the readings, whether the GPU works, GPU-seconds
@@ -110,7 +109,7 @@ def test_a_job_within_one_reading_of_a_long_pause_is_idle_also_at_the_end_of_an_
 
 
 # what it shows: shares of a reading, the phase of 100 GPU-seconds
-SHARES = {
+test_activity_of_a_reading = shown_by({
     "a share of a thousandth": ({"engine_active_ratio": 0.001}, {ACTIVE: 100}),
     "each share under a thousandth": (
         {"engine_active_ratio": 0.0009, "sm_active_ratio": 0.0009, "gpu_busy_ratio": 1.0},
@@ -120,13 +119,8 @@ SHARES = {
     "no share, and 1 % of utilisation": ({"gpu_busy_ratio": 0.01}, {ACTIVE: 100}),
     "no share, and no utilisation": ({"gpu_busy_ratio": 0.0}, {PAUSE: 100}),
     "the SM share alone": ({"sm_active_ratio": 0.0}, {PAUSE: 100}),
-}  # fmt: skip
-
-
-test_activity_of_a_reading = shown_by(
-    SHARES, before=lambda c: c.job_on_a_node("1", 0, 100, 1), read=phases,
-    load=lambda c, of: c.readings(c.gpu("a#0"), c.every(-10, 100), "test", **of),
-)  # fmt: skip
+}, before=lambda c: c.job_on_a_node("1", 0, 100, 1), read=phases,
+    load=lambda c, of: c.readings(c.gpu("a#0"), c.every(-10, 100), "test", **of))  # fmt: skip
 
 
 FREE = ("idle_no_demand", "demand_unknown")
@@ -155,9 +149,9 @@ test_inactivity_of_no_owner = shown_by(
 
 
 # what is loaded before each of two builds
-AGREE = {"builds before and after 300 s agree on the past": (
+test_builds = shown_by({"builds before and after 300 s agree on the past": (
              [lambda c: [c.job_on_a_node("1", 0, None, 1, "RUNNING"),
                          c.samples("a#0", c.every(-1, 691, 1), lambda s: s <= 400)],
               lambda c: c.samples("a#0", c.every(692, 720, 1), lambda _: False)],
-             [{ACTIVE: 400, PAUSE: 291}, {ACTIVE: 400, PAUSE: 300, IDLE: 20}])}  # fmt: skip
-test_builds = shown_by(AGREE, read=phases, builds=2)
+             [{ACTIVE: 400, PAUSE: 291}, {ACTIVE: 400, PAUSE: 300, IDLE: 20}])}, read=phases,
+    builds=2)  # fmt: skip

@@ -48,7 +48,7 @@ def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(cluster):
 
 
 # what it shows: state of the job run, its own events, those of its log, GPU-s of some categories
-ADDED = {
+@each({
     "a step that the job began and only the log ended counts": (
         "COMPLETED", [*steps(1, 5, 10), {"event": "step.start", "step": 6, "t": 60}],
         [{"event": "step", "step": 5, "t": 60.4}, {"event": "step", "step": 6, "t": 72}],
@@ -64,10 +64,7 @@ ADDED = {
         [phase("ckpt_save", 56, 85)], {"checkpoint_save": 19, "step_unsplit": 120}),
     "a save that only the log proves keeps steps": (
         "FAILED", steps(1, 8, 10), [durable(6, 75)], {"step_unsplit": 60, "lost_work": 20}),
-}  # fmt: skip
-
-
-@each(ADDED)
+})  # fmt: skip
 def test_a_log_adds_what_the_job_does_not_report(cluster, state, events, log, expected):
     cluster.job_on_a_node("1", 0, 200, 1, state)
     cluster.events("1", events)
@@ -116,7 +113,7 @@ OF_RANK_0 = {"data_s": 2.0, "comm_s": 1.0, "straggler_s": 1.0}
 TOKENS = "select sum(tokens) from marts.train_steps"
 PRINTED = [{**row, "tokens": 50.0} for row in printed(steps(1, 8, 10))]
 # what it shows: what is loaded, what is read of it
-RANKS = {
+test_what_ranks_and_logs_report = shown_by({
     "rank 0 reports the waits of silent ranks": (waits(OF_RANK_0), spent, [120, 60, 60]),
     "rank 0 reports those of ranks that only start": (
         waits(OF_RANK_0, None, None, None), spent, [120, 60, 60]),
@@ -129,8 +126,7 @@ RANKS = {
         lambda c: [c.job_on_a_node("1", 0, 100, 1), c.events("1", steps(1, 8, 10)),
                    c.log("1", PRINTED)], lambda c: c.read(TOKENS, Scope(run=f"{c.name}/1")).item(),
         400),
-}  # fmt: skip
-test_what_ranks_and_logs_report = shown_by(RANKS)
+})  # fmt: skip
 
 
 HOUR_S = 3600
