@@ -127,9 +127,7 @@ def test_time_outside_the_ledger(cluster, gpus, listed_from, jobs, expected):
     assert unplaced(cluster) == expected
 
 
-@pytest.mark.parametrize(
-    ("kind", "priced"), [("h100", "h100"), (None, "h100"), ("a100", "a100")]
-)  # of an A100 nothing but the job is known
+@each(("h100", "h100"), (None, "h100"), ("a100", "a100"))
 def test_unplaced_time_has_its_part_of_a_window_and_the_price_of_its_kind_of_gpu(
     cluster, kind, priced
 ):

@@ -56,13 +56,12 @@ def test_a_process_holds_its_gpus_while_it_is_listed(cluster):
     assert run == (True, "process", 2, "limit")
 
 
-@pytest.mark.parametrize(
-    ("described", "start", "end"),
-    [({"start_at": 40, "gone_at": 1507}, 40, 1507),
-     ({"start_at": -700, "gone_at": 1561}, 100, 1500), ({"start_at": 40}, 40, 1500),
-     ({"start_at": 10, "gone_at": 90}, 100, 1500)],
-    ids=["from its start until it is gone", "as listed where it is long from either",
-         "a recording that ends", "an earlier process of the same pid"])  # fmt: skip
+@each({
+    "from its start until it is gone": ({"start_at": 40, "gone_at": 1507}, 40, 1507),
+    "as listed where it is long from either": ({"start_at": -700, "gone_at": 1561}, 100, 1500),
+    "a recording that ends": ({"start_at": 40}, 40, 1500),
+    "an earlier process of the same pid": ({"start_at": 10, "gone_at": 90}, 100, 1500),
+})  # fmt: skip
 def test_a_process_that_its_node_describes(cluster, described, start, end):
     cluster.telemetry("n", 1)
     readings(cluster, "n-0", [])
@@ -99,12 +98,11 @@ def test_a_job_holds_the_gpus_that_its_ranks_name(cluster, ranks, held):
     assert {row[2:4] for row in holds(cluster) if row[1] == "train"} == {(100, 900)}
 
 
-@pytest.mark.parametrize(("ranks", "held", "method"),
-                         [([{"gpu_uuid": "GPU-1"}], ["GPU-1"], "job_event"),
-                          ([{"local_rank": 0}, {"local_rank": 1}], ["n#0", "n#1"], "job_event"),
-                          ([{}, {}, {}], ["n#0", "n#1", "n#2"], "assumed")],
-                         ids=["its UUID", "local ranks",
-                              "a GPU for each rank of the host"])  # fmt: skip
+@each({
+    "its UUID": ([{"gpu_uuid": "GPU-1"}], ["GPU-1"], "job_event"),
+    "local ranks": ([{"local_rank": 0}, {"local_rank": 1}], ["n#0", "n#1"], "job_event"),
+    "a GPU for each rank of the host": ([{}, {}, {}], ["n#0", "n#1", "n#2"], "assumed"),
+})  # fmt: skip
 def test_job_events_alone_hold_the_gpus_that_they_name(cluster, ranks, held, method):
     job(cluster, "train", ranks)
     yield
