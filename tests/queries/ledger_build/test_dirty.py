@@ -25,7 +25,6 @@ STAGES = {m.qualified_name: m for m in models.build_order()}
 INVENTORY = "intermediate.int_gpu_stays"  # made of inventories and of what nodes there are
 SEGMENTS = "intermediate.int_ledger_segments"
 BY_HOST = "intermediate.int_host_hours"  # of readings
-STATEMENT = "marts.statement_hourly"
 
 
 def dirty(**fields):
@@ -74,7 +73,7 @@ FULL = {"since": None, "readings": frozenset({3, 8}), "frozen_until": 8}
     # hours whose readings were dropped stay, but in roll-ups of a full build
     "of readings those that are there": (FULL, BY_HOST, {8}),
     "of segments those after frozen ones": (FULL, SEGMENTS, {8, 9}),
-    "of roll-ups all": (FULL, STATEMENT, set(range(2, 10))),
+    "of roll-ups all": (FULL, "marts.statement_hourly", set(range(2, 10))),
 })  # fmt: skip
 def test_hours_in_which_a_stage_is_replaced(fields, stage, expected):
     assert set(close(dirty(**fields), STAGES[stage]).hours) == expected

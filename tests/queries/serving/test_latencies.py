@@ -9,7 +9,6 @@ from tests.queries.serving.load import BOUNDS, Serving, nearest_rank
 
 from goodput_queries.scope import Scope
 
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 LOADS = 100
 
 
@@ -69,7 +68,7 @@ def test_bounds_contain_the_quantiles_of_the_log_in_all_of_100_random_loads(serv
         assert of_buckets["observations"] == of_log["observations"] == len(values)
         assert of_buckets["mean_s"] == pytest.approx(sum(values) / len(values))
         assert of_log["mean_s"] == pytest.approx(sum(values) / len(values))
-        for name, q in QUANTILES.items():
+        for name, q in {"p50": 0.5, "p95": 0.95, "p99": 0.99}.items():
             exact = nearest_rank(values, q)
             low, high = of_buckets[f"{name}_low_s"], of_buckets[f"{name}_high_s"]
             assert low < exact <= (math.inf if high is None else high), (model, metric, q)

@@ -6,7 +6,6 @@ from tests.queries.serving.engines import busy, engine
 PLACES = """select engine, endpoint, gpu_uuid, method, is_in_order,
         (start_ms - 1800000000000) // 1000 as start_s, (end_ms - 1800000000000) // 1000 as end_s
     from intermediate.int_serving_gpus where cluster = $1 order by all"""
-UNSETTLED = "busy_unclassified"
 
 
 def active(cluster, node, count):
@@ -62,7 +61,7 @@ def test_a_node_that_only_serves(cluster):
     yield
     assert [place[3] for place in places(cluster)] == ["node", "node"]
     assert time_of(cluster) == {
-        (UNSETTLED, "owner_unknown", False): 1200,
+        ("busy_unclassified", "owner_unknown", False): 1200,
         ("idle_held", "standby", False): 2400,
         ("step_unsplit", "serving", False): 3600,
     }

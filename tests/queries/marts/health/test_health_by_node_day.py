@@ -96,7 +96,6 @@ def test_value_of_a_day(world, node, kind, day, scope, expected):
     assert value(world, node, kind, day, **scope) == pytest.approx(expected)
 
 
-DRAIN = "Drain the node and restart it"
 INCIDENTS = "from marts.gpu_incidents where node = '{}' order by start_at"
 KINDS = "select distinct node from marts.health_by_node_day"
 # what it shows: what is read, its rows, its scope
@@ -109,7 +108,7 @@ test_errors_of_nodes = read_from_world({
     "what two sources report of one fault is one incident of its worst Xid": (
         "select code, codes, class, events, sources, left(what_to_do, 29) "
         f"{INCIDENTS.format('a')} limit 1",
-        [(79, [45, 48, 79], "hardware", 3, "dcgm, kernel log", DRAIN)]),
+        [(79, [45, 48, 79], "hardware", 3, "dcgm, kernel log", "Drain the node and restart it")]),
     "incidents after five quiet minutes": (
         f"select code, events {INCIDENTS.format('a')} offset 1", [(119, 3), (119, 1)]),
     # and a latch that was set before it was first read is no incident

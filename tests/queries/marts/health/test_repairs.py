@@ -6,7 +6,6 @@ from tests.queries.conftest import START, START_MS, built_once, each
 from goodput_queries.scope import Scope
 
 WINDOW = Scope(START_MS, START_MS + 10_000_000)
-BUS = "00000000:19:00.0"
 
 
 @built_once
@@ -29,7 +28,7 @@ def world(made):
     made.state("b", "down", 1_000, 1_100)
     made.state("b", "down", 5_000, 5_100)
     made.state("c", "drained", 8_000, None, user_name="slurm", reason="NHC: no GPU 1")
-    made.xid("d", 79, 2_000, gpu_uuid="GPU-d0", pci_bus_id=BUS)
+    made.xid("d", 79, 2_000, gpu_uuid="GPU-d0", pci_bus_id="00000000:19:00.0")
     made.state("d", "drained", 2_600, 3_000, user_name="root")
     made.job("again", 4_000, 4_400, ["d"], 2, "NODE_FAIL")
     made.state("d", "down", 4_400, 4_500)

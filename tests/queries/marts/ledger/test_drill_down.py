@@ -204,14 +204,13 @@ def test_data_quality_has_the_allocated_time_of_the_ledger(session, windows):
 
 
 ROOT = Path(__file__).parents[4]
-MAIN = Scope(run="lab/main")
 
 
 recorded = store_of("recorded_demo")
 
 
 def test_the_ledger_of_main_is_the_reference_ledger(recorded):
-    found = dict(ledger(recorded, scope=MAIN).select("category", "gpu_s").rows())
+    found = dict(ledger(recorded, scope=Scope(run="lab/main")).select("category", "gpu_s").rows())
 
     assert sum(found.values()) == pytest.approx(560.000, abs=1e-9)
     reference = {

@@ -75,7 +75,6 @@ def cases(table):
 
 THREE_WAIT = {0: (45, 44), 1: (44, 44), 2: (45, 44), 3: (45, 44)}
 ALL_WAIT = dict.fromkeys(range(4), (45, 44))
-MISSING = "has not launched all_reduce 45 of dp, in which 3 ranks wait"
 DIFFERS = (
     "launched broadcast of Float x 8 in the place of all_reduce 45 of dp, in which 3 ranks wait"
 )
@@ -88,7 +87,7 @@ DUMPED = {
         "what, culprit_ranks, culprit_rank, waiting_ranks, operation, sequence_number, "
         "communicator, confidence, evidence_sources, evidence",
         [("missing", [1], 1, [0, 2, 3], "all_reduce", 45, "dp", "Likely", "flight-recorder",
-          MISSING)]),
+          "has not launched all_reduce 45 of dp, in which 3 ranks wait")]),
     "operations in flight in a dump of a healthy job are no hang": (
         [({0: (52, 45), 1: (50, 47), 2: (52, 45), 3: (52, 46)}, {"sequence": 46, "since": 110})],
         "hang_key", []),

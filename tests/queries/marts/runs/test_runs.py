@@ -209,9 +209,6 @@ def world(made):
     made.job("6", None, 900, [], None, submit=0, account="nlp", gpus_requested=4, state="CANCELLED")
 
 
-EARLY = Scope(from_ms=START_MS, to_ms=START_MS + 300_000)
-
-
 WAITS = "from marts.queue_waits where group_by = '{}' order by name"
 OF_TEAM = (f"select started, waiting, wait_p50_s, wait_max_s, round(wait_p90_s), longest_waiting_s "
            f"{WAITS.format('team')}")  # fmt: skip
@@ -224,7 +221,7 @@ test_queue_waits = read_from_world({
         f"{WAITS.format('team')}", [("cv", 0, 1, 16, None, 600)], CV),
     "job runs that wait at the end of an earlier window": (
         f"select started, waiting, longest_waiting_s {WAITS.format('team')}", [(0, 2, 300)],
-        replace(EARLY, team="nlp")),
+        replace(Scope(from_ms=START_MS, to_ms=START_MS + 300_000), team="nlp")),
     "reasons are those of the scheduler, where it gives one": (
         f"select name, started, waiting {WAITS.format('reason')}",
         [("QOSMaxGRESPerUser", 0, 1), ("not given", 2, 0)], SCOPE),

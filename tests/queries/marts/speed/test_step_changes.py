@@ -7,13 +7,12 @@ import pytest
 from tests.queries.conftest import each, steps
 
 STEPS, BASE_S = 1500, 0.5
-AUTOCORRELATIONS = (0.5, 0.8, 0.95)
 
 
 def noise(seed, steps=STEPS):
     """Return 1 % noise whose values depend on the ones before, and a few steps that take longer."""
     chance = random.Random(seed)  # noqa: S311 -- noise, no secret
-    memory = AUTOCORRELATIONS[seed % 3]
+    memory = (0.5, 0.8, 0.95)[seed % 3]
     value, found = chance.gauss(0, 1), []
     for _ in range(steps):
         value = memory * value + (1 - memory**2) ** 0.5 * chance.gauss(0, 1)

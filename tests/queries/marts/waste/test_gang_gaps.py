@@ -192,7 +192,6 @@ def low_use(gpus, **more):
 
 
 FOUND = "from marts.low_use"
-SLICES_MS = pytest.approx(HOUR * 1000 * 6 / 7, abs=2)
 # what it shows: what is loaded, what is read of it
 test_what_low_use_is_found = shown_by({
     "fewer GPUs have room for the load of many": (
@@ -203,7 +202,7 @@ test_what_low_use_is_found = shown_by({
         f"select use_metric, confidence, tensor_active_ratio {FOUND}",
         [("GPU utilisation", "Likely", None)]),
     "a profile of one slice gives the other slices back": (
-        low_use(1), f"select gpu_ms {FOUND}", [(SLICES_MS,)]),
+        low_use(1), f"select gpu_ms {FOUND}", [(pytest.approx(HOUR * 1000 * 6 / 7, abs=2),)]),
 })  # fmt: skip
 
 

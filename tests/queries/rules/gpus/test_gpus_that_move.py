@@ -22,21 +22,16 @@ def gpu_s(cluster):
 
 
 # what it shows: numbers of GPUs by second, (GPU, first, last second) of readings, GPU-seconds
-NUMBERED = {
+test_gpus_that_are_numbered_again = shown_by({
     "a GPU that another one was put in place of has left": (
         {0: {"a": 0, "b": 1}, 600: {"c": 0}}, [("a", 0, 490), ("b", 0, 1000), ("c", 600, 1000)],
         {"a": 600, "b": 1000, "c": 400}),
     # each of two exporters sees one GPU of the node, and calls it the first
     "GPUs of one number that are read side by side are all there": (
         {0: {"a": 0}, 300: {"b": 0}}, [("a", 0, 1000), ("b", 300, 1000)], {"a": 1000, "b": 700}),
-}  # fmt: skip
-
-
-test_gpus_that_are_numbered_again = shown_by(
-    NUMBERED, read=gpu_s,
-    load=lambda c, numbers, readings: [*(inventory(c, second, **gpus)
-                                         for second, gpus in numbers.items()),
-                                       *(read(c, *reading) for reading in readings)])  # fmt: skip
+}, read=gpu_s, load=lambda c, numbers, readings: [
+    *(inventory(c, second, **gpus) for second, gpus in numbers.items()),
+    *(read(c, *reading) for reading in readings)])  # fmt: skip
 
 
 def places(cluster):

@@ -118,7 +118,7 @@ def test_what_a_gap_between_two_steps_was(cluster, gpus, length, read, expected)
 SPLIT = {"straggler_s": 1.0, "comm_s": 1.0}
 WAITS_ALONE = {"straggler_s": 4.0, "comm_s": 7.0}
 # what it shows: end and state of the job run, its events, GPU-seconds
-SHORT = {
+test_ledger_of_short_gaps = shown_by({
     "a short gap after a phase belongs to the phase however short the phase is": (
         1000, "COMPLETED",
         [*steps(1, 50, 0), phase("ckpt_save", 500, 500.3), *steps(51, 90, 500.304),
@@ -131,8 +131,5 @@ SHORT = {
         100, "FAILED", [*steps(1, 5, 0, **SPLIT), *steps(6, 9, 50.06, **SPLIT), durable(5, 50)],
         {"straggler_wait": 5, "exposed_comm": 5, "productive": 40.06, "lost_work": 40,
          "fault_stall": 9.94}),
-}  # fmt: skip
-test_ledger_of_short_gaps = shown_by(
-    SHORT, read=Cluster.gpu_s,
-    load=lambda c, end, state, events: [c.job_on_a_node("1", 0, end, 1, state),
-                                        c.events("1", events)])  # fmt: skip
+}, read=Cluster.gpu_s, load=lambda c, end, state, events: [
+    c.job_on_a_node("1", 0, end, 1, state), c.events("1", events)])  # fmt: skip

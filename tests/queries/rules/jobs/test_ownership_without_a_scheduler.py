@@ -17,7 +17,7 @@ def inferred(cluster, columns):
 
 
 # what it shows: when the first and the second GPU of a node work, until when each is read, GPU-s
-ACTIVITY = {
+test_activity_alone = shown_by({
     "activity is somebody's and the rest of the observed time is idle": (
         [(100, 900), (1000, 1500)], 2000, [],
         {("busy_unclassified", "owner_unknown"): 1300, ("idle_held", "pause"): 100,
@@ -29,13 +29,8 @@ ACTIVITY = {
     "time without a reading stays unknown": (
         [(0, 1000)], 1000, [(0, 2000)],
         {("busy_unclassified", "owner_unknown"): 3000, ("free_unknown", None): 1000}),
-}  # fmt: skip
-
-
-test_activity_alone = shown_by(ACTIVITY, before=lambda c: c.telemetry("n", 2), read=phases,
-                               load=lambda c, first, until, second: [
-                                   readings(c, "n-0", first, until),
-                                   readings(c, "n-1", second)])  # fmt: skip
+}, before=lambda c: c.telemetry("n", 2), read=phases, load=lambda c, first, until, second: [
+    readings(c, "n-0", first, until), readings(c, "n-1", second)])  # fmt: skip
 
 
 def test_a_process_holds_its_gpus_while_it_is_listed(cluster):

@@ -44,7 +44,7 @@ test_gaps_of_readings = shown_by({
 
 
 # what it shows: end of the job run, seconds of the readings, whether the GPU works, GPU-seconds
-READINGS = {
+test_what_readings_cover = shown_by({
     # each reading covers back at most 2.5 intervals of 10 s
     "a hole in the readings is unknown, not idle": (
         1000, [*range(-10, 201, 10), *range(800, 1001, 10)], lambda _: False,
@@ -62,13 +62,8 @@ READINGS = {
         {"busy_unclassified": 3000 + 150 + 180, "unknown": 4400 - 150 - 180}),
     "a first reading covers nothing": (
         100, range(40, 101, 10), lambda _: True, {"unknown": 40, "busy_unclassified": 60}),
-}  # fmt: skip
-
-
-test_what_readings_cover = shown_by(READINGS, read=Cluster.gpu_s,
-                                    load=lambda c, end, seconds, active: [
-                                        c.job_on_a_node("1", 0, end, 1),
-                                        c.samples("a#0", seconds, active)])  # fmt: skip
+}, read=Cluster.gpu_s, load=lambda c, end, seconds, active: [
+    c.job_on_a_node("1", 0, end, 1), c.samples("a#0", seconds, active)])  # fmt: skip
 
 
 ACTIVE = ("busy_unclassified", None)
