@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,45 +24,26 @@ PHASES = {
 }
 
 
-@dataclass(frozen=True)
-class Booking:
-    """Pieces of time with their category, and whose GPUs they are of."""
-
-    start: Ints
-    end: Ints
-    who: Ints
-    expected: Ints
-
-    def of(self, who: int) -> Booking:
-        """Return the pieces of some of the GPUs."""
-        mine = self.who == who
-        return Booking(*(getattr(self, name)[mine] for name in self.__dataclass_fields__))
-
-
-class _Book:
-    """Pieces in the making: single ones and arrays of them."""
+class Book:
+    """Pieces of time by whose GPUs they are of: columns start, end and category."""
 
     def __init__(self) -> None:
-        self.parts: list[Ints] = []
+        self.parts: dict[int, list[Ints]] = defaultdict(list)
 
     def add(self, start: int, end: int, category: str) -> None:
         """Add one piece of everybody's time."""
-        if end > start:
-            row = [start, end, EVERYBODY, CODE[category]]
-            self.parts.append(np.array([row], dtype=np.int64))
+        self.add_all(np.array([start]), np.array([end]), category)
 
     def add_all(self, start: Ints, end: Ints, category: str, who: int = EVERYBODY) -> None:
         """Add pieces of one category; empty ones are left out."""
         found = end > start
         code = np.full(int(found.sum()), CODE[category])
-        columns = (start[found], end[found], np.full(len(code), who), code)
-        self.parts.append(np.stack(columns, axis=1).astype(np.int64))
+        columns = (start[found], end[found], code)
+        self.parts[who].append(np.stack(columns, axis=1).astype(np.int64))
 
-    def close(self) -> Booking:
-        """Return the pieces in order of time."""
-        rows = np.concatenate(self.parts)
-        rows = rows[np.lexsort((rows[:, 2], rows[:, 0]))]
-        return Booking(*(rows[:, i] for i in range(4)))
+    def pages(self) -> dict[int, Ints]:
+        """Return the pieces, a row each, by whose they are."""
+        return {who: np.concatenate(parts) for who, parts in self.parts.items()}
 
 
 @dataclass(frozen=True)
@@ -96,9 +78,9 @@ def saves(lives: list[Life]) -> Saves:
     return Saves(saved - reported, followed)
 
 
-def book(life: Life, scrapes: Scrapes, seen: Saves) -> Booking:
-    """Return where the time of a job run went."""
-    pages = _Book()
+def book(life: Life, scrapes: Scrapes, seen: Saves) -> dict[int, Ints]:
+    """Return where the time of a job run went, as `Book.pages`."""
+    pages = Book()
     for start, end, is_busy in life.stretches:
         is_suspended = life.suspended and start >= life.end - life.suspended
         if is_suspended and life.run.end_s is not None:
@@ -110,10 +92,10 @@ def book(life: Life, scrapes: Scrapes, seen: Saves) -> Booking:
             _reported(pages, life, attempt, scrapes, seen)
         else:  # the GPUs are busy, and short pauses do not count
             pages.add(attempt.begin, attempt.end, "telemetry busy")
-    return pages.close()
+    return pages.pages()
 
 
-def _reported(pages: _Book, life: Life, attempt: Attempt, scrapes: Scrapes, seen: Saves) -> None:
+def _reported(pages: Book, life: Life, attempt: Attempt, scrapes: Scrapes, seen: Saves) -> None:
     steps = attempt.steps
     reported_durable = attempt.durable_step if life.habits.is_confirmed else 0
     is_of_unconfirmed_job = life.request.job_id in seen.unconfirmed_jobs
@@ -148,7 +130,7 @@ def _is_seen(scrapes: Scrapes, node: int, start: int, end: int) -> bool:
 
 
 def _steps(
-    pages: _Book, life: Life, attempt: Attempt, reported_durable: int, *, is_unconfirmed: bool
+    pages: Book, life: Life, attempt: Attempt, reported_durable: int, *, is_unconfirmed: bool
 ) -> None:
     steps, base = attempt.steps, "productive" if life.habits.is_measured else "step_unsplit"
     start = steps.start.copy()
@@ -189,7 +171,7 @@ def _joined(start: Ints, end: Ints) -> tuple[Ints, Ints]:
     return start[is_new], end[is_last]
 
 
-def _end(pages: _Book, attempt: Attempt, last: int) -> None:
+def _end(pages: Book, attempt: Attempt, last: int) -> None:
     """Book what came after the last step and the save behind it."""
     if attempt.outcome == "running":
         pages.add(last, attempt.end, "telemetry busy")

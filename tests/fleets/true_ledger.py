@@ -12,15 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from tests.fleets.accounts import (
-    EVERYBODY,
-    FIRST_RANK,
-    OTHERS,
-    SPECIAL,
-    Booking,
-    book,
-    saves,
-)
+from tests.fleets.accounts import EVERYBODY, FIRST_RANK, OTHERS, SPECIAL, book, saves
 from tests.fleets.categories import CATEGORIES, CODE, TELEMETRY
 
 from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, SLICES, Fleet, Ints
@@ -76,26 +68,19 @@ def true_ledger(
 def _held(lives: list[Life], scrapes: Scrapes) -> Rows:
     parts, seen = [], saves(lives)
     for i, life in enumerate(lives):
-        booking = book(life, scrapes, seen)
         units = np.array(life.run.units, dtype=np.int64)
         special = np.isin(np.arange(len(units)), life.special)
-        for who in np.unique(booking.who):
-            mine = booking.of(int(who))
+        for who, pieces in book(life, scrapes, seen).items():
             chosen = {EVERYBODY: units, SPECIAL: units[special], OTHERS: units[~special]}
             own = units[who - FIRST_RANK : who - FIRST_RANK + 1]
-            parts.append(_spread(mine, chosen.get(int(who), own), i))
+            parts.append(_spread(pieces, chosen.get(who, own), i))
     return Rows.joined(parts)
 
 
-def _spread(booking: Booking, units: Ints, life: int) -> Rows:
-    count, pieces = len(units), len(booking.start)
-    return Rows(
-        np.repeat(units, pieces),
-        np.tile(booking.start, count),
-        np.tile(booking.end, count),
-        np.tile(booking.expected, count),
-        np.full(count * pieces, life, dtype=np.int64),
-    )
+def _spread(pieces: Ints, units: Ints, life: int) -> Rows:
+    columns = np.tile(pieces, (len(units), 1)).T  # start, end, category
+    whose = np.full(len(units) * len(pieces), life, dtype=np.int64)
+    return Rows(np.repeat(units, len(pieces)), *columns, whose)
 
 
 def _settled(rows: Rows, fleet: Fleet, scrapes: Scrapes, total_ms: int) -> Rows:

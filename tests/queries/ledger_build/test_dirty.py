@@ -140,17 +140,6 @@ def test_without_loads_of_samples_no_engine_is_new(cursor):
     assert not has_new_engines_of_known_requests(cursor, set(), since=1)
 
 
-def _hours(cursor, new, old):
-    for name, rows in (("new", new), ("old", old)):
-        cursor.execute(f"create or replace table {name}_rows (job text, start bigint, stop bigint)")
-        for job, start, end in rows:
-            cursor.execute(
-                f"insert into {name}_rows values ($1, $2, $3)",
-                [job, start * MINUTE_MS, None if end is None else end * MINUTE_MS],
-            )
-    return sorted(changed_hours(cursor, "from new_rows", "from old_rows", ("start", "stop")).hours)
-
-
 IN_75_YEARS = 75 * 365 * 24 * 60
 # what it shows: intervals in minutes, those of the build before, hours that are opened again
 DIFFERENCES = {
@@ -171,7 +160,13 @@ DIFFERENCES = {
 
 @pytest.mark.parametrize(("new", "old", "hours"), DIFFERENCES.values(), ids=DIFFERENCES)
 def test_hours_in_which_intervals_differ_are_opened_again(cursor, new, old, hours):
-    assert _hours(cursor, new, old) == hours
+    for name, rows in (("new", new), ("old", old)):
+        cursor.execute(f"create table {name}_rows (job text, start bigint, stop bigint)")
+        for job, start, end in rows:
+            row = [job, start * MINUTE_MS, None if end is None else end * MINUTE_MS]
+            cursor.execute(f"insert into {name}_rows values ($1, $2, $3)", row)
+    found = changed_hours(cursor, "from new_rows", "from old_rows", ("start", "stop"))
+    assert sorted(found.hours) == hours
 
 
 SIZE = READINGS_OF_A_PART

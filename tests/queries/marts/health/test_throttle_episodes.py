@@ -31,7 +31,7 @@ def by_reason(name, is_loss):
 
 
 # what it shows: values of its readings, a counter and what it counts; what is read of it
-CASES = {
+test_throttling_of_a_gpu = shown_by({
     "heat costs whatever the GPU draws": (
         {**HOT, "power_w": 170.0, "sm_clock_hz": 0.6e9}, None, EPISODES,
         by_reason("hw_thermal", True)),
@@ -68,12 +68,8 @@ CASES = {
         {}, (THERMAL_S, [5, 5, 9, 14, 14]),
         """select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c
         from marts.throttled_gpus""", [("thermal", 1, 1, None, None)]),
-}  # fmt: skip
-
-
-test_throttling_of_a_gpu = shown_by(
-    CASES, load=lambda c, values, counted: [read(c, **values), counted and counts(c, *counted)]
-)
+}, load=lambda c, values, counted: [
+    read(c, **values), counted and counts(c, *counted)])  # fmt: skip
 
 
 # what it shows: hours with a reason of those read, limit in the inventory and in readings;

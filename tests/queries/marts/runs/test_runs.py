@@ -12,6 +12,7 @@ from tests.queries.conftest import (
     START_MS,
     built_once,
     durable,
+    each,
     phase,
     read_from_world,
     shown_by,
@@ -56,8 +57,11 @@ def test_the_ratio_of_its_parts(shared_evidence, parts, expected):
 
 
 MEASURED, UNMEASURED = steps(1, 100, 20, comm_s=1.0, straggler_s=1.0), steps(101, 299, 1025)
+
+
+@pytest.mark.parametrize("window", [(0, 3600), (615, 1234), (1019, 1027), (3000, 3100)])
 # what a rank reports
-REPORTED = {
+@each({
     "its own waits": lambda rank: steps(1, 300, 20, comm_s=1 + rank / 4, straggler_s=2 - rank / 2,
                                         data_s=0.5),
     "waits of rank 0 alone": lambda rank: steps(
@@ -65,12 +69,8 @@ REPORTED = {
     "waits for data, which do not split a step": lambda rank: steps(1, 300, 20, data_s=1.0 + rank),
     "steps around a save of 5 s": lambda rank: [
         *MEASURED, *([] if rank else [phase("ckpt_save", 1020, 1025)]), *UNMEASURED],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("evidence", REPORTED.values(), ids=REPORTED)
-@pytest.mark.parametrize("window", [(0, 3600), (615, 1234), (1019, 1027), (3000, 3100)])
-def test_a_lane_adds_up_to_the_ledger(cluster, evidence, window):
+})  # fmt: skip
+def test_a_lane_adds_up_to_the_ledger(cluster, window, evidence):
     cluster.job_on_a_node("7", 0, 3600, 2, watched=3600)
     for rank in range(2):
         of_gpu = {"rank": rank, "gpu_uuid": f"a#{rank}"}

@@ -56,16 +56,13 @@ def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_n
 
 
 # what it shows: how much after the first hold its end is reported, when the second job begins
-OF_THEIR_JOB = {
+@pytest.mark.parametrize(("attempt", "gpu"), [(None, None), (0, None), (None, "a#0")])
+@each({
     "a line just after its hold": (0.9, 605),
     "a line long after its hold": (25, 605),
     "a start before its hold": (-5, 596),
-}
-
-
-@each((None, None), (0, None), (None, "a#0"))
-@pytest.mark.parametrize(("late", "start"), OF_THEIR_JOB.values(), ids=OF_THEIR_JOB)
-def test_a_line_off_its_hold_is_of_the_job_that_reports_it(cluster, late, start, attempt, gpu):
+})  # fmt: skip
+def test_a_line_off_its_hold_is_of_the_job_that_reports_it(cluster, attempt, gpu, late, start):
     cluster.job_on_a_node("1", 0, 600, 2)
     cluster.job("2", 601, 3600, ["a"], 2)
     of_gpu = {"attempt": attempt, "gpu_uuid": gpu and cluster.gpu(gpu)}

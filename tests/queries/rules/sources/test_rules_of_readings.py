@@ -76,22 +76,6 @@ def inactive(start, end):
     return lambda second: not start < second <= end
 
 
-# what it shows: distance of the readings, when the GPU is active, GPU-seconds of a job of 1200 s
-HELD = {
-    "20 s of readings every second are a pause": (1, inactive(400, 420), {ACTIVE: 1180, PAUSE: 20}),
-    "291 s are a pause": (1, inactive(400, 691), {ACTIVE: 909, PAUSE: 291}),
-    "400 s are a pause of 300 s and idle for 100 s": (
-        10, inactive(400, 800), {ACTIVE: 800, PAUSE: 300, IDLE: 100}),
-    "one reading between active ones is no pause": (
-        10, inactive(400, 410), {ACTIVE: 1190, SHORT: 10}),
-    "two readings are a pause": (60, inactive(360, 480), {ACTIVE: 1080, PAUSE: 120}),
-    "readings over a minute apart show no pause": (
-        100, inactive(400, 600), {ACTIVE: 1000, SHORT: 200}),
-    "readings over a minute apart show idle time of 300 s from its first second": (
-        100, inactive(400, 800), {ACTIVE: 800, IDLE: 400}),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("start", [1781, 3581])
 def test_a_job_within_one_reading_of_a_long_pause_is_idle_also_at_the_end_of_an_hour(
     cluster, start
@@ -120,8 +104,23 @@ test_activity_of_a_reading = shown_by({
 
 FREE = ("idle_no_demand", "demand_unknown")
 OWNER = ("busy_unclassified", "owner_unknown")
+# what it shows: distance of the readings, when the GPU is active, GPU-seconds of a job of 1200 s
+test_inactivity_of_a_job_without_events = shown_by({
+    "20 s of readings every second are a pause": (1, inactive(400, 420), {ACTIVE: 1180, PAUSE: 20}),
+    "291 s are a pause": (1, inactive(400, 691), {ACTIVE: 909, PAUSE: 291}),
+    "400 s are a pause of 300 s and idle for 100 s": (
+        10, inactive(400, 800), {ACTIVE: 800, PAUSE: 300, IDLE: 100}),
+    "one reading between active ones is no pause": (
+        10, inactive(400, 410), {ACTIVE: 1190, SHORT: 10}),
+    "two readings are a pause": (60, inactive(360, 480), {ACTIVE: 1080, PAUSE: 120}),
+    "readings over a minute apart show no pause": (
+        100, inactive(400, 600), {ACTIVE: 1000, SHORT: 200}),
+    "readings over a minute apart show idle time of 300 s from its first second": (
+        100, inactive(400, 800), {ACTIVE: 800, IDLE: 400}),
+}, before=lambda c: c.job_on_a_node("1", 0, 1200, 1), read=phases, load=lambda c, step_s, active:
+    c.samples("a#0", c.every(-step_s, 1200, step_s), active))  # fmt: skip
 # what it shows: distance of the readings, when the GPU is active, GPU-seconds of 1200 s
-UNOWNED = {
+test_inactivity_of_no_owner = shown_by({
     "pauses under 300 s are inside an island": (
         10, lambda s: 100 < s <= 200 or 400 < s <= 1200, {FREE: 100, OWNER: 900, PAUSE: 200}),
     "an island ends at a pause of 300 s": (
@@ -130,17 +129,8 @@ UNOWNED = {
         10, lambda s: not 400 < s <= 410, {OWNER: 1190, SHORT: 10}),
     "of no owner readings over a minute apart show no pause": (
         100, lambda s: s <= 400 or 600 < s <= 800, {OWNER: 600, SHORT: 200, FREE: 400}),
-}  # fmt: skip
-
-
-test_inactivity_of_a_job_without_events = shown_by(
-    HELD, before=lambda c: c.job_on_a_node("1", 0, 1200, 1), read=phases,
-    load=lambda c, step_s, active: c.samples("a#0", c.every(-step_s, 1200, step_s), active),
-)  # fmt: skip
-test_inactivity_of_no_owner = shown_by(
-    UNOWNED, before=lambda c: c.telemetry("a", 1), read=phases,
-    load=lambda c, step_s, active: c.samples("a-0", c.every(0, 1200, step_s), active, "nvml"),
-)  # fmt: skip
+}, before=lambda c: c.telemetry("a", 1), read=phases, load=lambda c, step_s, active:
+    c.samples("a-0", c.every(0, 1200, step_s), active, "nvml"))  # fmt: skip
 
 
 # what is loaded before each of two builds

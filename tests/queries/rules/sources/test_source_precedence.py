@@ -148,19 +148,14 @@ READ_S = range(0, 2 * HOUR_S + 1, 30)
 
 
 # what it shows: power by its readings, by the counter, at the node's meter: what disagrees
-POWERS = {
+test_energy = shown_by({
     "a counter of half the power": (400.0, 200.0, None, ["energy of a GPU"]),
     "within a tenth": (400.0, 380.0, None, []),
     "a meter that has less than the GPU": (400.0, 400.0, 300.0, ["energy of a node"]),
     "a server draws more than its GPU": (400.0, 400.0, 700.0, []),
-}
-
-
-test_energy = shown_by(POWERS, read=lambda c: [fact for fact, _ in disagreements(c)],
-                       load=lambda c, watts, counted_w, meter_w: [
-                           gpu(c, watts, counted_w),
-                           meter_w and c.host(f"{c.name}-n", READ_S, "ipmi",
-                                              power_w=meter_w)])  # fmt: skip
+}, read=lambda c: [fact for fact, _ in disagreements(c)], load=lambda c, watts, counted, meter_w: [
+    gpu(c, watts, counted),
+    meter_w and c.host(f"{c.name}-n", READ_S, "ipmi", power_w=meter_w)])  # fmt: skip
 
 
 def test_both_figures_are_said(cluster):
