@@ -42,10 +42,10 @@ def places(cluster):
     ).rows()
 
 
-def listed(cluster, node, *, since=0, source="dcgm", of_other=""):
-    """Say that a source lists one GPU in a node; of_other: what follows the cluster's name."""
+def listed(cluster, node, *, since=0, source="dcgm", of=None):
+    """Say that a source lists one GPU in a node, of another cluster where `of` names it."""
     named = {"node": f"{cluster.name}-{node}", "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0}
-    of_cluster = {"cluster": cluster.name + of_other, "valid_from_at": since}
+    of_cluster = {"cluster": of or cluster.name, "valid_from_at": since}
     cluster.add("gpus", source=source, **named, **of_cluster)
 
 
@@ -53,7 +53,7 @@ def listed(cluster, node, *, since=0, source="dcgm", of_other=""):
 # instances; its GPU-seconds
 @each({
     "of two nodes from the same time on one counts": ("a dcgm, b nvml", False, 100),
-    "of two clusters on one counts": ("a* dcgm, b dcgm", True, 70),
+    "of two clusters on one counts": ("a* dcgm, b nvml", True, 70),
     "sources that take turns over a GPU leave one stay in each node": (
         "a dcgm, b nvml, a prometheus", False, 100),
     "a MIG GPU in two nodes is one GPU": ("a dcgm, b nvml", True, 70),
@@ -61,12 +61,13 @@ def listed(cluster, node, *, since=0, source="dcgm", of_other=""):
 def test_a_gpu_that_is_listed_in_two_nodes_at_one_time(cluster, listings, is_cut, gpu_s):
     for listing in listings.split(", "):
         node, source = listing.split()
-        listed(cluster, node, source=source, of_other="-other" if "*" in node else "")
+        of = f"0{cluster.name}" if "*" in node else cluster.name
+        listed(cluster, node, source=source, of=of)
+        cluster.state("*", "up", 0, gpu_s, cluster=of)
     if is_cut:
         cluster.add("gpu_instances", {"gpu_instance": "1"}, {"gpu_instance": "2"}, source="dcgm",
                     gpu_uuid=f"GPU-{cluster.name}", profile="3g.40gb", compute_slices=3,
                     valid_from_at=0)  # fmt: skip
-    cluster.watched(gpu_s)
     yield
     assert sum(cluster.gpu_s().values()) == gpu_s
     named = "select example from marts.data_quality where kind = 'GPUs in two places'"
