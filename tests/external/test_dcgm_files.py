@@ -2,6 +2,7 @@
 
 import pytest
 from tests.external_data import EXTERNAL, reading
+from tests.tables import each
 
 from goodput_ingest.formats.prometheus_text.exposition import parse
 from goodput_ingest.formats.prometheus_text.series import KnownSeries
@@ -26,9 +27,7 @@ def test_all_samples_are_read_as_prometheus_clients_parser_reads_them(name):
     assert recognise(FOLDER / name).name == "dcgm"
 
 
-@pytest.mark.parametrize(
-    "name", ["default-counters", "dcp-metrics-included", "1.x-compatibility-metrics"]
-)
+@each("default-counters", "dcp-metrics-included", "1.x-compatibility-metrics")
 def test_every_counter_of_the_exporters_own_files_is_known(name):
     lines = (FOLDER / f"dcgm-exporter__{name}.csv").read_text().splitlines()
     reported = [line.lstrip("# ") for line in lines if line.count(",") > 1]

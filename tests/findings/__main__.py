@@ -89,9 +89,12 @@ def main() -> int:
     scores: dict[str, Score] = defaultdict(Score)
     back, truly = 0.0, 0.0
     for seed in range(given.seed, given.seed + given.fleets):
-        regained, lost = score_losses(given.gpus, given.hours, seed, scores)
-        back, truly = back + regained, truly + lost
-        score_cases(given.gpus, given.hours, seed, scores)
+        with fleet(given.gpus, given.hours, seed, plans.eventful) as (folder, _, store):
+            score(expected(folder, limits(store)), store, scores, seed)
+            regained, lost = regains(folder, store)
+            back, truly = back + regained, truly + lost
+        with fleet(given.gpus, given.hours, seed, plans.with_cases) as (folder, cases, store):
+            score(labelled(folder, cases, limits(store)), store, scores, seed)
         if given.out is not None:
             with given.out.open("w", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerows(table(scores))
@@ -144,19 +147,6 @@ def fleet(
         cases = faults.add(folder) if plan is plans.with_cases else []
         with contextlib.closing(built(folder)) as store:
             yield folder, cases, store
-
-
-def score_losses(gpus: int, hours: int, seed: int, scores: dict[str, Score]) -> tuple[float, float]:
-    """Score the rules about losses, of an eventful fleet; return recoverable and lost time."""
-    with fleet(gpus, hours, seed, plans.eventful) as (folder, _, store):
-        score(expected(folder, limits(store)), store, scores, seed)
-        return regains(folder, store)
-
-
-def score_cases(gpus: int, hours: int, seed: int, scores: dict[str, Score]) -> None:
-    """Score the rules about anomalies, of a fleet with labelled cases."""
-    with fleet(gpus, hours, seed, plans.with_cases) as (folder, cases, store):
-        score(labelled(folder, cases, limits(store)), store, scores, seed)
 
 
 def quiet(seed: int, hours: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,47 +24,26 @@ PHASES = {
 }
 
 
-@dataclass(frozen=True)
-class Booking:
-    """Pieces of time with the true and the expected category, and whose GPUs they are of."""
-
-    start: Ints
-    end: Ints
-    who: Ints
-    true: Ints
-    expected: Ints
-
-    def of(self, who: int) -> Booking:
-        """Return the pieces of some of the GPUs."""
-        mine = self.who == who
-        return Booking(*(getattr(self, name)[mine] for name in self.__dataclass_fields__))
-
-
-class _Book:
-    """Pieces in the making: single ones and arrays of them."""
+class Book:
+    """Pieces of time by whose GPUs they are of: columns start, end and category."""
 
     def __init__(self) -> None:
-        self.parts: list[Ints] = []
+        self.parts: dict[int, list[Ints]] = defaultdict(list)
 
-    def add(self, start: int, end: int, true: str, expected: str = "") -> None:
+    def add(self, start: int, end: int, category: str) -> None:
         """Add one piece of everybody's time."""
-        if end > start:
-            code = CODE[true]
-            row = [start, end, EVERYBODY, code, CODE[expected] if expected else code]
-            self.parts.append(np.array([row], dtype=np.int64))
+        self.add_all(np.array([start]), np.array([end]), category)
 
     def add_all(self, start: Ints, end: Ints, category: str, who: int = EVERYBODY) -> None:
         """Add pieces of one category; empty ones are left out."""
         found = end > start
         code = np.full(int(found.sum()), CODE[category])
-        columns = (start[found], end[found], np.full(len(code), who), code, code)
-        self.parts.append(np.stack(columns, axis=1).astype(np.int64))
+        columns = (start[found], end[found], code)
+        self.parts[who].append(np.stack(columns, axis=1).astype(np.int64))
 
-    def close(self) -> Booking:
-        """Return the pieces in order of time."""
-        rows = np.concatenate(self.parts)
-        rows = rows[np.lexsort((rows[:, 2], rows[:, 0]))]
-        return Booking(*(rows[:, i] for i in range(5)))
+    def pages(self) -> dict[int, Ints]:
+        """Return the pieces, a row each, by whose they are."""
+        return {who: np.concatenate(parts) for who, parts in self.parts.items()}
 
 
 @dataclass(frozen=True)
@@ -98,35 +78,24 @@ def saves(lives: list[Life]) -> Saves:
     return Saves(saved - reported, followed)
 
 
-def book(life: Life, scrapes: Scrapes, seen: Saves) -> Booking:
-    """Return where the time of a job run went."""
-    pages = _Book()
+def book(life: Life, scrapes: Scrapes, seen: Saves) -> dict[int, Ints]:
+    """Return where the time of a job run went, as `Book.pages`."""
+    pages = Book()
     for start, end, is_busy in life.stretches:
         is_suspended = life.suspended and start >= life.end - life.suspended
         if is_suspended and life.run.end_s is not None:
             pages.add(start, end, "suspended")
-        elif is_busy:
-            pages.add(start, end, "step_unsplit", "telemetry busy")
         else:
-            pages.add(start, end, "idle_held", "telemetry idle")
+            pages.add(start, end, "telemetry busy" if is_busy else "telemetry idle")
     for attempt in life.attempts:
         if life.request.reports:
             _reported(pages, life, attempt, scrapes, seen)
-        else:
-            _dark(pages, attempt)
-    return pages.close()
+        else:  # the GPUs are busy, and short pauses do not count
+            pages.add(attempt.begin, attempt.end, "telemetry busy")
+    return pages.pages()
 
 
-def _dark(pages: _Book, attempt: Attempt) -> None:
-    """Book an attempt without events: the GPUs are busy, and short pauses do not count."""
-    first = int(attempt.steps.start[0]) if len(attempt.steps) else attempt.end
-    pages.add(attempt.begin, first, "startup", "telemetry busy")
-    pages.add(first, attempt.work_end, "step_unsplit", "telemetry busy")
-    end = "teardown" if attempt.outcome in ("ok", "running") else "fault_stall"
-    pages.add(max(first, attempt.work_end), attempt.end, end, "telemetry busy")
-
-
-def _reported(pages: _Book, life: Life, attempt: Attempt, scrapes: Scrapes, seen: Saves) -> None:
+def _reported(pages: Book, life: Life, attempt: Attempt, scrapes: Scrapes, seen: Saves) -> None:
     steps = attempt.steps
     reported_durable = attempt.durable_step if life.habits.is_confirmed else 0
     is_of_unconfirmed_job = life.request.job_id in seen.unconfirmed_jobs
@@ -144,13 +113,13 @@ def _reported(pages: _Book, life: Life, attempt: Attempt, scrapes: Scrapes, seen
             _is_seen(scrapes, n, start + scrapes.interval_ms, end - scrapes.interval_ms)
             for n in life.run.nodes
         )
-        pages.add(start, end, "idle_held", "" if is_seen else "busy_unclassified")
+        pages.add(start, end, "idle_held" if is_seen else "busy_unclassified")
     last = max([attempt.job_start, attempt.work_end, *(p[2] for p in attempt.phases)])
     if len(steps):
         _steps(pages, life, attempt, reported_durable, is_unconfirmed=is_unconfirmed)
         _end(pages, attempt, last)
     else:
-        pages.add(last, attempt.end, "startup", "telemetry busy")
+        pages.add(last, attempt.end, "telemetry busy")
 
 
 def _is_seen(scrapes: Scrapes, node: int, start: int, end: int) -> bool:
@@ -161,7 +130,7 @@ def _is_seen(scrapes: Scrapes, node: int, start: int, end: int) -> bool:
 
 
 def _steps(
-    pages: _Book, life: Life, attempt: Attempt, reported_durable: int, *, is_unconfirmed: bool
+    pages: Book, life: Life, attempt: Attempt, reported_durable: int, *, is_unconfirmed: bool
 ) -> None:
     steps, base = attempt.steps, "productive" if life.habits.is_measured else "step_unsplit"
     start = steps.start.copy()
@@ -170,10 +139,7 @@ def _steps(
     is_kept = (steps.number <= reported_durable) | (attempt.outcome == "ok")
     lost = "at_risk" if attempt.outcome == "running" else "lost_work"
     if is_unconfirmed and attempt.outcome in ("failed", "limit"):
-        true_kept = steps.number <= attempt.durable_step
-        for chosen, true in ((true_kept, base), (~true_kept, "lost_work")):
-            for a, b in _runs(start[chosen], steps.end[chosen]):
-                pages.add(a, b, true, "at_risk")
+        pages.add_all(*_joined(start, steps.end), "at_risk")
         return
     pages.add_all(*_joined(start[~is_kept], steps.end[~is_kept]), lost)
     at, end = start[is_kept], steps.end[is_kept]
@@ -205,15 +171,10 @@ def _joined(start: Ints, end: Ints) -> tuple[Ints, Ints]:
     return start[is_new], end[is_last]
 
 
-def _runs(start: Ints, end: Ints) -> list[tuple[int, int]]:
-    first, last = _joined(start, end)
-    return [(int(a), int(b)) for a, b in zip(first, last, strict=True)]
-
-
-def _end(pages: _Book, attempt: Attempt, last: int) -> None:
+def _end(pages: Book, attempt: Attempt, last: int) -> None:
     """Book what came after the last step and the save behind it."""
     if attempt.outcome == "running":
-        pages.add(last, attempt.end, "at_risk", "telemetry busy")
+        pages.add(last, attempt.end, "telemetry busy")
     elif attempt.outcome == "ok":
         pages.add(last, attempt.end, "teardown")
     elif attempt.outcome == "failed":

@@ -1,8 +1,8 @@
-"""The true ledger, computed from the plan: what every GPU did, and what evidence can show of it.
+"""The true ledger, computed from the plan: what evidence can show of what every GPU did.
 
-`category` is what happened; `expected` is what the ledger says of it by the accounting rules, from
-the evidence that this fleet leaves: a job without events is busy or idle by its readings, and
-unknown where there were none. Nothing here reads what the product wrote.
+`expected` is what the ledger says of it by the accounting rules, from the evidence that this fleet
+leaves: a job without events is busy or idle by its readings, and unknown where there were none.
+Nothing here reads what the product wrote.
 """
 
 from __future__ import annotations
@@ -12,15 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from tests.fleets.accounts import (
-    EVERYBODY,
-    FIRST_RANK,
-    OTHERS,
-    SPECIAL,
-    Booking,
-    book,
-    saves,
-)
+from tests.fleets.accounts import EVERYBODY, FIRST_RANK, OTHERS, SPECIAL, book, saves
 from tests.fleets.categories import CATEGORIES, CODE, TELEMETRY
 
 from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, SLICES, Fleet, Ints
@@ -41,12 +33,11 @@ Intervals = list[list[tuple[int, int]]]
 
 @dataclass(frozen=True)
 class Rows:
-    """Pieces of GPU time as columns: unit, when, the true and the expected category, whose."""
+    """Pieces of GPU time as columns: unit, when, the expected category, whose."""
 
     unit: Ints
     start: Ints
     end: Ints
-    true: Ints
     expected: Ints
     life: Ints
 
@@ -77,27 +68,19 @@ def true_ledger(
 def _held(lives: list[Life], scrapes: Scrapes) -> Rows:
     parts, seen = [], saves(lives)
     for i, life in enumerate(lives):
-        booking = book(life, scrapes, seen)
         units = np.array(life.run.units, dtype=np.int64)
         special = np.isin(np.arange(len(units)), life.special)
-        for who in np.unique(booking.who):
-            mine = booking.of(int(who))
+        for who, pieces in book(life, scrapes, seen).items():
             chosen = {EVERYBODY: units, SPECIAL: units[special], OTHERS: units[~special]}
             own = units[who - FIRST_RANK : who - FIRST_RANK + 1]
-            parts.append(_spread(mine, chosen.get(int(who), own), i))
+            parts.append(_spread(pieces, chosen.get(who, own), i))
     return Rows.joined(parts)
 
 
-def _spread(booking: Booking, units: Ints, life: int) -> Rows:
-    count, pieces = len(units), len(booking.start)
-    return Rows(
-        np.repeat(units, pieces),
-        np.tile(booking.start, count),
-        np.tile(booking.end, count),
-        np.tile(booking.true, count),
-        np.tile(booking.expected, count),
-        np.full(count * pieces, life, dtype=np.int64),
-    )
+def _spread(pieces: Ints, units: Ints, life: int) -> Rows:
+    columns = np.tile(pieces, (len(units), 1)).T  # start, end, category
+    whose = np.full(len(units) * len(pieces), life, dtype=np.int64)
+    return Rows(np.repeat(units, len(pieces)), *columns, whose)
 
 
 def _settled(rows: Rows, fleet: Fleet, scrapes: Scrapes, total_ms: int) -> Rows:
@@ -116,9 +99,7 @@ def _settled(rows: Rows, fleet: Fleet, scrapes: Scrapes, total_ms: int) -> Rows:
     expected[(is_idle & ~is_long) | (expected == CODE["telemetry busy"])] = CODE[
         "busy_unclassified"
     ]
-    return Rows.joined(
-        [rest, Rows(asked.unit, asked.start, asked.end, asked.true, expected, asked.life)]
-    )
+    return Rows.joined([rest, Rows(asked.unit, asked.start, asked.end, expected, asked.life)])
 
 
 def _unseen(scrapes: Scrapes, total_ms: int) -> Intervals:
@@ -152,15 +133,14 @@ def _free(fleet: Fleet, schedule: Schedule, lives: list[Life], total_ms: int) ->
     is_gap = (unit[1:] == unit[:-1]) & (start[1:] > end[:-1])
     at = np.flatnonzero(is_gap)
     code = np.full(len(at), CODE["idle_no_demand"], dtype=np.int64)
-    rows = Rows(unit[at], end[at], start[at + 1], code, code, np.full(len(at), -1))
+    rows = Rows(unit[at], end[at], start[at + 1], code, np.full(len(at), -1))
     node_of = np.concatenate(
         [fleet.unit_node, np.array([g // 8 for g, _ in fleet.rests], dtype=np.int64)]
     )
     for category, facts in _facts(fleet, schedule, total_ms):
-        rows = overlay(rows, node_of[rows.unit], facts, expected=CODE[category], is_true=True)
+        rows = overlay(rows, node_of[rows.unit], facts, expected=CODE[category])
         if category == "stranded":
-            is_rest = rows.unit >= units
-            rows.true[is_rest] = rows.expected[is_rest] = CODE["stranded"]
+            rows.expected[rows.unit >= units] = CODE["stranded"]
     return rows
 
 
@@ -198,9 +178,7 @@ def _demand(schedule: Schedule, total_ms: int) -> dict[str, list[tuple[int, int]
     return waits
 
 
-def overlay(
-    rows: Rows, key: Ints, intervals: Intervals, *, expected: int, is_true: bool = False
-) -> Rows:
+def overlay(rows: Rows, key: Ints, intervals: Intervals, *, expected: int) -> Rows:
     """Return the rows cut at the intervals of their key, with the category inside them replaced."""
     union = [_union(found) for found in intervals]
     flat = [k * FOREVER + t for k, found in enumerate(union) for pair in found for t in pair]
@@ -216,8 +194,7 @@ def overlay(
     end = np.where(is_last, rows.end[index], padded[low[index] + place + 1])
     is_inside = (low[index] + place) % 2 == 1
     new = np.where(is_inside, expected, rows.expected[index])
-    true = np.where(is_inside, expected, rows.true[index]) if is_true else rows.true[index]
-    return Rows(rows.unit[index], start, end, true, new, rows.life[index])
+    return Rows(rows.unit[index], start, end, new, rows.life[index])
 
 
 def _union(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -239,16 +216,14 @@ def _merged(rows: Rows) -> Rows:
     is_new[1:] = ~(
         (rows.unit[1:] == rows.unit[:-1])
         & (rows.start[1:] == rows.end[:-1])
-        & (rows.true[1:] == rows.true[:-1])
         & (rows.expected[1:] == rows.expected[:-1])
         & (rows.life[1:] == rows.life[:-1])
     )
     first = np.flatnonzero(is_new)
     last = np.append(first[1:], len(rows.unit)) - 1
     return Rows(
-        rows.unit[first], rows.start[first], rows.end[last], rows.true[first],
-        rows.expected[first], rows.life[first],
-    )  # fmt: skip
+        rows.unit[first], rows.start[first], rows.end[last], rows.expected[first], rows.life[first]
+    )
 
 
 def _frame(rows: Rows, fleet: Fleet, lives: list[Life], start_ms: int) -> pl.DataFrame:
@@ -257,7 +232,6 @@ def _frame(rows: Rows, fleet: Fleet, lives: list[Life], start_ms: int) -> pl.Dat
     slices = np.concatenate(
         [fleet.unit_slices, np.array([SLICES - lo for _, lo in fleet.rests], dtype=np.int64)]
     )
-    names = pl.Series(CATEGORIES)
     jobs = pl.Series([*(str(life.request.job_id) for life in lives), None], dtype=pl.String)
     runs = pl.Series([*(life.request.run_id for life in lives), None], dtype=pl.String)
     whose = np.where(rows.life < 0, len(lives), rows.life)
@@ -268,8 +242,7 @@ def _frame(rows: Rows, fleet: Fleet, lives: list[Life], start_ms: int) -> pl.Dat
             "slices": slices[rows.unit],
             "start_ms": rows.start + start_ms,
             "end_ms": rows.end + start_ms,
-            "category": names.gather(rows.true),
-            "expected": names.gather(rows.expected),
+            "expected": pl.Series(CATEGORIES).gather(rows.expected),
             "job_id": jobs.gather(whose),
             "run_id": runs.gather(whose),
         }

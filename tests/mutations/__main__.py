@@ -27,6 +27,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/queries/rules/gpus/test_rules_of_gpus.py",
         "tests/queries/rules/test_worked_examples.py",
         "tests/queries/rules/jobs/test_rules_of_jobs.py",
+        "tests/queries/serving/test_serving_ledger.py",
         "tests/oracle/test_oracle.py",
         "tests/queries/rules/jobs/test_ownership_without_a_scheduler.py",
         "tests/queries/marts/speed/test_throttled_peers.py",

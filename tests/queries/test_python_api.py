@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.app.served import serving
+from tests.tables import each
 
 import goodput_queries
 from goodput_queries import remote
@@ -73,10 +74,7 @@ def test_the_same_answer_comes_from_the_file_its_server_and_its_url(database, se
             goodput_queries.open(server.url, token="of the server before")
 
 
-@pytest.mark.parametrize(
-    "moment",
-    ["2026-11-20T12:31Z", "2026-11-20T13:31+01:00", datetime(2026, 11, 20, 12, 31, tzinfo=UTC)],
-)
+@each("2026-11-20T12:31Z", "2026-11-20T13:31+01:00", datetime(2026, 11, 20, 12, 31, tzinfo=UTC))
 def test_a_window_cuts_the_capacity(database, moment):
     with goodput_queries.open(database) as db:
         whole = db.ledger()["gpu_ms"].sum()
@@ -204,15 +202,12 @@ def test_a_batch_travels_whole():
     assert replace(arrived, rows=sent.rows) == sent
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        None,
-        [1, "two", None, 3.5, True],
-        [datetime(2026, 11, 20, tzinfo=UTC), date(2026, 11, 20), Decimal("1.25"), b"\x00"],
-        [["a", "b"], []],
-        {"team": "vision", "since": datetime(2026, 11, 20)},  # noqa: DTZ001
-    ],
+@each(
+    None,
+    [1, "two", None, 3.5, True],
+    [datetime(2026, 11, 20, tzinfo=UTC), date(2026, 11, 20), Decimal("1.25"), b"\x00"],
+    [["a", "b"], []],
+    {"team": "vision", "since": datetime(2026, 11, 20)},  # noqa: DTZ001,
 )
 def test_parameters_keep_their_types(parameters):
     head = {"sql": "select 1", "scope": asdict(Scope(team="a")), "timeout_s": 1.5}

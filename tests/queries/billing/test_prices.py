@@ -23,8 +23,22 @@ def factor(by, **more):
     return "rate_factors", {"factor": Decimal(by), **more}
 
 
+def held(evidence):
+    """Load a job of four hours on an H100."""
+    evidence.node("a", 1, model=LONG)
+    evidence.job("1", 0, 4 * 3600, ["a"], 1, partition="gpu", qos="scavenger")
+
+
+def prices(evidence):
+    rows = evidence.read(
+        "select price_per_gpu_h from marts.ledger_scoped where job_run_key is not null "
+        "order by hour_ms"
+    )
+    return [None if cost is None else float(cost) for cost in rows["price_per_gpu_h"]]
+
+
 # what it shows: rates; price of each hour of a job of QOS scavenger in partition gpu, on an H100
-PRICES = {
+test_price_of_an_hour = shown_by({
     "the price of the GPU's model comes before that of partition and QOS": (
         [rate(1), rate(2, qos="scavenger"), rate(3, partition="gpu"), rate(4, H100)], [4] * 4),
     "a price of the partition comes before one of the QOS": (
@@ -49,26 +63,7 @@ PRICES = {
         [rate(3, H100), rate(2, LONG)], [3] * 4),
     "of equally specific prices of one moment the higher one, whichever its name": (
         [rate(2, H100), rate(3, LONG)], [3] * 4),
-}  # fmt: skip
-
-
-def held(evidence):
-    """Load a job of four hours on an H100."""
-    evidence.node("a", 1, model=LONG)
-    evidence.job("1", 0, 4 * 3600, ["a"], 1, partition="gpu", qos="scavenger")
-
-
-def prices(evidence):
-    rows = evidence.read(
-        "select price_per_gpu_h from marts.ledger_scoped where job_run_key is not null "
-        "order by hour_ms"
-    )
-    return [None if cost is None else float(cost) for cost in rows["price_per_gpu_h"]]
-
-
-test_price_of_an_hour = shown_by(
-    PRICES, load=lambda c, rates: [held(c), *(c.add(*rate) for rate in rates)], read=prices
-)
+}, load=lambda c, rates: [held(c), *(c.add(*rate) for rate in rates)], read=prices)  # fmt: skip
 
 
 def cut_gpu(cluster):
@@ -83,7 +78,7 @@ def cut_gpu(cluster):
 
 EXACT = tuple(map(Decimal, ("0.949999", "2.850001", "0.333333")))
 # what it shows: what is loaded, what is read of it
-EXACTLY = {
+test_prices_of_kinds = shown_by({
     "factors are exact": (
         lambda c: [held(c), c.add("rates", rate("2.850001", H100)[1]),
                    c.add("rate_factors", factor("0.333333", qos="scavenger")[1])],
@@ -94,8 +89,7 @@ EXACTLY = {
         lambda c: c.own("distinct mig_profile, list_price_per_gpu_h::double",
                         "intermediate.int_prices", "gpu_model = 'h100' and partition = ''"),
         [("", 2), ("3g.40gb", 9)]),
-}  # fmt: skip
-test_prices_of_kinds = shown_by(EXACTLY)
+})  # fmt: skip
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 from msgspec.structs import replace as change
-from tests.queries.conftest import built_after, built_file, copy_of, store_of
+from tests.queries.conftest import built_after, built_file, copy_of, each, store_of
 
 from goodput_billing.adjustments import record
 from goodput_billing.adjustments.record import Target
@@ -266,9 +266,7 @@ def test_the_same_cost_is_not_given_back_by_two_settings(fields, message):
         StatementSettings(**fields)
 
 
-@pytest.mark.parametrize(
-    "fields", [{"reason": " "}, {"of": "x"}, {"share": 0}, {"share": 1.1}, {"min_cost": -1}]
-)
+@each({"reason": " "}, {"of": "x"}, {"share": 0}, {"share": 1.1}, {"min_cost": -1})
 def test_a_rule_that_means_nothing_is_refused(fields):
     with pytest.raises(GoodputError, match=r"statement\.credits\."):
         CreditRule(**{"reason": "r"} | fields)

@@ -70,18 +70,16 @@ def test_a_day_is_open_until_evidence_reaches_the_lateness_beyond_its_end(fleet,
     assert not statement(fleet.store, WHEN, change(SETTINGS, lateness_h=30.1)).is_closed
 
 
-def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(evidence):
-    """And corrected once the evidence goes on."""
-    noon, later = datetime(2027, 1, 15, 12, tzinfo=UTC), datetime(2027, 1, 17, tzinfo=UTC)
-    evidence.node("a", 1)
-    evidence.watched(15 * HOUR_S)  # an hour less than the day has
-    evidence.build()
-    unended = statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=noon)
+def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(fleet):
+    """Of the third day it reaches to 06:00; the day is corrected once the evidence goes on."""
+    when, later = NEXT + timedelta(days=1), datetime(2027, 1, 19, tzinfo=UTC)
+    noon = datetime(2027, 1, 17, 12, tzinfo=UTC)
+    unended = statement(fleet.store, when, SETTINGS, closes_now=True, now=noon)
 
-    made = statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=later)
-    evidence.state("*", "up", 15 * HOUR_S, 40 * HOUR_S)
-    evidence.build()
-    corrected = statement(evidence.store, WHEN, SETTINGS, now=later)
+    made = statement(fleet.store, when, SETTINGS, closes_now=True, now=later)
+    fleet.state("*", "up", 46 * HOUR_S, 70 * HOUR_S)
+    fleet.build()
+    corrected = statement(fleet.store, when, SETTINGS, now=later)
 
     assert not unended.is_closed
     assert made.is_closed
@@ -253,20 +251,13 @@ def test_a_day_whose_readings_were_dropped_stands_as_billed(fleet):
     assert kept == before.rows["energy_mj"].sum()
 
 
-IN_UTC = StatementSettings(lateness_h=0)
-
-
-def test_a_day_with_billed_hours_is_refused_under_other_bounds_and_one_after_it_is_not(evidence):
-    evidence.node("a", 4, watched=70 * HOUR_S)
-    evidence.build()
-    store = evidence.store
-    assert statement(store, WHEN, IN_UTC).is_closed
-
-    for changed in (change(IN_UTC, zone="Europe/Berlin"), change(IN_UTC, day_starts_at="17:00")):
+def test_a_day_with_billed_hours_is_refused_under_other_bounds_and_one_after_it_is_not(closed):
+    store, now = closed.store, change(SETTINGS, lateness_h=0)
+    for changed in (change(now, zone="Europe/Berlin"), change(now, day_starts_at="17:00")):
         billed = r"2027-01-15 00:00 to 2027-01-16 00:00 UTC\) billed\."
         with pytest.raises(QueryError, match=billed):
             statement(store, WHEN, changed)
     of_it = "select count(*) from billing.statement_days where from_at::date <= $1"
     assert store.read(of_it, [WHEN]).item() == 1
-    assert statement(store, NEXT, change(IN_UTC, zone="America/New_York")).is_closed
-    assert statement(store, WHEN, IN_UTC).is_closed
+    assert statement(store, NEXT, change(now, zone="America/New_York")).is_closed
+    assert statement(store, WHEN, now).is_closed

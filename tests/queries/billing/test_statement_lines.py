@@ -98,7 +98,7 @@ def bands(cluster):
 
 OF_LINES = "sum(metered_mj_price), sum(untariffed_mj)::bigint from marts.statement_lines"
 # what it shows: what is loaded, what is read of it
-ENERGIES = {
+test_energies = shown_by({
     # 300 kJ, then at least the 200 kJ since the reset, then 300 kJ
     "a counter that restarts counts from 0": (
         counted((0, 5e6), (600, 5.3e6), (1200, 2e5), (1800, 5e5)),
@@ -112,8 +112,7 @@ ENERGIES = {
         counted(*steady(3_600, 100)),
         f"select sum(energy_mj)::bigint, {OF_LINES} where line = 'usage'",
         [(360_000_000, None, 360_000_000)]),
-}  # fmt: skip
-test_energies = shown_by(ENERGIES)
+})  # fmt: skip
 
 
 def test_energy_of_a_window_that_cuts_an_hour_is_that_of_its_evidence(cluster):
@@ -133,9 +132,7 @@ def test_energy_of_a_window_that_cuts_an_hour_is_that_of_its_evidence(cluster):
     assert [energy_mj(1_260, 1_440), energy_mj(1_440, 1_620)] == [whole // 2] * 2
 
 
-@pytest.mark.parametrize(
-    ("when", "hours"), [(date(2026, 3, 8), 23), (date(2026, 11, 1), 25), (date(2026, 11, 2), 24)]
-)
+@each((date(2026, 3, 8), 23), (date(2026, 11, 1), 25), (date(2026, 11, 2), 24))
 def test_days_are_as_long_as_their_zone_makes_them(when, hours):
     settings = StatementSettings(zone="America/New_York", day_starts_at="00:00")
 
@@ -195,17 +192,14 @@ def energies(evidence):
 
 
 # of 1,000 W 400 W are the GPUs' own; 600 W are the server's: 300 W for each of two GPUs
-METERS = {
+@each({
     "shared by what GPUs counted and the rest by their time": (
         (0, 1_000), {"usage": [0.2, 0.8, 0.8 * 0.1 * 1.5], "idle": [1.8, 4.2, 4.2 * 0.1 * 1.5]}),
     "hours that it does not cover whole are those of the counters": (
         (1_800, 1_000), {"usage": [0.2, 0.4, 0.1 * 0.1 * 1.5 * 2 + 0.4 * 0.1 * 1.5]}),
     "a meter that counts less than its GPUs is not believed": (
         (0, 399), {"usage": [0.2, None, 0.2 * 0.1 * 1.5 * 2]}),
-}  # fmt: skip
-
-
-@each(METERS)
+})  # fmt: skip
 def test_a_nodes_meter(cluster, read, expected):
     begin, watts = read
     metered(cluster)
@@ -214,15 +208,15 @@ def test_a_nodes_meter(cluster, read, expected):
     assert energies(cluster).items() >= expected.items()
 
 
-LATER = {"a meter that comes later than the build is seen by the next": (
+test_a_late_meter = shown_by({"a meter that comes later than the build is seen by the next": (
              [metered, lambda c: meter(c, "a", 0, 5 * HOUR_S, 1_000)],
-             [[0.2, None, 0.2 * 0.1 * 1.5 * 2], [0.2, 0.8, 0.8 * 0.1 * 1.5]])}  # fmt: skip
-test_a_late_meter = shown_by(LATER, read=lambda c: energies(c)["usage"], builds=2)
+             [[0.2, None, 0.2 * 0.1 * 1.5 * 2], [0.2, 0.8, 0.8 * 0.1 * 1.5]])},
+    read=lambda c: energies(c)["usage"], builds=2)  # fmt: skip
 
 
 # what it shows: GPUs of the node; start, end and GPUs of its job; when the meter of 700 W is read;
 # seconds of the meter by line
-ALONE = {
+@each({
     "it is shared by time": (
         3, (0, HOUR_S, 2), [(0, 2 * HOUR_S)], {"idle": HOUR_S * 4 // 3, "usage": HOUR_S * 2 // 3}),
     # a minute before the job and one after it nobody held them
@@ -230,10 +224,7 @@ ALONE = {
         2, (3_000, 4_200, 2), [(2_940, 4_260)], {"idle": 120, "usage": 1_200}),
     "it counts the part of a job that it covers": (
         1, (0, 2 * HOUR_S, 1), [(0, 600), (5_400, 2 * HOUR_S)], {"usage": 600 + 1_800}),
-}  # fmt: skip
-
-
-@each(ALONE)
+})  # fmt: skip
 def test_a_meter_alone(cluster, gpus, job, read, expected):
     start, end, held = job
     cluster.node("a", gpus, watched=2 * HOUR_S)

@@ -25,7 +25,6 @@ IN_THE_WHOLE = ("rivals", "mallory", "7700123", "secretjob", "dungeon", "vipqos"
 HIDDEN = ("hiddennode", "secretres", "c/7700")
 
 
-POLICIES = ("none", "proportional", "by_quota")
 CLOSED = StatementSettings(idle_policy="proportional", credit_infra_failures=True, lateness_h=6)
 
 
@@ -61,7 +60,7 @@ store = store_of("built_fleet")  # for tests that close no day
 def statements(store):
     """Return the whole statement and the account's own of the open day, by policy."""
     found = {}
-    for idle in POLICIES:
+    for idle in ("none", "proportional", "by_quota"):
         whole = statement(store, WHEN, change(CLOSED, idle_policy=idle, lateness_h=10_000))
         found[idle] = whole, of_account(store, whole, "ours")
     return found

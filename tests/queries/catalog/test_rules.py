@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from tests.queries.findings import given
+from tests.tables import each
 
 from goodput_queries.catalog import models, rules
 from goodput_queries.errors import RuleError
@@ -52,7 +53,7 @@ def test_a_complete_folder_is_a_rule(tmp_path):
     assert rule.least_share == "finding_min_share"
 
 
-FAULTS = {
+@each({
     "no text": (('meaning = "It is warm."', ""), "the text of 'meaning' is missing."),
     "empty text": (('"It is warm."', '" "'), "the text of 'meaning' is missing."),
     "unknown key": (("owner", "who"), "'who' is none of the keys kind, severity, title"),
@@ -78,10 +79,7 @@ FAULTS = {
         ("Cool it", "Drain the node"), "its action needs holds_when and forbidden_when."),
     "merged by chance": (("[thr", 'merged_into = [{rule = "node_down", by = "chance"}]\n[thr'),
                          "it is merged by 'chance', not by run, node or GPU."),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("change", "sentence"), FAULTS.values(), ids=FAULTS)
+})  # fmt: skip
 def test_a_fault_of_its_text_is_named(tmp_path, change, sentence):
     with pytest.raises(RuleError, match=re.escape(sentence)) as error:
         rules.read(folder(tmp_path, RULE.replace(*change)))

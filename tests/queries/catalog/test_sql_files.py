@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.tables import each
 
 from goodput_queries.catalog import columns, header, models, thresholds
 from goodput_queries.catalog.find import find_view
@@ -16,7 +17,9 @@ from goodput_queries.errors import QueryError, RuleError
 LITERAL = re.compile(
     r"(?<![\w.])(9223372036854775807|3600000|600000|86400000)(?![\w.])|getvariable\('scope_"
 )
-BROKEN = {
+
+
+@each({
     # a rename, a unit or a rule of a source is then settled in one view for all readers
     "only staging reads raw": lambda m: m.layer != "staging"
     and any(table.startswith("raw.") for table in m.reads),
@@ -25,10 +28,7 @@ BROKEN = {
         re.sub(r"--[^\n]*", "", m.sql)),
     # each would be a join of the plan
     "no view or stage looks a threshold up": lambda m: "threshold('" in m.sql,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("is_broken", BROKEN.values(), ids=BROKEN)
+})  # fmt: skip
 def test_every_view_and_stage_keeps(is_broken):
     assert [m.qualified_name for m in models.build_order() if is_broken(m)] == []
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
+from tests.tables import each
 
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
@@ -123,8 +124,10 @@ def valid_from_minutes(store, table, *loads):
 
 GONE = gpu(0, valid_to_at=START + timedelta(minutes=3))
 ENDED = part(0, "1", valid_to_at=START + timedelta(minutes=3))
+
+
 # what it shows: table, rows by batch, minutes from which rows stand in the table
-REPORTED = {
+@each({
     # as by each collector that starts
     "a GPU that is reported again": ("gpus", [[gpu(0)], [gpu(5)], [gpu(9)]], [0]),
     "a first reading that knows less": (
@@ -144,10 +147,7 @@ REPORTED = {
         "gpu_instances", [[part(0, "1"), part(0, "2")], [part(5, "1"), part(5, "2")]], [0]),
     "a layout that comes back after its end": (
         "gpu_instances", [[part(0, "1")], [ENDED], [part(5, "1")]], [0, 5]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("table", "loads", "minutes"), REPORTED.values(), ids=REPORTED)
+})  # fmt: skip
 def test_only_what_has_changed_is_a_new_row(store, table, loads, minutes):
     assert valid_from_minutes(store, table, *loads) == minutes
 

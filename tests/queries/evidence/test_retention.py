@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
-from tests.queries.conftest import START_MS, built_after, built_file, copy_of
+from tests.queries.conftest import START_MS, built_after, built_file, copy_of, each
 
 from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence import retention
@@ -155,8 +155,10 @@ def test_the_day_that_has_come_of_age_since_the_last_time_goes_by_itself(two_day
 
 
 AHEAD = 20 * DAY_S
+
+
 # what it shows: what lies ahead of all other evidence, the clock, from which day on readings stay
-AHEADS = {
+@each({
     # the first day of the evidence
     "age counts from the clock where evidence lies ahead of it": (
         lambda _: None, datetime(2027, 1, 15, 20), None,  # noqa: DTZ001 -- naive UTC
@@ -169,10 +171,7 @@ AHEADS = {
                    c.state("*", "up", AHEAD, AHEAD + 60)],
         NOW + timedelta(days=60), 18,
     ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("ahead", "now", "days"), AHEADS.values(), ids=AHEADS)
+})  # fmt: skip
 def test_what_is_old_where_evidence_lies_ahead(two_days, ahead, now, days):
     ahead(two_days)
     two_days.store.build()

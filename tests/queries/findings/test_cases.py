@@ -20,7 +20,6 @@ KEYS = {
     *("kind", "name", "given", "expected", "also", "alone"),
     *("objectives", "to", "about", "refused", "forbids"),
 }
-STARTS_WITH = ("evidence", "what_to_do")
 
 
 def cases():
@@ -58,7 +57,7 @@ def _as(row, spec, name):
         value = row[of]
         if isinstance(value, str):
             value = value.removeprefix(f"{name}/")
-        if column in STARTS_WITH and wanted in value:
+        if column in ("evidence", "what_to_do") and wanted in value:
             value = wanted
         elif wanted == "":
             value = "" if value is None else value

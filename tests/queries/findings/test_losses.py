@@ -114,8 +114,10 @@ def waits(cluster, job, start=0, end=None, *, request=None, **more):
         cluster.add("job_requests", **listed, reason="Resources", **request)
 
 
+WAITED = """select job_id, waited_s / 3600, free_gpu_ms / 3600000 from marts.waiting_jobs
+    order by job_id"""
 # what it shows: jobs, rows of (job, waited h, free GPU-h)
-WAITING = {
+test_jobs_that_waited = shown_by({
     "one that could use all": ([("1", {})], [("1", 2.0, 16.0)]),
     "one that could use a node": (
         [("1", {"request": {"requested_nodes": ["a"]}})], [("1", 2.0, 8.0)]),
@@ -124,19 +126,16 @@ WAITING = {
         [("1", 2.0, 8.0), ("2", 1.0, 8.0)]),
     "one that a limit holds": ([("1", {"reason": "QOSGrpGRES"})], []),
     "one that asks for another model": ([("1", {"gpu_type_requested": "a100"})], []),
-}  # fmt: skip
-
-
-WAITED = """select job_id, waited_s / 3600, free_gpu_ms / 3600000 from marts.waiting_jobs
-    order by job_id"""
-test_jobs_that_waited = shown_by(WAITING, before=fleet,
-                                 load=lambda c, jobs: [waits(c, job, **of) for job, of in jobs],
-                                 read=WAITED)  # fmt: skip
+}, before=fleet, load=lambda c, jobs: [waits(c, job, **of) for job, of in jobs],
+    read=WAITED)  # fmt: skip
 
 
 def idle_job(cluster):
-    """Load a running job whose GPUs went idle after 20 of 60 minutes."""
-    cluster.job_on_a_node("7", 0, None, 4, state="RUNNING", job_name="train", user_name="ann")
+    """Load a running job whose GPUs went idle after 20 of 60 minutes, and which was requeued."""
+    cluster.node("a", 4)
+    of = {"job_name": "train", "user_name": "ann"}
+    for start, end, state in ((0, 60, "REQUEUED"), (60, None, "RUNNING")):
+        cluster.job("7", start, end, ["a"], 4, state, **of)
     cluster.watched(HOUR)
     for gpu in range(4):
         cluster.samples(f"a#{gpu}", cluster.every(-10, HOUR), lambda second: second <= 1200)
@@ -158,7 +157,7 @@ def ended(cluster):
 COLUMNS = "user_name, team, job_name, state, severity, owner, idle_gpus, idle_since_at"
 JOBS = f"; 5 jobs waiting: train0 (1), {SHOWN} (2), train2 (3) ..."
 # what it shows: what is loaded, what is read of it
-FINDINGS = {
+test_findings = shown_by({
     "an end that cost a GPU-hour is found however large its run": (
         lambda c: [c.node("a", GPUS), c.node("b", 60, watched=3 * HOUR),
                    failing_run(c, "1", 0, 120, 60, ["a", "b"], 64)], ended, [(64 * 60_000, True)]),
@@ -168,5 +167,4 @@ FINDINGS = {
     "the finding names three jobs": (
         five_jobs, lambda c: [text[-len(JOBS) :] for (text,) in found_together(c, "evidence")],
         [JOBS]),
-}  # fmt: skip
-test_findings = shown_by(FINDINGS)
+})  # fmt: skip

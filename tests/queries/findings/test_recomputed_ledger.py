@@ -82,15 +82,12 @@ def failing(*ends):
 
 
 # what it shows: what happens in eight hours, the fix, whether its GPU time is put on a week
-WEEKS = {
+@each({
     "one incident": (failing(7200), "drain_node", False),
     "two incidents": (failing(7200, 14400), "drain_node", True),
     "idle GPUs that are still held": (idle(8 * HOUR), "release_gpus", True),
     "idle GPUs that one job held": (idle(HOUR), "release_gpus", False),
-}  # fmt: skip
-
-
-@each(WEEKS)
+})  # fmt: skip
 def test_what_happened_once_is_not_put_on_a_week(cluster, world, fix, is_of_a_week):
     given.load(cluster, world)
     yield

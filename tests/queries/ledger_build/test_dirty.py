@@ -5,10 +5,17 @@ from itertools import product
 
 import duckdb
 import pytest
+from tests.tables import each
 
 from goodput_queries.catalog import models
 from goodput_queries.ledger_build.differences import changed_hours
-from goodput_queries.ledger_build.dirty import Change, DirtySet, bounded, close
+from goodput_queries.ledger_build.dirty import (
+    Change,
+    DirtySet,
+    bounded,
+    close,
+    has_new_engines_of_known_requests,
+)
 from goodput_queries.ledger_build.dirty_hours import EVERY, HOUR_MS, NOTHING, DirtyHours
 from goodput_queries.ledger_build.dirty_runs import in_hours
 from goodput_queries.ledger_build.distributed.plan import parts_of
@@ -18,7 +25,6 @@ STAGES = {m.qualified_name: m for m in models.build_order()}
 INVENTORY = "intermediate.int_gpu_stays"  # made of inventories and of what nodes there are
 SEGMENTS = "intermediate.int_ledger_segments"
 BY_HOST = "intermediate.int_host_hours"  # of readings
-STATEMENT = "marts.statement_hourly"
 
 
 def dirty(**fields):
@@ -37,24 +43,26 @@ def test_a_dirty_set_does_not_change():
     assert (begun.has_same([INVENTORY]), more.has_same([INVENTORY])) == (False, True)
 
 
-SAME = {"staging.stg_node_clusters": Change(is_none=True)}
-# what it shows: what differs, whether the inventory is replaced
-INVENTORIES = {
-    "evidence and inputs are as they were": ({"stages": SAME}, NOTHING),
-    "an input differs": ({"stages": {"staging.stg_node_clusters": Change(hours=EVERY)}}, EVERY),
-    "evidence was loaded": ({"stages": SAME, "loaded": frozenset({"raw.gpus"})}, EVERY),
-    "a full build": ({"stages": SAME, "since": None}, EVERY),
-}
-
-
-@pytest.mark.parametrize(("fields", "expected"), INVENTORIES.values(), ids=INVENTORIES)
-def test_a_stage_stays_where_nothing_that_it_reads_differs(fields, expected):
-    assert close(dirty(**fields), STAGES[INVENTORY]) is expected
+# what it shows: a stage, what differs, whether the stage is replaced
+@each({
+    "evidence and inputs are as they were": (INVENTORY, {}, NOTHING),
+    "and of all tables whose loads matter": ("intermediate.int_gpu_instances", {}, NOTHING),
+    "but of other tables": ("intermediate.int_gpu_inventory", {}, EVERY),
+    "an input differs": (
+        INVENTORY, {"stages": {"staging.stg_node_clusters": Change(hours=EVERY)}}, EVERY),
+    "evidence was loaded": (INVENTORY, {"loaded": frozenset({"raw.gpus"})}, EVERY),
+    "a full build": (INVENTORY, {"since": None}, EVERY),
+})  # fmt: skip
+def test_a_stage_stays_where_nothing_that_it_reads_differs(stage, fields, expected):
+    same = {name: Change(is_none=True) for name in models.evidence(stage)[1]}
+    assert close(dirty(**{"stages": same} | fields), STAGES[stage]) is expected
 
 
 FULL = {"since": None, "readings": frozenset({3, 8}), "frozen_until": 8}
+
+
 # what it shows: what differs, a stage, the hours in which it is replaced
-HOURS = {
+@each({
     "hours in which inputs differ, of which segments do not read one": (
         {"stages": {"intermediate.int_run_timeline": hours(4, 30),
                     "intermediate.int_node_intervals": hours(5),
@@ -65,11 +73,8 @@ HOURS = {
     # hours whose readings were dropped stay, but in roll-ups of a full build
     "of readings those that are there": (FULL, BY_HOST, {8}),
     "of segments those after frozen ones": (FULL, SEGMENTS, {8, 9}),
-    "of roll-ups all": (FULL, STATEMENT, set(range(2, 10))),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("fields", "stage", "expected"), HOURS.values(), ids=HOURS)
+    "of roll-ups all": (FULL, "marts.statement_hourly", set(range(2, 10))),
+})  # fmt: skip
 def test_hours_in_which_a_stage_is_replaced(fields, stage, expected):
     assert set(close(dirty(**fields), STAGES[stage]).hours) == expected
 
@@ -93,18 +98,17 @@ def test_every_hour_is_one_of_the_ledger_or_of_gpus_and_the_moved_end_adds_hours
 
 
 START = 10 * HOUR_MS
+
+
 # what it shows: hours, first and last ms of events from the tenth hour on, which are in the hours
-EVENTS = {
+@each({
     "within an hour, and around it": ({10}, [(5, 10), (-HOUR_MS, 2 * HOUR_MS)], [0, 1]),
     "in one of two hours": ({10, 13}, [(3 * HOUR_MS + 5, 3 * HOUR_MS + 6)], [0]),
     "an hour begins with its first millisecond": ({10}, [(-5, -1), (-5, 0)], [1]),
     "an hour ends before the next one": ({10}, [(HOUR_MS - 1, HOUR_MS), (HOUR_MS, HOUR_MS)], [0]),
     "between two hours": ({10, 13}, [(HOUR_MS, 2 * HOUR_MS)], []),
     "without hours": (set(), [(0, HOUR_MS)], []),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("hours", "events", "expected"), EVENTS.values(), ids=EVENTS)
+})  # fmt: skip
 def test_which_events_are_in_hours(hours, events, expected):
     relation = " union all ".join(
         f"select {n} as n, {START + first} as first_ms, {START + last} as last_ms"
@@ -129,15 +133,11 @@ def cursor():
         yield connection
 
 
-def _hours(cursor, new, old):
-    for name, rows in (("new", new), ("old", old)):
-        cursor.execute(f"create or replace table {name}_rows (job text, start bigint, stop bigint)")
-        for job, start, end in rows:
-            cursor.execute(
-                f"insert into {name}_rows values ($1, $2, $3)",
-                [job, start * MINUTE_MS, None if end is None else end * MINUTE_MS],
-            )
-    return sorted(changed_hours(cursor, "from new_rows", "from old_rows", ("start", "stop")).hours)
+def test_without_loads_of_samples_no_engine_is_new(cursor):
+    """Nor where all is built; the database is not asked."""
+    samples = {"raw.serving_samples"}
+    assert not has_new_engines_of_known_requests(cursor, samples, since=None)
+    assert not has_new_engines_of_known_requests(cursor, set(), since=1)
 
 
 IN_75_YEARS = 75 * 365 * 24 * 60
@@ -160,7 +160,13 @@ DIFFERENCES = {
 
 @pytest.mark.parametrize(("new", "old", "hours"), DIFFERENCES.values(), ids=DIFFERENCES)
 def test_hours_in_which_intervals_differ_are_opened_again(cursor, new, old, hours):
-    assert _hours(cursor, new, old) == hours
+    for name, rows in (("new", new), ("old", old)):
+        cursor.execute(f"create table {name}_rows (job text, start bigint, stop bigint)")
+        for job, start, end in rows:
+            row = [job, start * MINUTE_MS, None if end is None else end * MINUTE_MS]
+            cursor.execute(f"insert into {name}_rows values ($1, $2, $3)", row)
+    found = changed_hours(cursor, "from new_rows", "from old_rows", ("start", "stop"))
+    assert sorted(found.hours) == hours
 
 
 SIZE = READINGS_OF_A_PART

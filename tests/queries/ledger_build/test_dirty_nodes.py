@@ -1,6 +1,6 @@
 """From which time a node is placed again, and what else becomes dirty by it."""
 
-import pytest
+from tests.tables import each
 
 from goodput_queries.ledger_build.placement.dirty_nodes import (
     Since,
@@ -43,8 +43,10 @@ def stored(start, end, phase):
 
 
 THERE = [(120, 150)]
+
+
 # what it shows: what is added to the node that is dirty from 100 on, since when which nodes are
-SINCE = {
+@each({
     "an assumed job run whose begin a new claim by name overlaps": (
         named((120, 150), (90, 130)), {NODE: 90}),
     "one that it lasts over": (named((120, 150), (90, 500)), {NODE: 90}),
@@ -69,10 +71,7 @@ SINCE = {
         lambda since: add_made_up(since, [job_run("b", "f"), job_run("d", "e")],
                                   {OTHER, ("c", "elsewhere")}),
         {NODE: DIRTY_FROM, OTHER: 0, ("c", "f"): 150}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("add", "expected"), SINCE.values(), ids=SINCE)
+})  # fmt: skip
 def test_nodes_are_dirty_from(add, expected):
     since = Since({NODE: DIRTY_FROM})
     add(since)

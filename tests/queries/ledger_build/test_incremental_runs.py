@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.queries.conftest import built_in, durable, shown_by, steps
+from tests.queries.conftest import built_in, durable, each, shown_by, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 
@@ -33,7 +33,7 @@ def listed(cluster):
 
 DESCRIBED = {"process_name": "t.py", "start_at": 95, "last_seen_at": 404, "gone_at": 405}
 # what it shows: what is loaded before each of two builds; run, attempt and job after each
-RUNS = {
+test_runs_of_two_builds = shown_by({
     "a job that gets another name leaves the lives of the old one": (
         [lambda c: [c.job("7", 0, None, ["a"], 2, state="RUNNING", job_name="r"),
                     c.events("r", steps(1, 8, 10))],
@@ -48,8 +48,7 @@ RUNS = {
     "a process that is described after it was listed is one run under its new name": (
         [listed, lambda c: c.add("processes", node="n", pid=7, **DESCRIBED)],
         [[("pid 7 on n", 0, "pid 7 on n")], [("t.py (pid 7 on n)", 0, "t.py (pid 7 on n)")]]),
-}  # fmt: skip
-test_runs_of_two_builds = shown_by(RUNS, before=two_nodes, read=runs, builds=2)
+}, before=two_nodes, read=runs, builds=2)  # fmt: skip
 
 
 @built_in(2)
@@ -149,11 +148,10 @@ def test_a_job_run_that_lost_all_its_time_gets_back_what_the_other_gives_up(clus
     assert held_s(cluster) == {winner: 40, "1" if winner == "2" else "2": 60}
 
 
-@pytest.mark.parametrize(
-    ("record", "held", "conflicts"),
-    [({"end": 60}, {"1": 90, "2": 10}, None), ({"account": "b"}, {"1": 50, "2": 50}, 1)],
-    ids=["the other ends earlier", "the record of who kept the GPU moves nothing"],
-)
+@each({
+    "the other ends earlier": ({"end": 60}, {"1": 90, "2": 10}, None),
+    "the record of who kept the GPU moves nothing": ({"account": "b"}, {"1": 50, "2": 50}, 1),
+})  # fmt: skip
 def test_a_job_run_that_lost_the_end_of_its_time(cluster, record, held, conflicts):
     """It gets back what the other gives up; else its loss stays a conflict."""
     two_jobs(cluster, 50)

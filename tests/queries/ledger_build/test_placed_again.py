@@ -3,8 +3,7 @@
 However long the GPUs of a node were held without a pause before.
 """
 
-import pytest
-from tests.queries.conftest import built_file, copy_of
+from tests.queries.conftest import built_file, copy_of, each
 
 from goodput_queries.ledger_build.placement import incremental, place
 
@@ -62,7 +61,7 @@ def placed_again(evidence, monkeypatch):
 
 
 # what it shows: what is reported then, job runs that are placed again, slots of some
-REPORTED = {
+@each({
     "a new job on a node that is never empty alone": (
         lambda c: c.job("new", 37_000, 38_000, ["never empty"], 1), {"new"}, {}),
     "a job that ends, and none that ran with it": (
@@ -74,10 +73,7 @@ REPORTED = {
     "an earlier job that was assumed on the GPU that a later one names": (
         lambda c: c.hold("second", submit=10, node="of two", slurm_index=0),
         {"first", "second", "elsewhere"}, {"first": 1, "second": 0, "elsewhere": 0}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("report", "again", "slots"), REPORTED.values(), ids=REPORTED)
+})  # fmt: skip
 def test_what_is_placed_again(nodes, monkeypatch, report, again, slots):
     report(nodes)
 

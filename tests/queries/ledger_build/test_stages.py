@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from tests.queries.conftest import Evidence, durable, steps
+from tests.queries.conftest import Evidence, built_file, copy_of, durable, each, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build, stored
 from tests.recorded_session import built
 
@@ -14,13 +14,14 @@ from goodput_queries.ledger_build import materialise, passes, watermarks
 from goodput_queries.ledger_build.build import _Build
 
 
-@pytest.fixture
-def evidence(evidence):
-    """Return a cluster of a GPU that was read for 20 minutes, built."""
+@built_file
+def built_gpu(evidence):
+    """Give a cluster of a GPU that was read for 20 minutes."""
     evidence.node("a", 1)
     evidence.samples("a#0", range(0, 1200, 10), lambda _: True)
-    evidence.build()
-    return evidence
+
+
+evidence = copy_of("built_gpu")
 
 
 def reading_series(evidence):
@@ -39,14 +40,11 @@ def test_stages_that_share_temporary_tables_are_built_in_one_pass():
     assert models.of_the_same_pass(stages["int_node_energy"]) == [stages["int_node_energy"]]
 
 
-PARTED = {
+@each({
     "into passes of an hour": {
         (materialise, "PASS_MAX_GPU_HOURS"): 1, (materialise, "LEDGER_PASS_MAX_GPU_HOURS"): 1},
     "into parts of a hundred readings": {(passes, "READINGS_OF_A_PART"): 100},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("limits", PARTED.values(), ids=PARTED)
+})  # fmt: skip
 def test_it_does_not_matter_how_a_backlog_is_parted(evidence, monkeypatch, limits):
     with monkeypatch.context() as patch:
         for (module, name), most in limits.items():

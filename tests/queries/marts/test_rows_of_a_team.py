@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.queries.conftest import START_MS
+from tests.queries.conftest import START_MS, each
 from tests.two_teams import COBALTS, END_S, OTHERS, RED, built
 
 from goodput_queries.catalog.find import catalogue
@@ -98,9 +98,7 @@ def test_who_sees_no_team_sees_no_row(stores, teams):
     assert set(map(tuple, read(stores[0], names, replace(WHOLE, teams=teams)).values())) == {()}
 
 
-@pytest.mark.parametrize(
-    "asked", [{"team": COBALTS.name}, {"user": "cobaltuser"}, {"run": "c/cobaltrun"}]
-)
+@each({"team": COBALTS.name}, {"user": "cobaltuser"}, {"run": "c/cobaltrun"})
 def test_a_filter_of_another_team_widens_nothing(stores, asked):
     names = ("marts.run_categories", "marts.attempts", "marts.losses", "marts.search_targets")
     found = read(stores[0], names, replace(LIMITED, **asked))

@@ -60,7 +60,7 @@ DIFFERENCES = "select reason, job_runs, gpu_ms from marts.statement_differences"
 SPLITS = {"data_stall": 40, "straggler_wait": 40, "exposed_comm": 20}
 BUSY = kind("busy with no job", "n, gpu_ms")
 # what it shows: what is loaded, what is named of it
-NAMED = {
+test_what_is_named = shown_by({
     "of two jobs on one GPU the later start has it and the overlap is reported": (
         lambda c: [c.job_on_a_node("1", 0, 100, 1), c.job("2", 60, 100, ["a"], 1)],
         lambda c: (c.read(HELD).rows(), kind("overlapping holds", "n, gpu_ms")(c)),
@@ -101,8 +101,7 @@ NAMED = {
         works("a", 105, 200, lambda s: s > 100), BUSY, [(1, 100_000)]),
     "not work of a job that ends between two readings": (
         works("a", 0, 95, lambda s: s <= 100), BUSY, [(1, 100_000)]),
-}  # fmt: skip
-test_what_is_named = shown_by(NAMED)
+})  # fmt: skip
 
 
 OFF = {0: 600, 1: 900, 2: -3600}  # seconds by which events of a host lie off their jobs

@@ -9,7 +9,6 @@ from tests.queries.serving.load import BOUNDS, Serving, nearest_rank
 
 from goodput_queries.scope import Scope
 
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 LOADS = 100
 
 
@@ -69,7 +68,7 @@ def test_bounds_contain_the_quantiles_of_the_log_in_all_of_100_random_loads(serv
         assert of_buckets["observations"] == of_log["observations"] == len(values)
         assert of_buckets["mean_s"] == pytest.approx(sum(values) / len(values))
         assert of_log["mean_s"] == pytest.approx(sum(values) / len(values))
-        for name, q in QUANTILES.items():
+        for name, q in {"p50": 0.5, "p95": 0.95, "p99": 0.99}.items():
             exact = nearest_rank(values, q)
             low, high = of_buckets[f"{name}_low_s"], of_buckets[f"{name}_high_s"]
             assert low < exact <= (math.inf if high is None else high), (model, metric, q)
@@ -124,7 +123,7 @@ def of(model, columns, where="level = 'model'"):
 
 WINDOW = Scope(from_ms=START_MS + 60_000, to_ms=START_MS + 400_000)
 # what it shows: what is read, its rows, its scope
-ROWS = {
+test_latencies_of_engines = read_from_world({
     # the reading after the restart has more than eight
     "the first requests after a start are separate": (
         of("cold", "is_cold, observations, round(mean_s, 6) <= 0.3, p99_high_s <= 0.5"),
@@ -147,8 +146,7 @@ ROWS = {
     "a tenant names where it waits longest": (
         "select tenant, slowest_endpoint, round(p50_ttft_s, 6), round(p99_ttft_s, 6), requests, "
         "failed_requests from marts.serving_tenants", [("a", "pod-1", 0.2, 0.6, 100, 1)]),
-}  # fmt: skip
-test_latencies_of_engines = read_from_world(ROWS)
+})  # fmt: skip
 
 
 def test_attainment_of_histograms_encloses_that_of_the_log(world):

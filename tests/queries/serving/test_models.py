@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 import polars as pl
 import pytest
-from tests.queries.conftest import START_MS, built_once, read_from_world, shown_by
+from tests.queries.conftest import START_MS, built_once, each, read_from_world, shown_by
 from tests.queries.findings import given
 from tests.queries.serving.load import GPU_POWER_W, HOUR, PRICE, Serving, fleet
 
@@ -44,8 +44,10 @@ def models(world):
 
 ENERGY_J = GPU_POWER_W * HOUR
 TOKENS = (50 + 100) * HOUR  # of `llama` in the first hour, of which the second has twice as many
+
+
 # what it shows (W25, K04, K05, K11, K13): model, scope, role, columns
-MODELS = {
+@each({
     "cost and energy are those of the GPU, whatever it did": (
         "llama", FIRST, None,
         {"cost": PRICE, "energy_j": ENERGY_J, "cost_per_m_tokens": PRICE / TOKENS * 1e6,
@@ -75,10 +77,7 @@ MODELS = {
     "idle serving has a cost": ("rare", EVERYTHING, None, {"idle_ms": HOUR_MS, "idle_cost": PRICE}),
     "an hour with requests is not idle": ("rare", FIRST, None, {"idle_cost": 0}),
     "without a token there is no cost of one": ("rare", SECOND, None, {"cost_per_m_tokens": None}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "scope", "role", "expected"), MODELS.values(), ids=MODELS)
+})  # fmt: skip
 def test_figures_of_a_model(models, name, scope, role, expected):
     found = models(name, scope, role)
 
@@ -113,7 +112,7 @@ COST_OF_OUTPUT = f"cost_per_m_output_tokens * {100 * HOUR / 1e6}"
 BY_ACCOUNT = (f"select team, engines, round({COST_OF_INPUT}, 6), round({COST_OF_OUTPUT}, 6) "
               "from marts.serving_tokens_by_account")  # fmt: skip
 # what it shows: what is read, its rows, its scope
-ROWS = {
+test_engines_and_accounts = read_from_world({
     "an engine has its place and owner (K06, K07, K08)": (
         "select gpu_uuid, gpus, gpu_method, node, team, run_id from marts.serving_engines "
         "where endpoint = 'pod-0'", [("c/n1#0", 1, "label", "n1", "team", "serve")]),
@@ -137,8 +136,7 @@ ROWS = {
     "input and output of an account add up to its cost": (
         BY_ACCOUNT, [("team", 1, round(PRICE / 4, 6), round(PRICE * 3 / 4, 6))], ONE_GPU),
     "which another team does not see": (BY_ACCOUNT, [], replace(FIRST, teams=OTHERS)),
-}  # fmt: skip
-test_engines_and_accounts = read_from_world(ROWS)
+})  # fmt: skip
 
 
 def test_the_window_has_each_token_once(models):
@@ -153,10 +151,9 @@ def silent(cluster):
     serving.load()
 
 
-OBSERVED = {"time without a reading for over an hour is not observed": (
+test_observed_time = shown_by({"time without a reading for over an hour is not observed": (
                 silent, "select observed_ms, output_tokens from marts.serving_engines",
-                [(60_000, 60.0)])}  # fmt: skip
-test_observed_time = shown_by(OBSERVED)
+                [(60_000, 60.0)])})  # fmt: skip
 
 
 def test_tokens_of_an_account_are_on_its_statement(world, tmp_path):

@@ -6,7 +6,6 @@ from tests.queries.serving.engines import busy, engine
 PLACES = """select engine, endpoint, gpu_uuid, method, is_in_order,
         (start_ms - 1800000000000) // 1000 as start_s, (end_ms - 1800000000000) // 1000 as end_s
     from intermediate.int_serving_gpus where cluster = $1 order by all"""
-UNSETTLED = "busy_unclassified"
 
 
 def active(cluster, node, count):
@@ -62,7 +61,7 @@ def test_a_node_that_only_serves(cluster):
     yield
     assert [place[3] for place in places(cluster)] == ["node", "node"]
     assert time_of(cluster) == {
-        (UNSETTLED, "owner_unknown", False): 1200,
+        ("busy_unclassified", "owner_unknown", False): 1200,
         ("idle_held", "standby", False): 2400,
         ("step_unsplit", "serving", False): 3600,
     }
@@ -83,15 +82,14 @@ def labelled(cluster):
         busy(cluster, of, 0, 3600, since=1800)
 
 
+PLACED = "engine, right(gpu_uuid, 3), method, node", "intermediate.int_serving_gpus"
 # what it shows: what is loaded, which engine has which GPU by what
-ENGINES = {
+test_gpus_of_engines = shown_by({
     "a GPU that was moved is of the engine once, on its node": (moved, [("0", "n-0", "node", "n")]),
     "labels of the series name the GPUs of each engine": (
         labelled,
         [("0", "n-3", "label", "n"), ("1", "n-0", "label", "n"), ("1", "n-1", "label", "n")]),
-}  # fmt: skip
-PLACED = "engine, right(gpu_uuid, 3), method, node", "intermediate.int_serving_gpus"
-test_gpus_of_engines = shown_by(ENGINES, read=lambda c: c.own(*PLACED))
+}, read=lambda c: c.own(*PLACED))  # fmt: skip
 
 
 def test_engines_of_one_pod_have_a_part_of_its_gpus_each(cluster):
@@ -114,7 +112,7 @@ def test_engines_of_one_pod_have_a_part_of_its_gpus_each(cluster):
 
 # what it shows: job runs (start, nodes, GPUs), when engines of node a begin to work; how many
 # places they have, GPU-seconds
-ON_JOB_RUNS = {
+@each({
     "a node with two job runs says nothing of the engine": (
         [(0, "a", 1), (1800, "a", 1)], [0], 0, {}),
     "the only engine of a job run has its GPUs on other nodes too": (
@@ -123,10 +121,7 @@ ON_JOB_RUNS = {
     "three engines share two GPUs": (
         [(0, "a", 2)], [600, 1200, 9000], 6,
         {("idle_held", "standby", True): 2 * 600, ("step_unsplit", "serving", True): 2 * 3000}),
-}  # fmt: skip
-
-
-@each(ON_JOB_RUNS)
+})  # fmt: skip
 def test_engines_on_nodes_of_job_runs(cluster, jobs, sinces, count, expected):
     for node in {node for _, nodes, _ in jobs for node in nodes}:
         cluster.node(node, 2)

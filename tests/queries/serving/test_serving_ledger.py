@@ -48,8 +48,10 @@ def test_the_serving_example_in_numbers(cluster):
 
 
 OTHER = {"model": "other"}
+
+
 # what it shows: the model (of `limited` there is an objective), its scrapes, GPU-ms by phase
-ENGINES = {
+@each({
     "a model without an objective is not split": (
         OTHER, lambda c, of: busy(c, of, 600, 3600, since=1800),
         {("startup", "model_load"): 600_000, ("idle_held", "standby"): 1_200_000,
@@ -74,10 +76,7 @@ ENGINES = {
         {},
         lambda c, of: [c.events("1", [{"event": "job.start", "t": 0}, *steps(1, 360, 0)]),
                        busy(c, of, 0, 3600)], {("step_unsplit", ""): 3_600_000}),
-}  # fmt: skip
-
-
-@each(ENGINES)
+})  # fmt: skip
 def test_phases_of_an_engine(cluster, model, scraped, expected):
     held(cluster)
     scraped(cluster, engine(cluster, **model))
@@ -118,7 +117,7 @@ def requests_alone(cluster):
 
 
 # what it shows: what is loaded, GPU-ms by phase
-LOADED = {
+test_phases_of_requests = shown_by({
     "a failed job that served has made progress": (
         failed, {("step_unsplit", "serving"): 3_600_000}),
     "the engines of a model share its latencies": (
@@ -128,8 +127,7 @@ LOADED = {
         requests_alone,
         {("lost_work", "slo_miss"): 600_000 + 600_000, ("idle_held", "standby"): 300_000,
          ("productive", "serving"): 300_000, ("unknown", ""): 1_800_000}),
-}  # fmt: skip
-test_phases_of_requests = shown_by(LOADED, read=phases)
+}, read=phases)  # fmt: skip
 
 
 def test_histograms_bound_the_share(cluster):

@@ -8,6 +8,7 @@ import tempfile
 import duckdb
 import polars as pl
 import pytest
+from tests.tables import each
 
 from goodput_queries.database import LocalStore, open_store
 from goodput_queries.errors import StoreError
@@ -50,10 +51,7 @@ def test_the_database_of_another_program_is_left_as_it_is(
 LIMIT = "select parse_formatted_bytes(current_setting('memory_limit')) >> 20"
 
 
-@pytest.mark.parametrize(
-    ("given", "mib"),
-    [({"threads": 1}, 2048), ({"threads": 3}, 3072), ({"threads": 3, "memory_mib": 700}, 700)],
-)
+@each(({"threads": 1}, 2048), ({"threads": 3}, 3072), ({"threads": 3, "memory_mib": 700}, 700))
 def test_memory_is_bounded_by_threads_or_as_it_is_set_and_spills_next_to_the_file(
     tmp_path, given, mib
 ):
@@ -168,9 +166,7 @@ def test_a_file_left_by_a_killed_process_is_taken_over(tmp_path):
         assert path.read_text() == str(os.getpid())
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"), [("link", "cannot be written"), ("none/lock", r"written \(No such file")]
-)
+@each(("link", "cannot be written"), ("none/lock", r"written \(No such file"))
 def test_a_link_is_not_followed_and_a_missing_folder_is_named(tmp_path, name, reason):
     (tmp_path / "target").write_text("precious")
     (tmp_path / "link").symlink_to(tmp_path / "target")

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
-from tests.queries.conftest import START_MS, at, built_once, durable, shown_by, steps
+from tests.queries.conftest import START_MS, at, built_once, durable, each, shown_by, steps
 
 from goodput_billing.render import files, use_tables
 from goodput_billing.render.wording import hours, percent
@@ -138,7 +138,7 @@ def idle_kwh(row):
 
 
 # what it shows: view, its row, what the row has, within which share
-FIGURES = {
+@each({
     "idle power of allocated time": (
         "idle_power", {"category": "idle_held"}, lambda _: {"power_w": IDLE_W}, 0.005,
     ),
@@ -235,10 +235,7 @@ FIGURES = {
         "work_by_power_cap", {"power_cap_w": 700},
         lambda _: {"gain_ratio": 0, "work_per_j": 360 / (BUSY_W * 3600)}, 0.02,
     ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("mart", "of", "expected", "rel"), FIGURES.values(), ids=FIGURES)
+})  # fmt: skip
 def test_figures_of_power_and_energy(world, mart, of, expected, rel):
     (row,) = (row for row in table(world.store, mart) if row.items() >= of.items())
     for name, value in expected(row).items():
@@ -266,7 +263,7 @@ def short_peaks(cluster):
 
 
 # what it shows: what is loaded, what is read of it
-OTHERS = {
+test_power_of_other_clusters = shown_by({
     "a GPU with one idle part has no idle power": (
         one_idle_part, "select distinct power_w from marts.idle_power where gpu_ms > 0", [(None,)]),
     "head-room sees peaks that a mean of ten minutes hides": (
@@ -276,8 +273,7 @@ OTHERS = {
         lambda c: [c.watched(3600), c.job_on_a_node("1", 0, 3600, 1, account="A")],
         "select gpu_ms, energy_kwh, carbon_kg, electricity_cost, measured_ratio "
         "from marts.energy_by_account where team = 'A'", [(HOUR_MS, None, None, None, 0)]),
-}  # fmt: skip
-test_power_of_other_clusters = shown_by(OTHERS)
+})  # fmt: skip
 
 
 def test_energies_of_accounts_add_up_to_the_millijoule(world):

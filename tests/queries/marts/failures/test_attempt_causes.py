@@ -8,6 +8,7 @@ from tests.queries.conftest import (
     at,
     built_once,
     durable,
+    each,
     read_from_world,
     shown_by,
     steps,
@@ -106,7 +107,7 @@ OF_RUN = ("select cause, confidence from marts.attempt_causes where run_id = '{}
           "order by rank")  # fmt: skip
 OF_ECC, OF_BUS = (OF_RUN.format(run) for run in ("ecc", "bus"))
 # what it shows: what is read, its rows, its scope
-ROWS = {
+test_what_ended_attempts = read_from_world({
     **{f"causes of {run}, by what they prove": (OF_RUN.format(run), ranked)
        for run, ranked in RANKED.items()},
     "the first cause is the failure reason of the attempt": (
@@ -156,15 +157,16 @@ ROWS = {
           "hardware")]),
     "each failure has one cause": (
         "select sum(failures)::bigint from marts.reliability_by_cause", [(11,)]),
-}  # fmt: skip
-test_what_ended_attempts = read_from_world(ROWS)
+})  # fmt: skip
 
 
 XID_79 = ("kernel log: Xid 79 (GPU has fallen off the bus: the driver can no longer reach it over "
           "PCIe) on bus GPU 3, 1 line")  # fmt: skip
 WENT_ON = "the same Xid occurred in 1 attempt that went on"
+
+
 # what it shows: run, rank of the cause, its columns
-CAUSES = {
+@each({
     "evidence names counts and places": (
         "bus", 1, {"evidence": XID_79, "evidence_against": WENT_ON, "lost_gpu_ms": 1_000_000},
     ),  # 9 steps rolled back, 100 s of stall
@@ -178,10 +180,7 @@ CAUSES = {
         "late", 1,
         {"evidence_against": f"{WENT_ON}; it came 40 s after the job's own failure (assertion)"}),
     "nothing speaks against it": ("nan", 1, {"evidence_against": None}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "rank", "expected"), CAUSES.values(), ids=CAUSES)
+})  # fmt: skip
 def test_evidence_for_and_against_a_cause(world, name, rank, expected):
     where = f"run_id = '{name}' and attempt = 0 and rank = {rank}"
     sql = f"select {', '.join(expected)} from marts.attempt_causes where {where}"
@@ -192,7 +191,7 @@ DRAINS = [{"start_at": 3_800 + second, "end_at": 3_800.5 + second} for second in
 SAID = {"event": "failure", "kind": "permission", "msg": "no"}
 CHAIN = "select what, event_at from marts.failure_chains order by position"
 # what it shows: what is loaded, what is read of it
-ENDS = {
+test_an_end = shown_by({
     "a failure chain is bounded": (
         lambda c: [c.node("a", 1), run(c, "a", "a", steps(1, 39, 0, 100)),
                    c.add("node_states", *DRAINS, node="a", state="drained")],
@@ -208,8 +207,7 @@ ENDS = {
         lambda c: [c.job_on_a_node("1", 0, 200, 1, "FAILED"), c.log("1", [{**SAID, "t": 9_000}])],
         lambda c: c.read(CHAIN).rows()[-2:],
         [("job failure: Permission denied", at(200)), ("job ended: FAILED", at(200))]),
-}  # fmt: skip
-test_an_end = shown_by(ENDS)
+})  # fmt: skip
 
 
 def failed(cluster, node, state="FAILED", *events):

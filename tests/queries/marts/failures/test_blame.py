@@ -27,9 +27,10 @@ def failure(kind, second=150, **more):
 
 OWN = (200, 0, 0)
 NOBODYS = (0, 0, 0)
+# the attempt lasts 200 s and saves nothing
 # state of an attempt, what the job says; waste of its own and of the infrastructure, credit:
 # credits are for failures of the infrastructure alone, not for an operator's policy
-ENDINGS = {
+test_the_cause_of_an_ending_decides_whose_waste_it_is = shown_by({
     "NODE_FAIL": ("NODE_FAIL", None, (0, 200, 200)),
     "PREEMPTED": ("PREEMPTED", None, (0, 200, 0)),
     "REQUEUED": ("REQUEUED", None, (0, 200, 0)),
@@ -42,27 +43,18 @@ ENDINGS = {
     "SIGTERM at a time limit": ("TIMEOUT", failure("preempted"), OWN),
     "a NCCL timeout that nothing explains": ("FAILED", failure("nccl_timeout", 190), NOBODYS),
     "a signal that nothing explains": ("FAILED", failure("sigkill", 190), NOBODYS),
-}  # fmt: skip
-
-
-# the attempt lasts 200 s and saves nothing
-test_the_cause_of_an_ending_decides_whose_waste_it_is = shown_by(
-    ENDINGS, read=lambda c: lines(c)["team"],
-    load=lambda c, state, said: [
+}, read=lambda c: lines(c)["team"], load=lambda c, state, said: [
         c.job_on_a_node("1", 0, 200, 1, state),
         c.events("1", [*steps(1, 10, 0), *([said] if said else [])])])  # fmt: skip
 
 
 # what happened on the node meanwhile, cause of the loss
-HANGS = {
+@each({
     "a hardware Xid when it began": (
         lambda c: c.xid("a", 79, 110, gpu_uuid=c.gpu("a#0")), "Xid 79"),
     "the node went down": (
         lambda c: c.state("a", "down", 200, None), "nccl_timeout on a node that went down"),
-}  # fmt: skip
-
-
-@each(HANGS)
+})  # fmt: skip
 def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(cluster, happens, cause):
     """A job steps for 100 s, hangs for 1,900 s and is ended by NCCL's watchdog."""
     cluster.job_on_a_node("1", 0, 2000, 1, "FAILED")

@@ -53,7 +53,7 @@ OF_SIZE = "gpu_ms, failures, mtbf_s, mtbf_low_s, mtbf_high_s from marts.reliabil
 
 
 # what it shows: the query, its rows, its scope
-ROWS = {
+test_outages_and_failures = read_from_world({
     "states that overlap are one outage whoever reports them": (
         "select start_at, end_at, reports, reason, sources from marts.node_outages "
         "where node = 'a' order by start_at limit 1",
@@ -108,7 +108,4 @@ ROWS = {
        for counted, low, high in ((0, 0.0, 3.688879), (1, 0.025318, 5.571643),
                                   (10, 4.795389, 18.390356), (50, 37.110964, 65.918767),
                                   (1_000, 938.973018, 1_063.952136))},
-}  # fmt: skip
-
-
-test_outages_and_failures = read_from_world(ROWS)
+})  # fmt: skip

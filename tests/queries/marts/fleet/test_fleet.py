@@ -42,7 +42,6 @@ def world(made):
     made.xid("a", 79, 1000, gpu_uuid="c/a#1", message="off the bus")
 
 
-EARLY = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS // 4)
 SUMS = ", ".join(
     f"sum({name})::bigint"
     for name in ("gpus", "read_gpus", "capacity_ms", "held_ms", "useful_ms", "wasted_ms", "events")
@@ -100,7 +99,7 @@ CASES = {
     ),
     "the state is the one at the end of the window": (
         "select category, power_w from marts.gpu_states where gpu_uuid = 'c/c#0'",
-        [("idle_no_demand", 500.0)], EARLY),
+        [("idle_no_demand", 500.0)], Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS // 4)),
 }  # fmt: skip
 
 
@@ -111,7 +110,6 @@ test_what_is_shown_of_a_fleet = read_from_world(
 
 INTERVAL_MS = 30_000
 SHARE_OF_CATEGORY, SHARE_OF_CAPACITY = 0.02, 0.0005  # whichever is larger
-TELEMETRY = ("idle_held", "busy_unclassified", "unknown")
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +140,7 @@ def by(column, frame):
 
 def gap_ends_ms(truth, category):
     """Return one sampling interval for each end of a stretch that readings alone decide."""
-    if category not in TELEMETRY:
+    if category not in ("idle_held", "busy_unclassified", "unknown"):
         return 0.0
     units = ("gpu_uuid", "gpu_instance")
     ends = truth.sort(*units, "start_ms").with_columns(

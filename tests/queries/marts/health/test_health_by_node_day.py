@@ -3,7 +3,7 @@
 from datetime import date
 
 import pytest
-from tests.queries.conftest import START_MS, built_once, read_from_world
+from tests.queries.conftest import START_MS, built_once, each, read_from_world
 
 from goodput_queries.scope import Scope
 
@@ -64,8 +64,10 @@ def value(world, node, kind, day=FIRST_DAY, **scope):
 
 
 ONE_HOUR = {"from_ms": START_MS + HOUR_MS, "to_ms": START_MS + 2 * HOUR_MS}
+
+
 # what it shows: node, kind, day, scope, value
-VALUES = {
+@each({
     # 877 is as old as the GPU: 3 until the driver is loaded again, then 2, 3, and 4 by 09:30; the
     # counter of the GPU's life, and the second source that reads it, count the same errors
     "a counter counts by its rise and a reset begins at zero": (
@@ -89,19 +91,15 @@ VALUES = {
     "the 94 eight hours later is one": ("b", "xid_hardware", FIRST_DAY, {}, 1),
     "days between the events of a cluster were read": ("c", "xid_hardware", FIRST_DAY, {}, 0),
     "days after them were not": ("c", "xid_hardware", SECOND_DAY, {}, None),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("node", "kind", "day", "scope", "expected"), VALUES.values(), ids=VALUES)
+})  # fmt: skip
 def test_value_of_a_day(world, node, kind, day, scope, expected):
     assert value(world, node, kind, day, **scope) == pytest.approx(expected)
 
 
-DRAIN = "Drain the node and restart it"
 INCIDENTS = "from marts.gpu_incidents where node = '{}' order by start_at"
 KINDS = "select distinct node from marts.health_by_node_day"
 # what it shows: what is read, its rows, its scope
-ROWS = {
+test_errors_of_nodes = read_from_world({
     "memory errors of a GPU are listed by hour, and a counter that stays has no hour": (
         f"select kind, (epoch_ms(hour_at) - {START_MS}) // {HOUR_MS} as hour, rise "
         "from marts.gpu_memory_errors order by kind, hour_at",
@@ -110,7 +108,7 @@ ROWS = {
     "what two sources report of one fault is one incident of its worst Xid": (
         "select code, codes, class, events, sources, left(what_to_do, 29) "
         f"{INCIDENTS.format('a')} limit 1",
-        [(79, [45, 48, 79], "hardware", 3, "dcgm, kernel log", DRAIN)]),
+        [(79, [45, 48, 79], "hardware", 3, "dcgm, kernel log", "Drain the node and restart it")]),
     "incidents after five quiet minutes": (
         f"select code, events {INCIDENTS.format('a')} offset 1", [(119, 3), (119, 1)]),
     # and a latch that was set before it was first read is no incident
@@ -126,5 +124,4 @@ ROWS = {
         "select distinct kind from reference.error_counters "
         "anti join reference.health_kinds using (kind) order by kind",
         [("remap_failed",), ("xid_gauge",)]),
-}  # fmt: skip
-test_errors_of_nodes = read_from_world(ROWS)
+})  # fmt: skip

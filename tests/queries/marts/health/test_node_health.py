@@ -1,7 +1,6 @@
 """Nodes ranked by what they cost: whose fault an attempt was, and what to do with the node."""
 
-import pytest
-from tests.queries.conftest import START, START_MS, built_once, read_from_world, steps
+from tests.queries.conftest import START, START_MS, built_once, each, read_from_world, steps
 
 from goodput_queries.scope import Scope
 
@@ -33,7 +32,7 @@ def world(made):
 
 
 # node, from second; its columns
-NODES = {
+@each({
     # three GPUs for 130 s: nothing of it was saved
     "the node of the fault has all that its gang lost": (
         "a", 0,
@@ -57,10 +56,7 @@ NODES = {
         "e", 0,
         {"row_remaps": 1, "remap_failed_gpus": 1, "verdict": "Replace",
          "verdict_reason": "row remap failed on 1 GPU"}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "from_s", "expected"), NODES.values(), ids=NODES)
+})  # fmt: skip
 def test_health_of_a_node(world, name, from_s, expected):
     sql = f"select {', '.join(expected)} from marts.node_health where node = $1"
     scope = Scope(from_ms=START_MS + 1000 * from_s if from_s else None)
@@ -68,7 +64,7 @@ def test_health_of_a_node(world, name, from_s, expected):
 
 
 # what it shows: what is read, its rows
-ROWS = {
+test_health_of_the_fleet = read_from_world({
     "what the gang lost has its cost and the fix is the vendor's": (
         "select round(caused_cost, 6), left(what_to_do, 29) from marts.node_health "
         "where node = 'a'", [(3.9, "Drain the node and restart it")]),
@@ -81,5 +77,4 @@ ROWS = {
         )""", [(True, True, True)]),
     "the node that cost most comes first": (
         "select node from marts.node_health order by place limit 2", [("a",), ("d",)]),
-}  # fmt: skip
-test_health_of_the_fleet = read_from_world(ROWS)
+})  # fmt: skip

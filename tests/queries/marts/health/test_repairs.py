@@ -1,12 +1,11 @@
 """Repairs of nodes: who acted and when, what waiting and repair cost, and whether it held."""
 
 import pytest
-from tests.queries.conftest import START, START_MS, built_once
+from tests.queries.conftest import START, START_MS, built_once, each
 
 from goodput_queries.scope import Scope
 
 WINDOW = Scope(START_MS, START_MS + 10_000_000)
-BUS = "00000000:19:00.0"
 
 
 @built_once
@@ -29,7 +28,7 @@ def world(made):
     made.state("b", "down", 1_000, 1_100)
     made.state("b", "down", 5_000, 5_100)
     made.state("c", "drained", 8_000, None, user_name="slurm", reason="NHC: no GPU 1")
-    made.xid("d", 79, 2_000, gpu_uuid="GPU-d0", pci_bus_id=BUS)
+    made.xid("d", 79, 2_000, gpu_uuid="GPU-d0", pci_bus_id="00000000:19:00.0")
     made.state("d", "drained", 2_600, 3_000, user_name="root")
     made.job("again", 4_000, 4_400, ["d"], 2, "NODE_FAIL")
     made.state("d", "down", 4_400, 4_500)
@@ -38,7 +37,7 @@ def world(made):
 
 
 # node, which of its repairs; its columns
-REPAIRS = {
+@each({
     "drained by a person while it was down": (
         "a", 0, {"broken_at": 1_000, "sign": "node down", "acted_at": 1_300, "acted_by": "ann",
                  "actor": "person", "end_at": 1_900, "untouched_ms": 600_000, "untouched_cost": 6.0,
@@ -61,10 +60,7 @@ REPAIRS = {
         "e", 0, {"acted_by": None, "actor": None, "acted_at": 2_000, "end_at": 3_000,
                  "repair_ms": 1_200_000},
     ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("node", "which", "expected"), REPAIRS.values(), ids=REPAIRS)
+})  # fmt: skip
 def test_a_repair(world, node, which, expected):
     sql = "select * from marts.repairs where node = $1 order by start_at"
     found = world.store.read(sql, [node], scope=WINDOW).row(which, named=True)

@@ -31,7 +31,7 @@ def by_reason(name, is_loss):
 
 
 # what it shows: values of its readings, a counter and what it counts; what is read of it
-CASES = {
+test_throttling_of_a_gpu = shown_by({
     "heat costs whatever the GPU draws": (
         {**HOT, "power_w": 170.0, "sm_clock_hz": 0.6e9}, None, EPISODES,
         by_reason("hw_thermal", True)),
@@ -68,17 +68,13 @@ CASES = {
         {}, (THERMAL_S, [5, 5, 9, 14, 14]),
         """select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c
         from marts.throttled_gpus""", [("thermal", 1, 1, None, None)]),
-}  # fmt: skip
-
-
-test_throttling_of_a_gpu = shown_by(
-    CASES, load=lambda c, values, counted: [read(c, **values), counted and counts(c, *counted)]
-)
+}, load=lambda c, values, counted: [
+    read(c, **values), counted and counts(c, *counted)])  # fmt: skip
 
 
 # what it shows: hours with a reason of those read, limit in the inventory and in readings;
 # whether it comes back, degrees to the limit
-RECURRENCES = {
+@each({
     "a quarter of the hours is chronic": (3, 12, 90.0, [], "chronic", 6.0),
     "two of twelve hours are passing": (2, 12, 90.0, [], "passing", 6.0),
     "of few hours it is not known": (3, 5, 90.0, [], None, 6.0),
@@ -86,10 +82,7 @@ RECURRENCES = {
         3, 12, 90.0, [87, 87], "chronic", 3.0),
     "a limit of readings alone": (3, 12, None, [87, 87], "chronic", 3.0),
     "no limit": (3, 12, None, [], "chronic", None),
-}  # fmt: skip
-
-
-@each(RECURRENCES)
+})  # fmt: skip
 def test_how_often_a_gpu_is_throttled(
     cluster, hours, of_hours, limit, reported, recurrence, margin
 ):
@@ -117,7 +110,7 @@ def xid(code, message, kind="xid"):
 
 LINK = "NETIR_LINK_EVT  {}   XC0 i0 Link 02"
 # what it shows: what is loaded, what is read of it
-SEVERITIES = {
+test_the_severity_is_that_of_the_code_else_the_word_in_the_message = shown_by({
     "a word in the message: nonfatal": (
         xid(149, LINK.format("Nonfatal")), EVENT, [("xid", 149, "warning")]),
     "fatal": (xid(149, LINK.format("Fatal")), EVENT, [("xid", 149, "gpu_fatal")]),
@@ -128,5 +121,4 @@ SEVERITIES = {
     "of NVSwitch: fatal": (
         xid(12028, "Fatal, Link 03", "sxid"), EVENT, [("sxid", 12028, "gpu_fatal")]),
     "of NVSwitch: no word": (xid(12028, "Link 03", "sxid"), EVENT, [("sxid", 12028, None)]),
-}  # fmt: skip
-test_the_severity_is_that_of_the_code_else_the_word_in_the_message = shown_by(SEVERITIES)
+})  # fmt: skip

@@ -103,7 +103,7 @@ def unplaced(cluster, scope=EVERYTHING):
 
 # what it shows: GPUs of a node and from when on they are listed; jobs (start, end, nodes, GPUs,
 # more); what is unplaced of them
-OUTSIDE = {
+@each({
     "without a node list": (
         2, 0, [(0, 5000, [], 2, {}), (0, 1000, ["a"], 1, {})], [("0", "no_node_list", 10_000)]),
     # its start or end is in the hour that clocks repeat, and nothing settles which
@@ -114,10 +114,7 @@ OUTSIDE = {
     "before the dates of the inventory": (
         1, 600, [(0, 1000, ["a"], 1, {})], [("0", "no_such_gpu", 600)]),
     "contested": (1, 0, [(0, 1000, ["a"], 1, {}), (900, 1500, ["a"], 1, {})], []),
-}  # fmt: skip
-
-
-@each(OUTSIDE)
+})  # fmt: skip
 def test_time_outside_the_ledger(cluster, gpus, listed_from, jobs, expected):
     slots = [
         {"gpu_uuid": f"GPU-{cluster.name}-{index}", "slurm_index": index} for index in range(gpus)
@@ -130,9 +127,7 @@ def test_time_outside_the_ledger(cluster, gpus, listed_from, jobs, expected):
     assert unplaced(cluster) == expected
 
 
-@pytest.mark.parametrize(
-    ("kind", "priced"), [("h100", "h100"), (None, "h100"), ("a100", "a100")]
-)  # of an A100 nothing but the job is known
+@each(("h100", "h100"), (None, "h100"), ("a100", "a100"))
 def test_unplaced_time_has_its_part_of_a_window_and_the_price_of_its_kind_of_gpu(
     cluster, kind, priced
 ):
@@ -160,7 +155,7 @@ def node_read(cluster):
 
 # what it shows: GPUs of the job runs, of which the first reports steps; rung, ratio and coverage,
 # what the next step is about
-RUNGS = {
+@each({
     "attempts that report steps in half of the allocated time give goodput": (
         [2], True, ("goodput", 1.0, 1.0), None),
     "of jobs that report nothing it is the share of allocated time that was active": (
@@ -169,10 +164,7 @@ RUNGS = {
         [2, 6], True, ("active_while_allocated", None, 0.25), "it covers a part"),
     "without a scheduler the activity of GPUs is all there is": (
         [], False, ("gpu_activity", 0.5, 1.0), "scheduler"),
-}  # fmt: skip
-
-
-@each(RUNGS)
+})  # fmt: skip
 def test_rung_of_the_evidence(cluster, jobs, has_steps, expected, about):
     node_read(cluster)
     for number, gpus in enumerate(jobs):

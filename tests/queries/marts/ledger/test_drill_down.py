@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.fleets.generate import generate, read_in
-from tests.queries.conftest import store_of
+from tests.queries.conftest import each, store_of
 
 from goodput_queries.catalog import models
 from goodput_queries.catalog.header import names
@@ -48,8 +48,10 @@ def windows(session):
 
 
 IDLE = "select sum(idle_ms), sum(held_ms) from marts.executing_idle"
+
+
 # what it shows: two selects that give the same rows; keys, whole numbers and costs
-SAME = {
+@each({
     "the intervals of a category add up to the ledger": (
         "select category, gpu_ms from marts.ledger_by_category where gpu_ms > 0 order by 1",
         "select category, sum(gpu_ms)::bigint from marts.category_intervals group by 1 order by 1"),
@@ -60,9 +62,18 @@ SAME = {
         "select run_key, held_ms from marts.runs order by 1",
         "select run_key, sum(gpu_ms)::bigint from marts.run_gpus group by 1 order by 1"),
     "executing idle is one figure": (IDLE, f"{IDLE}_by_team"),
-}  # fmt: skip
+})  # fmt: skip
+def test_two_figures_are_one(session, windows, first, second):
+    for window in windows:
+        expected, found = (session.read(sql, scope=window) for sql in (first, second))
+        assert expected.height > 0
+        assert [row[:2] for row in found.rows()] == [row[:2] for row in expected.rows()]
+        first_of, second_of = ([float(v or 0) for v in rows[:, -1]] for rows in (expected, found))
+        assert second_of == pytest.approx(first_of, abs=1e-5)
+
+
 # what it shows: a select without rows
-NONE = {
+@each({
     "intervals of one GPU and category do not touch": """from marts.category_intervals as a
         inner join marts.category_intervals as b using (gpu_uuid, gpu_instance, category, blame)
         where a.end_at = b.start_at and a.run_key is not distinct from b.run_key""",
@@ -74,20 +85,7 @@ NONE = {
         where not (idle.idle_ms <= run_ms and run_ms <= whole.held_ms and whole.held_ms <= (
             select sum(gpu_ms) from marts.ledger_by_category where kind <> 'free'
         ))""",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("first", "second"), SAME.values(), ids=SAME)
-def test_two_figures_are_one(session, windows, first, second):
-    for window in windows:
-        expected, found = (session.read(sql, scope=window) for sql in (first, second))
-        assert expected.height > 0
-        assert [row[:2] for row in found.rows()] == [row[:2] for row in expected.rows()]
-        first_of, second_of = ([float(v or 0) for v in rows[:, -1]] for rows in (expected, found))
-        assert second_of == pytest.approx(first_of, abs=1e-5)
-
-
-@pytest.mark.parametrize("sql", NONE.values(), ids=NONE)
+})  # fmt: skip
 def test_what_cannot_be_is_not(session, windows, sql):
     for window in windows:
         assert session.read(sql, scope=window).is_empty()
@@ -206,14 +204,13 @@ def test_data_quality_has_the_allocated_time_of_the_ledger(session, windows):
 
 
 ROOT = Path(__file__).parents[4]
-MAIN = Scope(run="lab/main")
 
 
 recorded = store_of("recorded_demo")
 
 
 def test_the_ledger_of_main_is_the_reference_ledger(recorded):
-    found = dict(ledger(recorded, scope=MAIN).select("category", "gpu_s").rows())
+    found = dict(ledger(recorded, scope=Scope(run="lab/main")).select("category", "gpu_s").rows())
 
     assert sum(found.values()) == pytest.approx(560.000, abs=1e-9)
     reference = {

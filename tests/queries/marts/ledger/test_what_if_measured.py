@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from tests.queries.conftest import START_MS, built_once, durable, phase, shown_by, steps
+from tests.queries.conftest import START_MS, built_once, durable, each, phase, shown_by, steps
 from tests.queries.loaders import steady
 
 from goodput_queries.scope import EVERYTHING, Scope
@@ -49,19 +49,20 @@ def two_jobs(cluster):
 
 UNKNOWN = ("price_per_kwh", "power_limit_w", "cost_per_productive_gpu_h")
 # what it shows: what is loaded, what is read of it
-LOADED = {
+test_what_is_known = shown_by({
     "without rates, tariffs and limits they are not known": (
         a_node, lambda c: [name in of(c, "upgrade", "h100") for name in ("old_power_w", *UNKNOWN)],
         [True, False, False, False]),
     "unclassified time is no part of a loss": (
         two_jobs, lambda c: number(of(c, "halve-a-loss", "idle_held")["lost_gpu_h"]),
         pytest.approx(1)),
-}  # fmt: skip
-test_what_is_known = shown_by(LOADED)
+})  # fmt: skip
 
 LAST_HOURS = Scope(START_MS + 5 * HOUR_S * 1000, START_MS + 10 * HOUR_S * 1000)
+
+
 # what it shows: the world, scenario, scope and choice, what is known
-KNOWN = {
+@each({
     "a model by count, power, use and price": (
         "priced", "upgrade", EVERYTHING, "h100",
         {"old_gpus": 4, "old_power_w": 500, "price_per_kwh": 0.15, "held_ratio": 10 / 40}),
@@ -74,12 +75,7 @@ KNOWN = {
         "saving", "halve-a-loss", EVERYTHING, "checkpoint_save",
         {"lost_gpu_h": 2 * 10 * 30 / HOUR_S, "in_jobs_gpu_h": 2 * 10 * 30 / HOUR_S,
          "capacity_gpu_h": 4, "held_gpu_h": 4, "window_h": 2, "price_per_gpu_h": 2}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("world", "scenario", "scope", "choice", "expected"), KNOWN.values(), ids=KNOWN
-)
+})  # fmt: skip
 def test_what_is_known_of_a_choice(request, world, scenario, scope, choice, expected):
     store = request.getfixturevalue(world).store
     known = measured(store, scenario, scope, choice)

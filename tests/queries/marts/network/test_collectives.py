@@ -52,7 +52,7 @@ ALGORITHMS = "from marts.algorithm_bandwidth order by algorithm"
 FITS = "from marts.collective_fits"
 FITTED = (16, 2, 5, *map(pytest.approx, (30e-6, 100e9, 1_600_000)), pytest.approx(0, abs=1e-6))
 # what it shows: what is loaded, what is read of it
-CASES = {
+test_collectives = shown_by({
     "an operation has the algorithm that rank 0 logged for its size": (
         lambda c: [inspected(c, 100.0, 120.0), inspected(c, 10.0, size=KIB, first=2),
                    logged(c, "RING", "LL128")],
@@ -82,10 +82,7 @@ CASES = {
     "what is not in a ring is not forecast": (
         lambda c: benchmarked(c, 2, ring, operation="AlltoAll"),
         "select distinct ranks, forecast_ranks from marts.collective_forecasts", [(16, 16)]),
-}  # fmt: skip
-
-
-test_collectives = shown_by(CASES, before=lambda c: c.node("a", 8))
+}, before=lambda c: c.node("a", 8))  # fmt: skip
 
 
 def test_a_forecast_is_tested_on_the_next_number_of_ranks(cluster):
@@ -163,8 +160,10 @@ def trace(cluster, rank, kernels, ranks=2):
 
 WAITS, COMES_LATER = [(12, 3.0, 2.0)], [(13.5, 1.5, 1.5)]
 IN_PART = [(19.5, 0.25, 0.25), *((20 + s, 0.5, 0.5) for s in range(1, 6)), (30.5, 0.25, 0.25)]
+
+
 # what it shows: kernels by rank, GPU-seconds of 100
-TRACES = {
+@each({
     # of 3 s on rank 0 one overlaps compute; rank 1 comes 1.5 s later and only transfers
     "traces of all ranks split exposed time into waiting and transfer": (
         [WAITS, COMES_LATER],
@@ -172,10 +171,7 @@ TRACES = {
     "a trace of one rank measures no waiting": ([WAITS], {"exposed_comm": 2.0, "step_unsplit": 98}),
     "a step that the trace has in part is left out": (
         [IN_PART, IN_PART], {"exposed_comm": 5.0, "productive": 15.0, "step_unsplit": 80}),
-}  # fmt: skip
-
-
-@each(TRACES)
+})  # fmt: skip
 def test_ledger_of_profiler_traces_that_come_after_the_steps(cluster, kernels, expected):
     gang(cluster)
     yield
@@ -188,15 +184,12 @@ def test_ledger_of_profiler_traces_that_come_after_the_steps(cluster, kernels, e
 
 # what it shows: measured communication of a step, GPU-seconds, and what bounds it: time without a
 # split, communication at most and its share
-BOUNDED = {
+@each({
     "durations alone bound communication and leave steps unsplit": (
         {}, {"step_unsplit": 100}, (100_000, 20_000, 0.2)),
     "where exposed time is measured nothing is bounded": (
         {"comm_s": 1.0}, {"exposed_comm": 10, "productive": 90}, (0, None, None)),
-}  # fmt: skip
-
-
-@each(BOUNDED)
+})  # fmt: skip
 def test_durations_alone_bound_communication_and_leave_steps_unsplit(
     cluster, measured, ledger, bounds
 ):

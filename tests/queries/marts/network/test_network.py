@@ -28,7 +28,7 @@ def benchmark(cluster, number, busbw, *, size=256 * MIB, nodes=("a", "b"), secon
 PAIRS = (["a", "b"], ["a", "c"], ["b", "c"], ["c", "d"])
 COMMS = "from marts.comm_bandwidth order by comm_id, operation, size_from_bytes"
 # what it shows: what four nodes report, what is read of it
-BANDWIDTHS = {
+test_bandwidths = shown_by({
     "an operation has the bandwidth of the rank that did not wait": (
         lambda c: c.collectives("0x1", ["a", "b"], [300.0, 340.0, 320.0]),
         f"select p50_bytes_per_s, operations, coverage_ratio, node_names, ranks, nodes {COMMS}",
@@ -83,10 +83,7 @@ BANDWIDTHS = {
                           scope).row(0)
                    for scope in (Scope(START_MS, START_MS + 3_600_000), Scope())],
         [(300e9, 1, 1.0), (pytest.approx(155e9), 2, 0.2)]),
-}  # fmt: skip
-
-
-test_bandwidths = shown_by(BANDWIDTHS, before=four_nodes)
+}, before=four_nodes)  # fmt: skip
 
 
 @pytest.mark.parametrize(("busbw", "verdict"), [
@@ -144,14 +141,13 @@ def line_rates(gpus, *ports):
 LINE_RATES = "select device, line_rate_ratio, bytes_per_s from marts.line_rates order by device"
 UNKNOWN, TWICE = {"speed": None}, [{"device": "eth1"}, {"device": "eth1", "source": "other"}]
 # what it shows: what is loaded, what is read of it
-RATES = {
+test_line_rates_of_ports = shown_by({
     "8 GPUs that send 1 GB/s each share a port of 100 Gbit/s": (
         line_rates(8, {}), LINE_RATES, [("eth0", *map(pytest.approx, (0.64, 8 * GB)))]),
     "a port without a speed has no share, and two sources are one port": (
         line_rates(1, UNKNOWN, *TWICE), LINE_RATES,
         [("eth0", None, None), ("eth1", *map(pytest.approx, (0.08, GB)))]),
-}  # fmt: skip
-test_line_rates_of_ports = shown_by(RATES)
+})  # fmt: skip
 
 
 def test_a_rack_has_the_sum_of_its_ports_in_its_busiest_hour(cluster):

@@ -32,7 +32,7 @@ def world(evidence):
 
 
 # what it shows: what is read, its rows
-ROWS = {
+test_replays = read_from_world({
     "the largest part is the cause, and only the last trace of a run counts": (
         "select run_key, round(slowdown_ratio, 3), cause, round(slowest_stage_share, 3), "
         "round(slowest_workers_share, 3) from marts.pipeline_replays order by run_id",
@@ -51,5 +51,4 @@ ROWS = {
         "select stage, micro_batches, round(bubble_ratio, 6), round(ideal_bubble_ratio, 6), "
         "schedule_bubble_ratio from marts.pipeline_bubbles where run_key = 'c/1' order by stage",
         [(0, 1, 0.6, 0.6, 0.5), (1, 1, 0.4, 0.6, 0.5)]),
-}  # fmt: skip
-test_replays = read_from_world(ROWS)
+})  # fmt: skip

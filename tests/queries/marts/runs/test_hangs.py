@@ -75,20 +75,19 @@ def cases(table):
 
 THREE_WAIT = {0: (45, 44), 1: (44, 44), 2: (45, 44), 3: (45, 44)}
 ALL_WAIT = dict.fromkeys(range(4), (45, 44))
-MISSING = "has not launched all_reduce 45 of dp, in which 3 ranks wait"
 DIFFERS = (
     "launched broadcast of Float x 8 in the place of all_reduce 45 of dp, in which 3 ranks wait"
 )
 IN_DP = ({0: (45, 44), 3: (44, 44)}, {"group": "dp", "ranks": (0, 3)})
 AT_THREE = (100, 120, 140)
 # what it shows: dumps (how far ranks came, what differs from the usual), columns, hangs
-DUMPED = {
+test_hangs_of_dumps = shown_by(cases({
     "the rank that did not launch what the others wait in is named": (
         [(THREE_WAIT, {})],
         "what, culprit_ranks, culprit_rank, waiting_ranks, operation, sequence_number, "
         "communicator, confidence, evidence_sources, evidence",
         [("missing", [1], 1, [0, 2, 3], "all_reduce", 45, "dp", "Likely", "flight-recorder",
-          MISSING)]),
+          "has not launched all_reduce 45 of dp, in which 3 ranks wait")]),
     "operations in flight in a dump of a healthy job are no hang": (
         [({0: (52, 45), 1: (50, 47), 2: (52, 45), 3: (52, 46)}, {"sequence": 46, "since": 110})],
         "hang_key", []),
@@ -128,17 +127,12 @@ DUMPED = {
          ({0: (30, 29), 1: (30, 29), 2: (29, 29), 3: (30, 29)},
           {"sequence": 30, "since": 800, "last": 815})], "sequence_number, culprit_rank",
         [(30, 2), (45, 1)]),
-}  # fmt: skip
-
-
-test_hangs_of_dumps = shown_by(
-    cases(DUMPED), load=lambda c, dumped: [dumps(c, came, **more) for came, more in dumped]
-)
+}), load=lambda c, dumped: [dumps(c, came, **more) for came, more in dumped])  # fmt: skip
 
 
 BEHIND = {t: {39: [1], 40: [0, 2, 3]} for t in AT_THREE}
 # what it shows: launched -> ranks by second, size of the communicator, columns, hangs
-COUNTED = {
+test_hangs_of_counts = shown_by(cases({
     "a count that stays behind names the rank": (
         BEHIND, 4, "culprit_rank, waiting_ranks, sequence_number, confidence, evidence_sources",
         [(1, [0, 2, 3], 40, "Likely", "nccl-ras")]),
@@ -154,12 +148,7 @@ COUNTED = {
     "ranks that RAS only counts are not named": (
         {t: {640: 30, 641: [12, 13]} for t in AT_THREE}, 32,
         "culprit_ranks, waiting_ranks, confidence", [(None, [12, 13], "Not confirmed")]),
-}  # fmt: skip
-
-
-test_hangs_of_counts = shown_by(
-    cases(COUNTED), load=lambda c, counts, size: answers(c, counts, size=size)
-)
+}), load=lambda c, counts, size: answers(c, counts, size=size))  # fmt: skip
 
 
 def gang(cluster, job="9", node="a"):
@@ -225,7 +214,7 @@ def test_both_sources_naming_one_rank_confirm_each_other(evidence):
 PAIR = {"ranks": (0, 1)}
 WAITS = "has not launched send 0->1 7 of pp, in which 1 rank waits"
 # what it shows: open operations by rank, what differs from the usual, columns, hangs
-OPEN = {
+test_hangs_of_transfers = shown_by(cases({
     "the rank that did not launch the other side is named": (
         {0: [], 1: ["recv 1<-0"]}, PAIR,
         "operation, sequence_number, what, culprit_ranks, waiting_ranks, confidence, evidence",
@@ -251,9 +240,4 @@ OPEN = {
         {0: [], 1: ["recv 1<-0"]}, {**PAIR, "state": "completed"}, "hang_key", []),
     "what is young is no hang": ({0: [], 1: ["recv 1<-0"]}, {**PAIR, "since": 130}, "hang_key", []),
     "what names no ranks is no hang": ({0: [], 1: ["coalesced"]}, PAIR, "hang_key", []),
-}  # fmt: skip
-
-
-test_hangs_of_transfers = shown_by(
-    cases(OPEN), load=lambda c, reported, more: transfers(c, reported, **more)
-)
+}), load=lambda c, reported, more: transfers(c, reported, **more))  # fmt: skip

@@ -12,6 +12,7 @@ from tests.queries.conftest import (
     START_MS,
     built_once,
     durable,
+    each,
     phase,
     read_from_world,
     shown_by,
@@ -56,8 +57,11 @@ def test_the_ratio_of_its_parts(shared_evidence, parts, expected):
 
 
 MEASURED, UNMEASURED = steps(1, 100, 20, comm_s=1.0, straggler_s=1.0), steps(101, 299, 1025)
+
+
+@pytest.mark.parametrize("window", [(0, 3600), (615, 1234), (1019, 1027), (3000, 3100)])
 # what a rank reports
-REPORTED = {
+@each({
     "its own waits": lambda rank: steps(1, 300, 20, comm_s=1 + rank / 4, straggler_s=2 - rank / 2,
                                         data_s=0.5),
     "waits of rank 0 alone": lambda rank: steps(
@@ -65,12 +69,8 @@ REPORTED = {
     "waits for data, which do not split a step": lambda rank: steps(1, 300, 20, data_s=1.0 + rank),
     "steps around a save of 5 s": lambda rank: [
         *MEASURED, *([] if rank else [phase("ckpt_save", 1020, 1025)]), *UNMEASURED],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("evidence", REPORTED.values(), ids=REPORTED)
-@pytest.mark.parametrize("window", [(0, 3600), (615, 1234), (1019, 1027), (3000, 3100)])
-def test_a_lane_adds_up_to_the_ledger(cluster, evidence, window):
+})  # fmt: skip
+def test_a_lane_adds_up_to_the_ledger(cluster, window, evidence):
     cluster.job_on_a_node("7", 0, 3600, 2, watched=3600)
     for rank in range(2):
         of_gpu = {"rank": rank, "gpu_uuid": f"a#{rank}"}
@@ -157,7 +157,7 @@ ENDS = f"""select done_steps, round(progress_ratio, 3), pace_s, stepping_s,
     expected_rest_cost, earliest_rest_cost
     from marts.run_forecasts"""  # noqa: E501 -- a column each
 # what it shows: what is loaded, what is read of it
-RUNS = {
+test_what_is_read_of_runs = shown_by({
     # accounting alone: allocated time, and no word of what the GPUs did in it
     "a run of which nothing is measured has no goodput": (
         lambda c: c.job_on_a_node("1", 0, 1000, 1),
@@ -190,8 +190,7 @@ RUNS = {
         lambda c: run(c, WITH_A_PAUSE, end=1600), "from marts.run_forecasts", []),
     "a run that does not say how many steps it is to have has none": (
         lambda c: run(c, WITH_A_PAUSE, plan=None), "from marts.run_forecasts", []),
-}  # fmt: skip
-test_what_is_read_of_runs = shown_by(RUNS)
+})  # fmt: skip
 
 
 SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + 3_600_000)
@@ -210,27 +209,23 @@ def world(made):
     made.job("6", None, 900, [], None, submit=0, account="nlp", gpus_requested=4, state="CANCELLED")
 
 
-EARLY = Scope(from_ms=START_MS, to_ms=START_MS + 300_000)
-
-
 WAITS = "from marts.queue_waits where group_by = '{}' order by name"
 OF_TEAM = (f"select started, waiting, wait_p50_s, wait_max_s, round(wait_p90_s), longest_waiting_s "
            f"{WAITS.format('team')}")  # fmt: skip
 NLP, CV = (replace(SCOPE, team=team) for team in ("nlp", "cv"))
 # what it shows: what is read, its rows, its scope
-QUEUED = {
+test_queue_waits = read_from_world({
     "a wait goes from eligible to start": (OF_TEAM, [(2, 0, 400, 600, 560, None)], NLP),
     "what waits is counted until the end of the window": (
         f"select name, started, waiting, waiting_gpus, wait_p50_s, longest_waiting_s "
         f"{WAITS.format('team')}", [("cv", 0, 1, 16, None, 600)], CV),
     "job runs that wait at the end of an earlier window": (
         f"select started, waiting, longest_waiting_s {WAITS.format('team')}", [(0, 2, 300)],
-        replace(EARLY, team="nlp")),
+        replace(Scope(from_ms=START_MS, to_ms=START_MS + 300_000), team="nlp")),
     "reasons are those of the scheduler, where it gives one": (
         f"select name, started, waiting {WAITS.format('reason')}",
         [("QOSMaxGRESPerUser", 0, 1), ("not given", 2, 0)], SCOPE),
     "sizes are by the GPUs asked for": (
         f"select name, started {WAITS.format('size')}",
         [("1 GPU", 1), ("2 to 8 GPUs", 1), ("9 to 64 GPUs", 0)], SCOPE),
-}  # fmt: skip
-test_queue_waits = read_from_world(QUEUED)
+})  # fmt: skip

@@ -54,7 +54,7 @@ NAMES = ("train-001", "train-002", "train-004", "bs-16", "bs-32", "bs-64", "llam
          "llama-3", "a.9", "a.8", "a.7", "night-d1", "night-d2", "night-d3")  # fmt: skip
 SCALING = "from marts.scaling_efficiency order by gpus"
 # what it shows: runs (more of each), what is read of them
-RUNS = {
+test_workloads = shown_by({
     "runs of one name, size and model are one workload": (
         [{"samples": 8.0}, {"samples": 16.0, "length": 2.5}],
         "select workload, gpus, gpu_models, speed_unit, round(speed, 6), step_s, batch, steps, "
@@ -101,12 +101,8 @@ RUNS = {
         [{"gpus": 8, "job": "bert", "count": 327}],
         "select published_time_s, own_runs, own_time_s, time_ratio from marts.reference_results "
         "where benchmark = 'bert' and gpus = 8", [(327.0, 1, 654.0, 2.0)]),
-}  # fmt: skip
-
-
-test_workloads = shown_by(
-    RUNS, load=lambda c, runs: [trained(c, f"{n}", **more) for n, more in enumerate(runs, 1)]
-)
+}, load=lambda c, runs: [
+    trained(c, f"{n}", **more) for n, more in enumerate(runs, 1)])  # fmt: skip
 
 
 def test_what_a_new_model_is_worth_is_measured_on_workloads_of_both(cluster):

@@ -92,7 +92,7 @@ READ_S, EVERY_S = 1_200, 1.0
 
 
 # what it shows: what is loaded, what is read of it
-OTHERS = {
+test_what_is_not_inferred = shown_by({
     # the Inspector does not say which job a process belongs to
     "of a shared node nothing is inferred": (
         lambda c: [c.node("a", 2), c.job("2", 100, LENGTH_S, ["a"], 1),
@@ -102,8 +102,7 @@ OTHERS = {
     "reported steps stay the only ones in the ledger": (
         lambda c: job(c, training(2.0), steps(1, 60, 0, 10.0)), train_steps,
         (60, pytest.approx(10))),
-}  # fmt: skip
-test_what_is_not_inferred = shown_by(OTHERS)
+})  # fmt: skip
 
 
 def activity(step_s):

@@ -36,8 +36,10 @@ def speed(evidence, mart="run_speed"):
 
 PEAK = 989.4e12  # of an H100 SXM in dense bf16
 NO_PEAK = "no peak in {} is known of {}"
+
+
 # what it shows: what the run has and reports, columns
-MFUS = {
+@each({
     "reported FLOPs are of the dense bf16 peak": (
         {"flops": 2.0 * 0.4 * PEAK},
         {"mfu_ratio": 0.4, "mfu_method": "reported FLOPs", "mfu_dtype": "bf16",
@@ -61,10 +63,7 @@ MFUS = {
     "nor in a type that is none": (
         {"flops": 1e12, "metric": '{"dtype": "quantised"}'},
         {"mfu_ratio": None, "mfu_reason": NO_PEAK.format("quantised", H100)}),
-}  # fmt: skip
-
-
-@each(MFUS)
+})  # fmt: skip
 def test_mfu_of_a_run(cluster, reported, expected):
     trained(cluster, **reported)
     yield
@@ -82,8 +81,10 @@ def logged(evidence, gpus, model, **of_a_line):
 
 FOUR_RUNS = {"1": (2.0, 2), "2": (1.0, 2), "3": (1.0, 2), "4": (0.5, 1)}  # length of steps, ranks
 NO_TOKENS = "the job reports no tokens"
+
+
 # what it shows: what is loaded, view, columns of the first run
-SPEEDS = {
+@each({
     "MFU above 1 is shown with its reason": (
         lambda c: trained(c, flops=3.0 * PEAK), "run_speed",
         {"mfu_ratio": 1.5, "left(mfu_reason, 14)": "above the peak"}),
@@ -113,10 +114,7 @@ SPEEDS = {
         {"steps": 199, "median_step_s": 2, "tokens_per_s": 1000, "tokens_per_gpu_s": 500,
          "samples_per_s": 4, "mfu_ratio": None,
          "mfu_reason": "the job reports neither FLOPs nor the number of its parameters"}),
-}  # fmt: skip
-
-
-@each(SPEEDS)
+})  # fmt: skip
 def test_speed_of_a_run(cluster, load, mart, expected):
     load(cluster)
     yield

@@ -7,13 +7,12 @@ import pytest
 from tests.queries.conftest import each, steps
 
 STEPS, BASE_S = 1500, 0.5
-AUTOCORRELATIONS = (0.5, 0.8, 0.95)
 
 
 def noise(seed, steps=STEPS):
     """Return 1 % noise whose values depend on the ones before, and a few steps that take longer."""
     chance = random.Random(seed)  # noqa: S311 -- noise, no secret
-    memory = AUTOCORRELATIONS[seed % 3]
+    memory = (0.5, 0.8, 0.95)[seed % 3]
     value, found = chance.gauss(0, 1), []
     for _ in range(steps):
         value = memory * value + (1 - memory**2) ** 0.5 * chance.gauss(0, 1)
@@ -83,7 +82,7 @@ def larger_batch(step):
 
 
 # what it shows: the lives of a run (factors, more), columns of its only episode, if it has one
-RUNS = {
+@each({
     "steps that become slower twice are one episode": (
         [([1.0 if k < 500 else 1.2 if k < 1000 else 1.5 for k in range(STEPS)], {})],
         {"before_ms": pytest.approx(500), "until_at": None,
@@ -96,10 +95,7 @@ RUNS = {
         [([1.0 if k <= 700 else 1.4 for k in range(1, STEPS + 1)], {"more": larger_batch})],
         {"ratio": pytest.approx(0.7, abs=0.01), "lost_gpu_ms": 0}),
     "an attempt of few steps has no changes": ([([1.0] * 60 + [2.0] * 60, {})], None),
-}  # fmt: skip
-
-
-@each(RUNS)
+})  # fmt: skip
 def test_changes_of_a_run(cluster, lives, expected):
     end = -60
     for attempt, (factors, more) in enumerate(lives):

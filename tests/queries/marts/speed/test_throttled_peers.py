@@ -80,14 +80,13 @@ LATE, WAITS = {"comm_s": 0.5}, {"comm_s": 6.0}
 PEER, OWN = ("straggler_wait", "throttled_peer", "platform"), ("straggler_wait", None, "own")
 OF_GPU = ("throttled", None, "platform")
 # what it shows: what is loaded; losses, and the number of the throttled GPU
-NAMED = {
+test_the_throttled_gpu = shown_by({
     "where one rank reports for all any throttled GPU is distinguished": (
         lambda c: [slow_gang(c, 4, ranks=1), readings(c, hot=2, gpus=4)],
         ({OF_GPU: 50, PEER: 150}, ["2"])),
     "steps shorter than the sampling interval have the reading that covers them": (
         short_steps, ({OF_GPU: 49.5, PEER: 49.5}, ["1"])),
-}  # fmt: skip
-test_the_throttled_gpu = shown_by(NAMED, read=throttled_gpus)
+}, read=throttled_gpus)  # fmt: skip
 
 
 # what it shows: unthrottled steps, what ranks 0 and 1 measure, which one is late by NCCL; losses,
@@ -119,13 +118,13 @@ def test_who_is_blamed_for_waits_beside_a_throttled_gpu(cluster, fast, r0, r1, l
 LATE_RANK = {"r0": {"comm_s": 6.0}, "r1": {"comm_s": 0.5}}
 RADIUS = "select reason, peers_wait_gpu_s from marts.blast_radius"
 # the error comes in later than the steps, as a kernel log does
-ERRORS = {"a straggler with a hardware error passes the blame on": (
+test_errors = shown_by({"a straggler with a hardware error passes the blame on": (
               [lambda c: slow_gang(c, 2, **LATE_RANK),
                lambda c: c.xid("a", 63, 90, gpu_uuid=c.gpu("a#1"))],
               [({("straggler_wait", None, "own"): 55}, [("late", 55)]),
                ({("straggler_wait", "faulty_peer", "platform"): 55},
-                [("faulty", 55)])])}  # fmt: skip
-test_errors = shown_by(ERRORS, read=lambda c: (parts(c), c.read(RADIUS).rows()), builds=2)
+                [("faulty", 55)])])}, read=lambda c: (parts(c), c.read(RADIUS).rows()),
+    builds=2)  # fmt: skip
 
 
 def gang(cluster, comm_s, count=20, length=2.0, **parts):
@@ -152,7 +151,7 @@ def late_ones(step):
 
 # what it shows: comm_s by rank, steps and their length; rank, steps and imposed wait of stragglers,
 # the first step names nobody; GPU-seconds by category
-GANGS = {
+@each({
     "the one that waits least": (
         [0.9, 0.9, 0.9, 0.1], 20, 2.0, [(3, 19, 19 * 3 * 0.8)],
         {"straggler_wait": 48, "exposed_comm": 8, "productive": 160 - 48 - 8}),
@@ -168,10 +167,7 @@ GANGS = {
     # as the ranks of a job that hangs after some short steps do
     "waits below a GPU-second name nobody": (
         [0.02, 0.02, 0.02, 0.0], 10, 0.1, [], {"straggler_wait": 0.6, "productive": 3.4}),
-}  # fmt: skip
-
-
-@each(GANGS)
+})  # fmt: skip
 def test_stragglers_of_a_gang(cluster, comm_s, count, length, late, ledger):
     gang(cluster, comm_s, count, length)
     yield

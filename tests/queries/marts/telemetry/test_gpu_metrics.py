@@ -41,7 +41,7 @@ FIRST, LATE = START_MS, START_MS + 2 * TEN_MINUTES_MS
 METRICS = "from marts.gpu_metrics where gpu_uuid = '{}' order by gpu_instance, start_ms"
 OF_A = METRICS.format("GPU-a")
 # what it shows: what is read, its rows, its scope
-ROWS = {
+test_metrics_by_ten_minutes = read_from_world({
     "ten minutes without a sample have no row": (
         f"select start_ms, samples {OF_A}", [(FIRST, 4), (LATE, 1)]),
     "reasons are counted and not averaged": (
@@ -72,10 +72,7 @@ ROWS = {
     "a window has the buckets it touches": (
         f"select start_ms {OF_A}", [(START_MS,)],
         Scope(from_ms=START_MS + 5 * 60_000, to_ms=START_MS + 2 * TEN_MINUTES_MS)),
-}  # fmt: skip
-
-
-test_metrics_by_ten_minutes = read_from_world(ROWS)
+})  # fmt: skip
 
 
 def test_a_late_sample_changes_its_own_bucket_alone(cluster):

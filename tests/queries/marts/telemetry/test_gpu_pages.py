@@ -27,7 +27,7 @@ def world(made):
 
 HOUR = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
 # what it shows: what is read, its rows, its scope
-ROWS = {
+test_what_is_shown_of_gpus = read_from_world({
     "the inventory has limits and the last reading": (
         "select gpu_index, power_limit_w, last_reading_at from marts.gpus order by 1",
         [(0, 700.0, at(3600)), (1, 700.0, None)]),
@@ -42,8 +42,7 @@ ROWS = {
     "a node adds up its GPUs": (
         "select gpus, read_gpus, events, capacity_ms, held_ms, power_w, gpu_temperature_c, "
         "thermal_s from marts.nodes", [(2, 1, 1, 2 * HOUR_MS, HOUR_MS, 300.0, 60.0, None)], HOUR),
-}  # fmt: skip
-test_what_is_shown_of_gpus = read_from_world(ROWS)
+})  # fmt: skip
 
 
 @pytest.mark.parametrize("from_s", [0, 700])

@@ -41,7 +41,7 @@ def memory(available, swap_total, swap_free):
 
 
 # what it shows: readings of the host by source and seconds between them, columns of its intervals
-HOSTS = {
+@each({
     "CPU time of an interval is shared out": (
         {"node-exporter": (60, [cpu(100.0, 1000.0), cpu(130.0, 1120.0, iowait=12.0, steal=6.0)])},
         {"cpu_busy_ratio": [0.25], "cpu_iowait_ratio": [0.1], "cpu_steal_ratio": [0.05]}),
@@ -55,10 +55,7 @@ HOSTS = {
     "of two sources the one with more readings counts": (
         {"node-exporter": (60, [cpu(0.0, 0.0), cpu(60.0, 60.0), cpu(120.0, 120.0)]),
          "nvml": (90, [cpu(0.0, 0.0), cpu(0.0, 90.0)])}, {"cpu_busy_ratio": [1.0, 1.0]}),
-}  # fmt: skip
-
-
-@each(HOSTS)
+})  # fmt: skip
 def test_intervals_of_a_host(cluster, read, expected):
     cluster.node("a", 8)
     for source, (step_s, rows) in read.items():
@@ -72,7 +69,7 @@ def test_intervals_of_a_host(cluster, read, expected):
 ETHERNET = {"device": "eth0", "kind": "ethernet", "port": ""}
 HOSTILE = '<b>eth"1</b>'
 # what it shows: what ports and hosts report, what is read of it
-CASES = {
+test_links_and_hosts = shown_by({
     # 60 symbol errors, then the counter begins again and reaches 3; received and sent add up
     "errors of a port are the increase over hours and resets": (
         lambda c: [port(c, [{"rx_errors": n, "tx_errors": 2 * n, "tx_drops": n} for n in range(61)],
@@ -112,10 +109,7 @@ CASES = {
                         cluster=None)],
         lambda c: c.read(f"select cpu_busy_ratio from ({INTERVALS})",
                          Scope(node=f"gpu-{c.name}")).rows(), [(0.5,)]),
-}  # fmt: skip
-
-
-test_links_and_hosts = shown_by(CASES, before=lambda c: c.node("a", 8))
+}, before=lambda c: c.node("a", 8))  # fmt: skip
 
 
 def test_readings_that_come_later_are_counted_as_if_all_had_come_at_once(cluster):

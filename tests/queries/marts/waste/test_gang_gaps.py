@@ -42,7 +42,7 @@ def disk(evidence):
 
 
 # what it shows: what is loaded of a job, what is read of its gaps
-CASES = {
+test_gaps = shown_by({
     # from the last active reading to the first active one
     "GPUs that are idle together are one gap, which costs their time": (
         lambda c: [gang(c, ONE), c.add("rates", price_per_gpu_h=3.6, currency="USD")],
@@ -85,10 +85,7 @@ CASES = {
         lambda c: c.read(f"select gpus, gpu_ms {GAPS}", Scope(gpu_uuid=c.gpu("a#0"))).rows(),
         [(4, 110_000)],
     ),
-}  # fmt: skip
-
-
-test_gaps = shown_by(CASES)
+})  # fmt: skip
 
 
 @pytest.mark.parametrize(("declared", "coincides", "confidence"), [
@@ -195,9 +192,8 @@ def low_use(gpus, **more):
 
 
 FOUND = "from marts.low_use"
-SLICES_MS = pytest.approx(HOUR * 1000 * 6 / 7, abs=2)
 # what it shows: what is loaded, what is read of it
-USES = {
+test_what_low_use_is_found = shown_by({
     "fewer GPUs have room for the load of many": (
         low_use(4), f"select rule, needed_gpus, mig_profile, gpu_ms {FOUND}",
         [("low_use", 1, None, 3 * HOUR * 1000)]),
@@ -206,9 +202,8 @@ USES = {
         f"select use_metric, confidence, tensor_active_ratio {FOUND}",
         [("GPU utilisation", "Likely", None)]),
     "a profile of one slice gives the other slices back": (
-        low_use(1), f"select gpu_ms {FOUND}", [(SLICES_MS,)]),
-}  # fmt: skip
-test_what_low_use_is_found = shown_by(USES)
+        low_use(1), f"select gpu_ms {FOUND}", [(pytest.approx(HOUR * 1000 * 6 / 7, abs=2),)]),
+})  # fmt: skip
 
 
 LOADED, EMPTY = 8 << 30, 1 << 29  # bytes in use

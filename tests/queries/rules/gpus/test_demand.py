@@ -4,7 +4,7 @@ from tests.queries.conftest import Cluster, built_in, each, shown_by
 
 DEMAND, NONE = {"idle_with_demand": 100}, {"idle_no_demand": 100}
 # what it shows: what the accounting has of a job that waits 100 s, GPU-seconds of a free GPU
-WAITING = {
+test_a_job_that_waits = shown_by({
     "for resources": ({"reason": "Resources"}, DEMAND),
     "for jobs before it": ({"reason": "Priority"}, DEMAND),
     "without a reason": ({"reason": None}, DEMAND),
@@ -17,11 +17,7 @@ WAITING = {
     "held by a limit of its association": ({"reason": "AssocGrpGRES"}, NONE),
     "with details of the reason": ({"reason": "Dependency (afterok:7)"}, NONE),
     "for its reservation": ({"reason": "Resources", "reservation": "course"}, NONE),
-}  # fmt: skip
-
-
-test_a_job_that_waits = shown_by(
-    WAITING, before=lambda c: c.node("a", 1, partitions=("p",), watched=100), read=Cluster.gpu_s,
+}, before=lambda c: c.node("a", 1, partitions=("p",), watched=100), read=Cluster.gpu_s,
     load=lambda c, job: waiting_job(c, **job))  # fmt: skip
 
 
@@ -37,7 +33,9 @@ def test_the_last_reason_that_the_accounting_has_decides(cluster):
 
 # what it shows: nodes with features, what a listing has of the job, the nodes it could use
 A_B = {"a": ["h100", "ib"], "b": ["a100"]}
-REQUESTS = {
+
+
+@each({
     "any node": (A_B, {}, "ab"),
     "a node": (A_B, {"requested_nodes": ["a"]}, "a"),
     "a node that is not there": (A_B, {"requested_nodes": ["z"]}, ""),
@@ -50,10 +48,7 @@ REQUESTS = {
     "a feature of nodes whose features no source names": (
         {"a": None, "b": ["a100"]}, {"feature_sets": ["ib"]}, "a"),
     "a feature of nodes without any": ({"a": [], "b": ["ib"]}, {"feature_sets": ["ib"]}, "b"),
-}  # fmt: skip
-
-
-@each(REQUESTS)
+})  # fmt: skip
 def test_a_job_could_use_the_nodes_it_asks_for(cluster, nodes, request_, expected):
     for node, features in nodes.items():
         cluster.node(node, 1)
@@ -69,7 +64,7 @@ def test_a_job_could_use_the_nodes_it_asks_for(cluster, nodes, request_, expecte
 
 # what a job asks for that waits 70 s and never runs; are there other, whole GPUs; GPU-seconds of
 # two free instances
-INSTANCES = {
+@each({
     "its profile": ("3g.40gb", False, {"idle_with_demand": 60, "stranded": 10}),
     "its profile and model": (
         "nvidia_h100_3g.40gb", False, {"idle_with_demand": 60, "stranded": 10}),
@@ -78,10 +73,7 @@ INSTANCES = {
     "a whole GPU": ("h100", False, {"idle_no_demand": 60, "stranded": 10}),
     "a profile that another GPU could give": (
         "3g.40gb", True, {"idle_with_demand": 60 + 70, "stranded": 10, "idle_no_demand": 70}),
-}  # fmt: skip
-
-
-@each(INSTANCES)
+})  # fmt: skip
 def test_demand_for_two_free_instances(cluster, gpu_type, has_others, expected):
     cluster.node("m", 1 + has_others, partitions=("p",))
     if has_others:

@@ -22,21 +22,16 @@ def gpu_s(cluster):
 
 
 # what it shows: numbers of GPUs by second, (GPU, first, last second) of readings, GPU-seconds
-NUMBERED = {
+test_gpus_that_are_numbered_again = shown_by({
     "a GPU that another one was put in place of has left": (
         {0: {"a": 0, "b": 1}, 600: {"c": 0}}, [("a", 0, 490), ("b", 0, 1000), ("c", 600, 1000)],
         {"a": 600, "b": 1000, "c": 400}),
     # each of two exporters sees one GPU of the node, and calls it the first
     "GPUs of one number that are read side by side are all there": (
         {0: {"a": 0}, 300: {"b": 0}}, [("a", 0, 1000), ("b", 300, 1000)], {"a": 1000, "b": 700}),
-}  # fmt: skip
-
-
-test_gpus_that_are_numbered_again = shown_by(
-    NUMBERED, read=gpu_s,
-    load=lambda c, numbers, readings: [*(inventory(c, second, **gpus)
-                                         for second, gpus in numbers.items()),
-                                       *(read(c, *reading) for reading in readings)])  # fmt: skip
+}, read=gpu_s, load=lambda c, numbers, readings: [
+    *(inventory(c, second, **gpus) for second, gpus in numbers.items()),
+    *(read(c, *reading) for reading in readings)])  # fmt: skip
 
 
 def places(cluster):
@@ -47,31 +42,32 @@ def places(cluster):
     ).rows()
 
 
-def listed(cluster, node, *, since=0, until=None, source="dcgm"):
-    """Say that a source lists one GPU in a node."""
+def listed(cluster, node, *, since=0, source="dcgm", of=None):
+    """Say that a source lists one GPU in a node, of another cluster where `of` names it."""
     named = {"node": f"{cluster.name}-{node}", "gpu_uuid": f"GPU-{cluster.name}", "gpu_index": 0}
-    cluster.add("gpus", source=source, valid_from_at=since, valid_to_at=until, **named)
+    of_cluster = {"cluster": of or cluster.name, "valid_from_at": since}
+    cluster.add("gpus", source=source, **named, **of_cluster)
 
 
-# what it shows: node and source of its listings, whether it is cut into instances; its GPU-seconds
-LISTED = {
+# what it shows: node and source of its listings, a second cluster by a star; whether it is cut into
+# instances; its GPU-seconds
+@each({
     "of two nodes from the same time on one counts": ("a dcgm, b nvml", False, 100),
+    "of two clusters on one counts": ("a* dcgm, b nvml", True, 70),
     "sources that take turns over a GPU leave one stay in each node": (
         "a dcgm, b nvml, a prometheus", False, 100),
     "a MIG GPU in two nodes is one GPU": ("a dcgm, b nvml", True, 70),
-}  # fmt: skip
-
-
-@each(LISTED)
+})  # fmt: skip
 def test_a_gpu_that_is_listed_in_two_nodes_at_one_time(cluster, listings, is_cut, gpu_s):
     for listing in listings.split(", "):
         node, source = listing.split()
-        listed(cluster, node, source=source)
+        of = f"0{cluster.name}" if "*" in node else cluster.name
+        listed(cluster, node, source=source, of=of)
+        cluster.state("*", "up", 0, gpu_s, cluster=of)
     if is_cut:
         cluster.add("gpu_instances", {"gpu_instance": "1"}, {"gpu_instance": "2"}, source="dcgm",
                     gpu_uuid=f"GPU-{cluster.name}", profile="3g.40gb", compute_slices=3,
                     valid_from_at=0)  # fmt: skip
-    cluster.watched(gpu_s)
     yield
     assert sum(cluster.gpu_s().values()) == gpu_s
     named = "select example from marts.data_quality where kind = 'GPUs in two places'"
@@ -91,7 +87,7 @@ def test_an_inventory_comes_before_a_node_where_only_a_job_held_the_gpu(cluster,
 
 
 # what it shows: what is loaded, what is read of it
-MOVED = {
+test_gpus_that_move = shown_by({
     "GPUs that change numbers at a reboot stay two": (
         lambda c: [inventory(c, 0, a=0, b=1), inventory(c, 500, a=1, b=0), c.watched(1000),
                    c.job("1", 600, 1000, ["n"], 1),
@@ -101,13 +97,11 @@ MOVED = {
     "a GPU that moves is in its new node from then on": (
         lambda c: [listed(c, "a"), listed(c, "b", since=60), c.watched(100)], places,
         lambda c: [(f"{c.name}-a", 0, 60), (f"{c.name}-b", 60, None)]),
-}  # fmt: skip
-test_gpus_that_move = shown_by(MOVED)
+})  # fmt: skip
 
 
-BACK = {"a GPU that came back has not left": (
+test_a_gpu_that_came_back = shown_by({"a GPU that came back has not left": (
             [lambda c: [inventory(c, 0, a=0), read(c, "a", 0, 200), inventory(c, 300, c=0),
                         read(c, "c", 300, 500)],
              lambda c: [inventory(c, 600, a=1), read(c, "a", 600, 1000)]],
-            [{"a": 300, "c": 200}, {"a": 1000, "c": 700}])}  # fmt: skip
-test_a_gpu_that_came_back = shown_by(BACK, read=gpu_s, builds=2)
+            [{"a": 300, "c": 200}, {"a": 1000, "c": 700}])}, read=gpu_s, builds=2)  # fmt: skip

@@ -79,10 +79,10 @@ def named_later(cluster):
     cluster.add("gpus", *named, source="nvml", node="a")
 
 
-STAY = {"they stay matched when an inventory names the GPU later": (
+test_events_stay_matched = shown_by({"they stay matched when an inventory names the GPU later": (
             [lambda c: [c.job("7", 0, 300, ["a"], 2), c.events(RUN, RAN, gpu_uuid=c.gpu(UNKNOWN))],
-             named_later], [540, 540])}  # fmt: skip
-test_events_stay_matched = shown_by(STAY, read=lambda c: c.gpu_s()["step_unsplit"], builds=2)
+             named_later], [540, 540])}, read=lambda c: c.gpu_s()["step_unsplit"],
+    builds=2)  # fmt: skip
 
 
 def read_by(cluster, source, node, first, until):
@@ -106,7 +106,7 @@ def test_a_gpu_that_two_sources_read_is_there_once(cluster, of_dcgm, of_nvml, of
 
 
 NODES = "select node from intermediate.int_gpu_units where gpu_uuid = '{}' order by start_ms"
-DOMAINS_OF_ONE_NAME = {
+test_nodes_of_two_domains = shown_by({
     # the GPU was taken from one to the other, as its names say
     "nodes of one short name in two domains are two": (
         lambda c: [read_by(c, "dcgm", f"a-{c.name}.east", 0, 500),
@@ -114,5 +114,4 @@ DOMAINS_OF_ONE_NAME = {
         lambda c: c.read(NODES.format(c.gpu("gpu"))).rows(),
         lambda c: [(f"a-{c.name}.east",), (f"a-{c.name}.west",)],
     ),
-}  # fmt: skip
-test_nodes_of_two_domains = shown_by(DOMAINS_OF_ONE_NAME)
+})  # fmt: skip

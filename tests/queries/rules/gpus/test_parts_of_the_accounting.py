@@ -8,8 +8,10 @@ UNPLACED = """select split_part(split_part(job_run_key, '/', -1), '@', 1) as job
 
 
 FOUR_GPUS = "gpu:a40:4(S:0-1),shard:a40:16(S:0-1),mps:a40:400(S:0-1)"
+
+
 # what it shows: (job, TRES or GPUs, start, end) on FOUR_GPUS of 4 shards or 100 of MPS, GPU-seconds
-SHARDS = {
+@each({
     "two jobs fill a GPU": (
         [("1", "gres/shard=2", 0, HOUR), ("2", "cpu=4,gres/shard:a40=2", 0, HOUR)],
         {"1": 1800, "2": 1800}),
@@ -31,10 +33,7 @@ SHARDS = {
     "one that still runs": ([("1", "gres/shard=1", 1800, None)], {"1": 450}),
     "beside a GPU that a source names for another job": (
         [("1", "gres/shard=2", 0, HOUR), ("named", 1, 0, HOUR)], {"1": 1800, "named": HOUR}),
-}  # fmt: skip
-
-
-@each(SHARDS)
+})  # fmt: skip
 def test_parts_of_the_accounting_share_one_device(cluster, jobs, expected):
     node = f"{cluster.name}-g"
     cluster.node(node, 4, model="a40")
@@ -113,7 +112,7 @@ def labelled_first(cluster):
 
 NAMED = "select example from marts.data_quality where kind = 'jobs with shards of unknown size'"
 # what it shows: what is loaded, what is read of it
-OTHERS = {
+test_other_parts = shown_by({
     "parts that no GPU has room for are beside the ledger": (
         asked_for("gpu:a40:1,shard:a40:4", "gres/shard=3", "gres/shard=2"),
         lambda c: (held(c), c.read(UNPLACED).rows()),
@@ -132,5 +131,4 @@ OTHERS = {
     "GPUs that a node lists as used are of the only job on it": (
         lambda c: in_use(c, "1"), held, {"1": 3 * HOUR}),
     "of two jobs they are nobody's": (lambda c: in_use(c, "12"), held, {}),
-}  # fmt: skip
-test_other_parts = shown_by(OTHERS)
+})  # fmt: skip

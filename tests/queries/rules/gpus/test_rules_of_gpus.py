@@ -26,7 +26,7 @@ def instances(cluster, *layout):
 
 
 # what it shows: what is loaded, in this order; GPU-seconds by category
-LEDGERS = {
+test_ledger = shown_by({
     "idle free time without node evidence is unknown not idle": (
         lambda c: [c.node("a", 1), c.job("1", 0, 10, ["a"], 1), c.job("2", 20, 30, ["a"], 1)],
         {"unknown": 20, "free_unknown": 10}),
@@ -87,10 +87,7 @@ LEDGERS = {
         lambda c: [c.node("a", 2, watched=200), c.job("1", 0, 200, ["a"], 2), pods(c, 0, 50),
                    c.events("1", [{"event": "job.start", "t": 0}, {"event": "job.end", "t": 200}])],
         {"gang_wait": 50, "idle_no_demand": 50, "unknown": 300}),
-}  # fmt: skip
-
-
-test_ledger = shown_by(LEDGERS, read=Cluster.gpu_s)
+}, read=Cluster.gpu_s)  # fmt: skip
 
 
 def test_the_ledger_balances_after_a_gpu_left_the_inventorys_past(cluster):
@@ -105,18 +102,6 @@ def test_the_ledger_balances_after_a_gpu_left_the_inventorys_past(cluster):
     assert cluster.gpu_s() == {"idle_no_demand": 4 * 3600}
 
 
-# what it shows: model of the inventory, GPUs and hours of a job, prices by model and until when;
-# cost, GPU-ms without a price, price of a GPU-hour and cost of an allocated one
-COSTS = {
-    "an hour without a price is unpriced and never zero": (
-        "h100", 1, 2, {"H100": 2.5}, 3600, (2.5, 3_600_000, 2.5, None)),
-    "an A10 price is not an A100's": (
-        "NVIDIA A100-SXM4-80GB", 1, 1, {"A10": 1, "A100": 3}, None, (3, 0, 3, 3)),
-    "GPUs that only the scheduler knows have the model that it names": (
-        None, 2, 2, {"H100": 2.5}, None, (10, 0, 2.5, 2.5)),
-}  # fmt: skip
-
-
 def job_at_prices(cluster, model, gpus, hours, prices, until):
     if model:
         cluster.node("a", gpus, model=model)
@@ -128,6 +113,13 @@ def job_at_prices(cluster, model, gpus, hours, prices, until):
 SPENT = """select ledger.cost::double, ledger.unpriced_gpu_ms, price_per_gpu_h::double,
         cost_per_allocated_gpu_h::double
     from marts.ledger_by_category as ledger, marts.cost_per_gpu_hour where gpu_ms > 0"""
-test_cost_of_allocated_time = shown_by(
-    COSTS, load=job_at_prices, read=lambda c: c.read(SPENT).row(0)
-)
+# what it shows: model of the inventory, GPUs and hours of a job, prices by model and until when;
+# cost, GPU-ms without a price, price of a GPU-hour and cost of an allocated one
+test_cost_of_allocated_time = shown_by({
+    "an hour without a price is unpriced and never zero": (
+        "h100", 1, 2, {"H100": 2.5}, 3600, (2.5, 3_600_000, 2.5, None)),
+    "an A10 price is not an A100's": (
+        "NVIDIA A100-SXM4-80GB", 1, 1, {"A10": 1, "A100": 3}, None, (3, 0, 3, 3)),
+    "GPUs that only the scheduler knows have the model that it names": (
+        None, 2, 2, {"H100": 2.5}, None, (10, 0, 2.5, 2.5)),
+}, load=job_at_prices, read=lambda c: c.read(SPENT).row(0))  # fmt: skip

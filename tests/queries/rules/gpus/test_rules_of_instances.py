@@ -61,7 +61,7 @@ TOO_MANY = [*ALL_700, ("0", "9g.90gb", None)]
 TWO_BUSY = {("1", "busy_unclassified"): 400, ("2", "busy_unclassified"): 300}
 HUGE = "9223372036854775808"
 # what it shows: what is loaded, GPU-seconds of 700 s by instance and category
-LISTINGS = {
+test_instances_of_a_gpu = shown_by({
     "readings of instances are those of the parts that telemetry reports": (
         [one("dcgm", FOUR_THREE), job(2), read("1", active=True), read("2", active=False)],
         {("1", "busy_unclassified"): 400, ("2", "idle_held"): 300}),
@@ -101,13 +101,8 @@ LISTINGS = {
     "the same in another order": (
         [one("dcgm", TOO_MANY[::-1]), job(2), *(read(part[0], active=True) for part in ALL_700)],
         TWO_BUSY),
-}  # fmt: skip
-
-
-test_instances_of_a_gpu = shown_by(
-    LISTINGS, before=lambda c: c.watched(700), load=lambda c, loads: [load(c) for load in loads],
-    read=lambda c: pytest.approx(by_instance(c), abs=0.001),
-)  # fmt: skip
+}, before=lambda c: c.watched(700), load=lambda c, loads: [load(c) for load in loads],
+    read=lambda c: pytest.approx(by_instance(c), abs=0.001))  # fmt: skip
 
 
 @pytest.mark.parametrize("place", [GPU, "m#0"])

@@ -25,7 +25,7 @@ def pod(cluster, gpu, first, last, **more):
 
 
 # what it shows: what is loaded, what is read of it
-OTHERS = {
+test_what_labels_say = shown_by({
     "a pod on the series of GPUs has held them": (
         lambda c: [pod(c, 0, 100, 900), pod(c, 1, 100, 900)],
         lambda c: (c.gpu_s(), job_runs(c, "job_id, job_name, team, state, gpus, is_inferred")),
@@ -43,8 +43,7 @@ OTHERS = {
     "parts of an owner that are read apart do not wait for each other": (
         lambda c: [pod(c, 0, 100, 900), pod(c, 1, 130, 900)], lambda c: set(c.gpu_s()),
         {"busy_unclassified", "free_unknown"}),
-}  # fmt: skip
-test_what_labels_say = shown_by(OTHERS, before=labelled)
+}, before=labelled)  # fmt: skip
 
 
 def test_a_label_on_the_latest_reading_goes_on_until_its_exporter_has_gone(cluster):
@@ -66,7 +65,7 @@ def test_a_label_on_the_latest_reading_goes_on_until_its_exporter_has_gone(clust
 
 # what it shows: (id, begin, end, GPUs) of the scheduler's records; (GPU, owner, first, last) of
 # labels, those of digits with the id of a job; what was held: GPU, owner, begin, end, method
-HELD = {
+@each({
     "a label that is away for minutes, as while an exporter restarts, has not gone": (
         [], [(0, "nlp/a", 100, 200), (0, "nlp/a", 700, 900)],
         [("n-0", "nlp/a", 100, 900, "label")]),
@@ -91,10 +90,7 @@ HELD = {
         [("4711", 100, 900, 3)], [(2, "4711", 130, 900), (3, "4711", 130, 900)],
         [("n-0", "4711", 100, 900, "assumed"), ("n-2", "4711", 100, 900, "hpc_job"),
          ("n-3", "4711", 100, 900, "hpc_job")]),
-}  # fmt: skip
-
-
-@each(HELD)
+})  # fmt: skip
 def test_what_labels_hold(cluster, jobs, labels, expected):
     labelled(cluster)
     for job_id, start, end, gpus in jobs:
@@ -126,12 +122,11 @@ def lingering(last):
 
 BY_ID = [("n-2", "4711", 100, 900, "hpc_job")]
 # what it shows: what is loaded before each of three builds, what is held after each
-LATER = {
+test_what_comes_later = shown_by({
     "a scheduler that reports earlier times takes them back": (
         [lambda c: pod(c, 0, 100, 900), lambda c: c.job("77", 50, 60, ["n"], 1), lambda _: None],
         [[("n-0", "nlp/a", 100, 900, "label")], *[[("n-0", "77", 50, 60, "assumed")]] * 2]),
     "an id that comes after a build moves the hold": (
         [lambda c: c.job("4711", 100, 900, ["n"], 1), lingering(300), lingering(900)],
         [[("n-0", "4711", 100, 900, "assumed")], BY_ID, BY_ID]),
-}  # fmt: skip
-test_what_comes_later = shown_by(LATER, before=labelled, read=holds, builds=3)
+}, before=labelled, read=holds, builds=3)  # fmt: skip

@@ -68,7 +68,7 @@ def test_shares_of_a_gpu_that_is_known_by_number_are_those_of_the_uuid(cluster):
 
 
 # what it shows: (GPU, shares, from when, first number), (pod, begin, end), end, GPU-seconds held
-HELD = {
+test_held_shares = shown_by({
     "shares that nobody has are free": (
         [("n#0", 4, 0, 0)], [("p", 0, 1800)], 3600, {"p": 450, None: 3150}),
     "pods go on shares of one GPU after the other": (
@@ -79,13 +79,8 @@ HELD = {
     "a GPU that is allocated in more shares is repartitioned": (
         [("n#0", 2, 0, 0), ("n#0", 4, 1000, 0)], [("p", 0, 1000), ("q", 1000, 2000)], 2000,
         {"p": 500, "q": 250, None: 1250}),
-}  # fmt: skip
-
-
-test_held_shares = shown_by(HELD, read=held_gpu_s,
-                            load=lambda c, cut, pods, end: [
-                                *(shares(c, *of) for of in cut), c.watched(end),
-                                *(pod(c, *of) for of in pods)])  # fmt: skip
+}, read=held_gpu_s, load=lambda c, cut, pods, end: [
+    *(shares(c, *of) for of in cut), c.watched(end), *(pod(c, *of) for of in pods)])  # fmt: skip
 
 
 PARTS = {"1": (0, 1800, 2), "2": (600, 3600, 3), "3": (900, 3000, 2), "4": (2000, None, 1)}

@@ -3,7 +3,6 @@
 from tests.queries.conftest import Evidence, built_once, read_from_world, steps
 
 EAST_COMM, WEST_COMM, NORTH_COMM = (f"0x{digit}000000000000000" for digit in "123")
-ADDRESS = "192.0.2.2"
 PCI = ["00000000:1b:00.0", "00000000:9b:00.0"]
 
 
@@ -31,7 +30,7 @@ def collectives(cluster, comm, exec_time_s, node="n"):
 def ranks(cluster, comm):
     """Load that NCCL gave rank 0 the second GPU, and rank 1 the first."""
     listed = [{"rank": rank, "pid": 70 + rank, "gpu_index": 1 - rank} for rank in range(2)]
-    of = {"comm_id": comm, "ranks": 2, "node": ADDRESS, "seen_at": 20}
+    of = {"comm_id": comm, "ranks": 2, "node": "192.0.2.2", "seen_at": 20}
     cluster.add("rank_map", *listed, source="nccl-ras", **of)
 
 
@@ -98,7 +97,7 @@ def world(evidence):
 
 
 # what is of its own cluster: the query, its rows
-OF_THEIR_CLUSTER = {
+test_each_is_of_its_own_cluster = read_from_world({
     "GPUs of ranks": (
         "select cluster, rank, gpu_uuid, method from intermediate.int_rank_gpus order by all",
         [("east", 0, "east-1", "mapped"), ("east", 1, "east-0", "mapped"),
@@ -146,7 +145,4 @@ OF_THEIR_CLUSTER = {
     "meters of nodes": (
         "select cluster, node, energy_mj from intermediate.int_node_energy order by all",
         [("east", "n", 100_000_000), ("west", "n", 100_000_000)]),
-}  # fmt: skip
-
-
-test_each_is_of_its_own_cluster = read_from_world(OF_THEIR_CLUSTER)
+})  # fmt: skip

@@ -61,8 +61,10 @@ def composer(*saves):
 
 TOOK = "Time taken: 60.000000s. directory=/ckpt/9"
 SYNC = "[process=0] [sync] Finished"
+
+
 # what it shows, beside what golden cases of logs show: the log, the ledger of its 200 s
-LOGS = {
+@each({
     "Megatron-LM": (megatron("set", "from", "until", "saved"), BLOCKED),
     "Megatron-LM without its setting": (megatron("from", "until", "saved"), BLOCKED),
     "Megatron-LM without the scheduled line": (megatron("from", "saved"), UNBLOCKED),
@@ -77,10 +79,7 @@ LOGS = {
     "MaxText and Orbax, synchronous": (
         maxtext((103, f"{SYNC} blocking save in 3.00 seconds. Continuing @ /9."),
                 (105, f"{SYNC} save in 5.00 seconds @ /ckpt/9")), BLOCKED),
-}  # fmt: skip
-
-
-@each(LOGS)
+})  # fmt: skip
 def test_a_log_gives_the_part_that_blocked(cluster, log, expected):
     job(cluster)
     now = START + timedelta(days=1)
@@ -95,15 +94,12 @@ def test_a_log_gives_the_part_that_blocked(cluster, log, expected):
 
 
 # what it shows: what job events say of the save, the ledger
-EVENTS = {
+@each({
     "the blocking part": ([(100, "phase.start"), (105, "phase.end")], BLOCKED),
     "a save that ends after a step has ended": (
         [(100, "phase.start"), (160, "phase.end")], UNBLOCKED),
     "the end alone": ([(160, "phase.end")], UNBLOCKED),
-}  # fmt: skip
-
-
-@each(EVENTS)
+})  # fmt: skip
 def test_job_events_give_the_part_that_blocked(cluster, marks, expected):
     job(cluster)
     save = [{"event": event, "t": at, "phase": "ckpt_save"} for at, event in marks]

@@ -1,7 +1,7 @@
 """Events that a job writes before its hold begins or after it ends stay with that job."""
 
 import pytest
-from tests.queries.conftest import durable, steps
+from tests.queries.conftest import durable, each, steps
 from tests.queries.rules.jobs.test_rules_of_jobs import event
 
 from goodput_queries.scope import Scope
@@ -56,22 +56,20 @@ def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_n
 
 
 # what it shows: how much after the first hold its end is reported, when the second job begins
-OF_THEIR_JOB = {
+@pytest.mark.parametrize(("attempt", "gpu"), [(None, None), (0, None), (None, "a#0")])
+@each({
     "a line just after its hold": (0.9, 605),
     "a line long after its hold": (25, 605),
     "a start before its hold": (-5, 596),
-}
-
-
-@pytest.mark.parametrize("attempt", [None, 0])
-@pytest.mark.parametrize(("late", "start"), OF_THEIR_JOB.values(), ids=OF_THEIR_JOB)
-def test_a_line_off_its_hold_is_of_the_job_that_reports_it(cluster, late, start, attempt):
+})  # fmt: skip
+def test_a_line_off_its_hold_is_of_the_job_that_reports_it(cluster, attempt, gpu, late, start):
     cluster.job_on_a_node("1", 0, 600, 2)
     cluster.job("2", 601, 3600, ["a"], 2)
+    of_gpu = {"attempt": attempt, "gpu_uuid": gpu and cluster.gpu(gpu)}
     first = [event("job.start", 1), *steps(1, 58, 10), event("job.end", 600 + late)]
-    cluster.events("1", first, attempt=attempt)
+    cluster.events("1", first, **of_gpu)
     second = [event("job.start", start), *steps(1, 290, 620)]
-    cluster.events("2", second, attempt=attempt)
+    cluster.events("2", second, **of_gpu)
     yield
     assert gpu_s_of(cluster, "1") == {"startup": 20, "step_unsplit": 1160, "teardown": 20}
     assert gpu_s_of(cluster, "2") == {"startup": 38, "step_unsplit": 5800, "teardown": 160}

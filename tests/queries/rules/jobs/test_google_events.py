@@ -36,7 +36,7 @@ def steps(evidence):
 
 START, END = ({"event": f"job.{side}", "t": 0} for side in ("start", "end"))
 # what it shows: events, lengths of steps in seconds
-LENGTHS = {
+test_lengths_of_steps = shown_by({
     "a step ends where the next one starts": (
         [START, step(7, 10), step(8, 20), step(9, 32)], [(7, 10), (8, 12)]),
     "the last step of a life is proven by its save": (
@@ -46,15 +46,12 @@ LENGTHS = {
     "a step is not stretched over a restart": (
         [step(7, 10), step(8, 20), START | {"t": 50}, step(8, 60), step(9, 70)],
         [(7, 10), (8, 10)]),
-}  # fmt: skip
-
-
-test_lengths_of_steps = shown_by(LENGTHS, before=job, load=lambda c, events: record(c, *events),
-                                 read=lambda c: [row[:2] for row in steps(c)])  # fmt: skip
+}, before=job, load=lambda c, events: record(c, *events),
+    read=lambda c: [row[:2] for row in steps(c)])  # fmt: skip
 
 
 # what it shows: state of the job run, events, fates of its steps from the first on
-FATES = {
+test_fates_of_steps = shown_by({
     "a save proves the asynchronous one before it": (
         "FAILED",
         [step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), step(4, 41), save(4, 51, 1),
@@ -66,25 +63,18 @@ FATES = {
         "TIMEOUT",
         [step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), save(3, 41, 1), step(4, 42),
          step(5, 52)], ["kept", "kept", "durability_unknown", "lost"]),
-}  # fmt: skip
-
-
-test_fates_of_steps = shown_by(FATES,
-                               load=lambda c, state, events: [job(c, state), record(c, *events)],
-                               read=lambda c: [fate for _, _, fate in steps(c)])  # fmt: skip
+}, load=lambda c, state, events: [job(c, state), record(c, *events)],
+    read=lambda c: [fate for _, _, fate in steps(c)])  # fmt: skip
 
 
 # what it shows: name and sides of phases, starts of steps and the end of the job, GPU-seconds
-SPENT = {
+@each({
     "only the first load of data of a life blocks": (
         "data_wait", [("start", 2), ("end", 10), ("start", 22), ("end", 28)], [10, 20, 30], 40,
         {"data_stall": 8}),
     "waiting for slices is gang wait": (
         "gang_wait", [("start", 20), ("end", 50)], [10, 50, 60], 70, {"gang_wait": 30}),
-}  # fmt: skip
-
-
-@each(SPENT)
+})  # fmt: skip
 def test_phases_outside_of_steps(cluster, phase, sides, starts, end, expected):
     job(cluster)
     spent = [{"event": f"phase.{side}", "t": at, "phase": phase} for side, at in sides]

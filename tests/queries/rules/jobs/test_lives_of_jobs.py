@@ -12,16 +12,15 @@ def lives(evidence):
 
 # what it shows: events of the second job run, GPU-seconds
 SAVED = [*steps(1, 8, 10), durable(4, 50)]
-RESTARTED = {
+
+
+@each({
     # the restart count of torchrun is 0 again after a requeue
     "with its steps": (SAVED, steps(5, 18, 160), {"lost_work": 40, "step_unsplit": 40 + 140}),
     # within a second of the job run's start, by which clocks differ: a start says what it is
     "that only starts": ([{"event": "job.start", "t": 1}, *steps(1, 8, 10)],
                          [{"event": "job.start", "t": 151}, {"event": "job.end", "t": 153}], {}),
-}  # fmt: skip
-
-
-@each(RESTARTED)
+})  # fmt: skip
 def test_a_number_that_each_job_run_restarts_names_two_lives(cluster, first, second, expected):
     cluster.job_on_a_node("7", 0, 100, 1, "FAILED", job_name="r")
     cluster.job("8", 150, 300, ["a"], 1, job_name="r")
@@ -47,10 +46,7 @@ def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(cluster, 
 
 
 # what it shows: where the second life begins again, from which life on rank 0 reports its start
-WITHOUT_STARTS = {"the other rank reports each start": (9, 0), "steps begin again": (5, 1)}
-
-
-@each(WITHOUT_STARTS)
+@each({"the other rank reports each start": (9, 0), "steps begin again": (5, 1)})  # fmt: skip
 def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(cluster, again, from_life):
     """Its steps go on where the gang was restarted, from its last save or before it."""
     cluster.job_on_a_node("1", 0, 200, 2)
@@ -102,7 +98,7 @@ def named(cluster):
 
 OUTCOMES = "select outcome from marts.attempts where job_id = '1'"
 # what it shows: what is loaded, what is read of it
-OTHERS = {
+test_what_lives_are = shown_by({
     "a life of a job that was resized goes on in the next record": (
         lambda c: [c.job_on_a_node("7", 0, 100, 2, "RESIZING"),
                    c.job("7", 0, 200, ["a"], 1, submit=100),
@@ -116,8 +112,7 @@ OTHERS = {
         lambda c: [c.job_on_a_node("1", 0, 200, 1, "UNKNOWN"), c.job("2", 200, 400, ["a"], 1),
                    c.events("1", steps(1, 10, 10))],
         lambda c: (c.read(OUTCOMES).rows(), c.gpu_s()["at_risk"]), ([("unknown",)], 100)),
-}  # fmt: skip
-test_what_lives_are = shown_by(OTHERS)
+})  # fmt: skip
 
 
 # what it shows: exit code, what the job says of its end; outcome and cause
@@ -142,7 +137,7 @@ def test_an_attempt_that_was_requeued(cluster, exit_code, said, expected):
 
 
 # what its log says at the end of 10 saved and 10 further steps; state, outcome, steps that are kept
-WITHOUT_A_SCHEDULER = {
+@each({
     "ends well": ([("job.end", None, 210)], ("COMPLETED", "ok", 20)),
     "ends well after an error that it handled": (
         [("failure", "exception", 210), ("job.end", None, 210)], ("COMPLETED", "ok", 20)),
@@ -151,10 +146,7 @@ WITHOUT_A_SCHEDULER = {
         [("failure", "cancelled", 210), ("job.end", None, 210)], ("CANCELLED", "limit", 10)),
     "is preempted": (
         [("failure", "preempted", 210), ("job.end", None, 210)], ("PREEMPTED", "limit", 10)),
-}  # fmt: skip
-
-
-@each(WITHOUT_A_SCHEDULER)
+})  # fmt: skip
 def test_a_run_whose_log_alone_says_how_it_ended(cluster, ending, expected):
     said = [{"event": event, "kind": kind, "t": t} for event, kind, t in ending]
     work = [{"t": 0, "event": "job.start"}, *steps(1, 20, 0), durable(10, 105)]

@@ -12,7 +12,7 @@ def opened(phase, second=100):
 
 
 # what it shows: events of a running job, readings, when the GPU is active, GPU-seconds
-OPEN_PHASES = {
+@each({
     "a save of a running job with an active GPU": (
         [*STEPS, opened("ckpt_save")], READ, lambda _: True,
         {"step_unsplit": 100, "checkpoint_save": 600}),
@@ -32,10 +32,7 @@ OPEN_PHASES = {
     "a save that the next step of its rank ended, with an inactive GPU": (
         [*STEPS, opened("ckpt_save"), *steps(11, 30, 500)], READ, lambda s: s <= 100,
         {"step_unsplit": 100, "checkpoint_save": 410, "at_risk": 190}),
-}  # fmt: skip
-
-
-@each(OPEN_PHASES)
+})  # fmt: skip
 def test_an_open_phase_of_a_scheduled_job(cluster, events, read, active, expected):
     cluster.job_on_a_node("1", 0, None, 1, "RUNNING", watched=700)
     cluster.events("1", events)
@@ -67,15 +64,12 @@ def test_a_rank_that_falls_silent_in_a_phase_does_not_stop_the_steps_of_its_gang
 
 
 # what it shows: until when the GPU is read, GPU-seconds of a run that saves from second 100 on
-WITHOUT_A_SCHEDULER = {
+@each({
     "lasts while less than 15 minutes have passed": (
         990, {"step_unsplit": 100, "checkpoint_save": 890}),
     "is silence after 15 minutes: the job stalled with its last event": (
         2000, {"step_unsplit": 100, "fault_stall": 1900}),
-}  # fmt: skip
-
-
-@each(WITHOUT_A_SCHEDULER)
+})  # fmt: skip
 def test_an_open_phase_of_a_run_known_from_events_alone(cluster, until, expected):
     cluster.telemetry("a", 1)
     events = [event("job.start", 0), *STEPS, opened("ckpt_save")]
@@ -91,7 +85,7 @@ def readings(gpu, interval, active, first=None):
 
 
 # what it shows: GPUs, length of the gap from second 100 on, readings, category of the gap
-GAPS = {
+@each({
     "one active reading of one GPU does not make a gap active": (
         4, 100, [readings(g, 10, lambda s, g=g: g == 0 and s == 150) for g in range(4)],
         {"idle_held"}),
@@ -106,10 +100,7 @@ GAPS = {
     "GPUs read too seldom to describe a gap leave it to those read often": (
         2, 60, [readings(0, 10, lambda _: False), readings(1, 60, lambda _: False, first=-60)],
         {"idle_held"}),
-}  # fmt: skip
-
-
-@each(GAPS)
+})  # fmt: skip
 def test_what_a_gap_between_two_steps_was(cluster, gpus, length, read, expected):
     end = 100 + length
     cluster.job_on_a_node("1", 0, end + 100, gpus)
@@ -127,7 +118,7 @@ def test_what_a_gap_between_two_steps_was(cluster, gpus, length, read, expected)
 SPLIT = {"straggler_s": 1.0, "comm_s": 1.0}
 WAITS_ALONE = {"straggler_s": 4.0, "comm_s": 7.0}
 # what it shows: end and state of the job run, its events, GPU-seconds
-SHORT = {
+test_ledger_of_short_gaps = shown_by({
     "a short gap after a phase belongs to the phase however short the phase is": (
         1000, "COMPLETED",
         [*steps(1, 50, 0), phase("ckpt_save", 500, 500.3), *steps(51, 90, 500.304),
@@ -140,8 +131,5 @@ SHORT = {
         100, "FAILED", [*steps(1, 5, 0, **SPLIT), *steps(6, 9, 50.06, **SPLIT), durable(5, 50)],
         {"straggler_wait": 5, "exposed_comm": 5, "productive": 40.06, "lost_work": 40,
          "fault_stall": 9.94}),
-}  # fmt: skip
-test_ledger_of_short_gaps = shown_by(
-    SHORT, read=Cluster.gpu_s,
-    load=lambda c, end, state, events: [c.job_on_a_node("1", 0, end, 1, state),
-                                        c.events("1", events)])  # fmt: skip
+}, read=Cluster.gpu_s, load=lambda c, end, state, events: [
+    c.job_on_a_node("1", 0, end, 1, state), c.events("1", events)])  # fmt: skip

@@ -17,7 +17,7 @@ def inferred(cluster, columns):
 
 
 # what it shows: when the first and the second GPU of a node work, until when each is read, GPU-s
-ACTIVITY = {
+test_activity_alone = shown_by({
     "activity is somebody's and the rest of the observed time is idle": (
         [(100, 900), (1000, 1500)], 2000, [],
         {("busy_unclassified", "owner_unknown"): 1300, ("idle_held", "pause"): 100,
@@ -29,13 +29,8 @@ ACTIVITY = {
     "time without a reading stays unknown": (
         [(0, 1000)], 1000, [(0, 2000)],
         {("busy_unclassified", "owner_unknown"): 3000, ("free_unknown", None): 1000}),
-}  # fmt: skip
-
-
-test_activity_alone = shown_by(ACTIVITY, before=lambda c: c.telemetry("n", 2), read=phases,
-                               load=lambda c, first, until, second: [
-                                   readings(c, "n-0", first, until),
-                                   readings(c, "n-1", second)])  # fmt: skip
+}, before=lambda c: c.telemetry("n", 2), read=phases, load=lambda c, first, until, second: [
+    readings(c, "n-0", first, until), readings(c, "n-1", second)])  # fmt: skip
 
 
 def test_a_process_holds_its_gpus_while_it_is_listed(cluster):
@@ -56,13 +51,12 @@ def test_a_process_holds_its_gpus_while_it_is_listed(cluster):
     assert run == (True, "process", 2, "limit")
 
 
-@pytest.mark.parametrize(
-    ("described", "start", "end"),
-    [({"start_at": 40, "gone_at": 1507}, 40, 1507),
-     ({"start_at": -700, "gone_at": 1561}, 100, 1500), ({"start_at": 40}, 40, 1500),
-     ({"start_at": 10, "gone_at": 90}, 100, 1500)],
-    ids=["from its start until it is gone", "as listed where it is long from either",
-         "a recording that ends", "an earlier process of the same pid"])  # fmt: skip
+@each({
+    "from its start until it is gone": ({"start_at": 40, "gone_at": 1507}, 40, 1507),
+    "as listed where it is long from either": ({"start_at": -700, "gone_at": 1561}, 100, 1500),
+    "a recording that ends": ({"start_at": 40}, 40, 1500),
+    "an earlier process of the same pid": ({"start_at": 10, "gone_at": 90}, 100, 1500),
+})  # fmt: skip
 def test_a_process_that_its_node_describes(cluster, described, start, end):
     cluster.telemetry("n", 1)
     readings(cluster, "n-0", [])
@@ -99,12 +93,11 @@ def test_a_job_holds_the_gpus_that_its_ranks_name(cluster, ranks, held):
     assert {row[2:4] for row in holds(cluster) if row[1] == "train"} == {(100, 900)}
 
 
-@pytest.mark.parametrize(("ranks", "held", "method"),
-                         [([{"gpu_uuid": "GPU-1"}], ["GPU-1"], "job_event"),
-                          ([{"local_rank": 0}, {"local_rank": 1}], ["n#0", "n#1"], "job_event"),
-                          ([{}, {}, {}], ["n#0", "n#1", "n#2"], "assumed")],
-                         ids=["its UUID", "local ranks",
-                              "a GPU for each rank of the host"])  # fmt: skip
+@each({
+    "its UUID": ([{"gpu_uuid": "GPU-1"}], ["GPU-1"], "job_event"),
+    "local ranks": ([{"local_rank": 0}, {"local_rank": 1}], ["n#0", "n#1"], "job_event"),
+    "a GPU for each rank of the host": ([{}, {}, {}], ["n#0", "n#1", "n#2"], "assumed"),
+})  # fmt: skip
 def test_job_events_alone_hold_the_gpus_that_they_name(cluster, ranks, held, method):
     job(cluster, "train", ranks)
     yield
@@ -128,7 +121,7 @@ def test_a_log_holds_as_many_gpus_as_the_processes_that_it_prints(cluster, hosts
 
 
 # what it shows: what is loaded, what is read of it
-HOSTS = {
+test_hosts_of_events = shown_by({
     "runs without a name are distinguished by their host": (
         lambda c: [job(c, "", [{"local_rank": 0}], host=host) for host in "nm"],
         "select run_id, held_ms from marts.runs order by run_id",
@@ -137,8 +130,7 @@ HOSTS = {
     "beside a scheduler a host that nobody knows is no machine": (
         lambda c: [c.job_on_a_node("1", 0, 100, 1), c.events("other", steps(0, 90), host="pod-7")],
         lambda c: sum(c.gpu_s().values()), 100),
-}  # fmt: skip
-test_hosts_of_events = shown_by(HOSTS)
+})  # fmt: skip
 
 
 def two_processes(c):
@@ -157,8 +149,10 @@ def dies_and_starts_again(c):
 
 STEP = {"t": 2900, "event": "step", "step": 11, "dur_s": 10.0}
 FIRST = [{"local_rank": 0}]
+
+
 # what it shows: when the first GPU of a node works, what else is loaded; owners of GPUs, begin, end
-OWNERS = {
+@each({
     "a process that starts has no GPU that another one is on": (
         [], two_processes, [("n-0", "pid 1 on n", 190, 400), ("n-0", "pid 2 on n", 400)]),
     "a process that dies and starts again is of one run": (
@@ -178,10 +172,7 @@ OWNERS = {
         [(0, 2000)],
         lambda c: [processes(c, "n-0", [5], 0, 2000), c.label(c.gpu("n-1"), "nlp/a", 100, 900)],
         [("n-1", "nlp/a", 100, 900)]),
-}  # fmt: skip
-
-
-@each(OWNERS)
+})  # fmt: skip
 def test_owners_of_gpus(cluster, active, load, expected):
     cluster.telemetry("n", 2)
     if active is not None:

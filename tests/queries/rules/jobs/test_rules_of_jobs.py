@@ -12,7 +12,7 @@ def event(name, second, **more):
 
 
 # what it shows: (start, end, state) of the job run on the only GPU, its events, GPU-seconds
-ONE_JOB_RUN = {
+test_ledger_of_one_job_run = shown_by({
     "steps of a running attempt after its last save are at risk": (
         (0, None, "RUNNING"), [*steps(1, 5, 10), durable(3, 40)],
         {"startup": 10, "step_unsplit": 30, "at_risk": 20}),
@@ -28,13 +28,8 @@ ONE_JOB_RUN = {
         (0, 2.05, "COMPLETED"),
         [*steps(1, 9, 0, 0.1), *steps(10, 10, 0.9, 0.15, data_s=0.006), *steps(11, 20, 1.05, 0.1)],
         {"data_stall": 0.006, "step_unsplit": 2.044}),
-}  # fmt: skip
-
-
-test_ledger_of_one_job_run = shown_by(
-    ONE_JOB_RUN, read=Cluster.gpu_s,
-    load=lambda c, job, events: [c.job_on_a_node("1", *job[:2], 1, job[2]),
-                                 c.events("1", events)])  # fmt: skip
+}, read=Cluster.gpu_s, load=lambda c, job, events: [
+    c.job_on_a_node("1", *job[:2], 1, job[2]), c.events("1", events)])  # fmt: skip
 
 
 def test_a_run_that_shrank_and_kept_all_its_time_has_full_ettr(cluster):

@@ -51,7 +51,7 @@ def left_out(cluster):
     second_job(cluster)
 
 
-HELD_APART = {
+test_what_records_hold = shown_by({
     # a requeue and a resize give a new moment of submission
     "records of a job that was resubmitted stay apart": (
         lambda c: [c.job_on_a_node("1", 0, 40, 4, "RESIZING", db_index=73),
@@ -61,22 +61,20 @@ HELD_APART = {
         left_out, lambda c: (runs(c), held(c)),
         lambda c: ([("1", 600_000, "running"), ("2", 100_000, "ok")],
                    keyed(("1", 0, 600), ("2", 9_000, 100))(c))),
-}  # fmt: skip
-test_what_records_hold = shown_by(HELD_APART)
+})  # fmt: skip
 # what is loaded before each of two builds
-LATER = {
+test_what_later_records_say = shown_by({
     "a record that listings leave out after a build": (
         [tell_of_a_running_job, second_job], [("1", None, "running"), ("1", 600_000, "running")]),
     "a running record ends when a late listing says so": (
         [left_out, lambda c: c.job("1", 0, 5_000, ["a"], 1, elapsed_s=5_000, source="slurm")],
         [("1", 600_000, "running"), ("1", 5_000_000, "ok")]),
-}  # fmt: skip
-test_what_later_records_say = shown_by(LATER, read=lambda c: runs(c)[0], builds=2)
+}, read=lambda c: runs(c)[0], builds=2)  # fmt: skip
 
 
 RUNS_ON = ("1", None, "running")
 # what comes later
-STILL = {
+test_a_running_record_runs_on = shown_by({
     "listings name it": (
         lambda c: [c.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=9_090, source="slurm"),
                    c.job("2", 9_000, 9_100, ["a"], 1, source="slurm")], RUNS_ON),
@@ -84,23 +82,18 @@ STILL = {
         lambda c: c.job("2", 600, 4_100, ["a"], 1, source="slurm"), RUNS_ON),
     "only readings came later": (
         lambda c: c.samples("a#0", c.every(0, 20_000, 100), lambda _: True), RUNS_ON),
-}  # fmt: skip
-test_a_running_record_runs_on = shown_by(STILL, before=tell_of_a_running_job,
-                                         read=lambda c: runs(c)[0])  # fmt: skip
+}, before=tell_of_a_running_job, read=lambda c: runs(c)[0])  # fmt: skip
 
 
 # what it shows: (start, end, nodes, GPUs) of job runs, whether `a` is listed, what is held
-NODES = {
+@each({
     "of a node that the inventory lacks it holds the rest of its GPUs": (
         [(0, 100, ["a", "b"], 16)], True, [("a", 8, 800), ("b", 8, 800)]),
     "over nodes that the inventory lacks it is spread whoever else is there": (
         [(0, 100, ["a"], 1), (200, 300, ["a", "b"], 16)], False, [("a", 8, 900), ("b", 8, 800)]),
     "a node without GPUs has none where the others have enough": (
         [(0, 100, ["a", "login"], 8)], True, [("a", 8, 800)]),
-}  # fmt: skip
-
-
-@each(NODES)
+})  # fmt: skip
 def test_gpus_of_a_job_on_nodes_that_the_inventory_lacks(cluster, jobs, is_listed, expected):
     if is_listed:
         cluster.node("a", 8, watched=200)
@@ -113,16 +106,13 @@ def test_gpus_of_a_job_on_nodes_that_the_inventory_lacks(cluster, jobs, is_liste
 
 
 # what it shows: (start, end, submission) of the records of job 1, whether they are reported
-LISTED_TWICE = {
+@each({
     "records read in two zones, an hour apart, differ in nothing but their times": (
         [(10, 100, 0), (3_610, 3_700, 3_600)], True),
     "a requeue lasts otherwise": ([(10, 100, 0), (3_610, 3_790, 3_600)], False),
     "a job of scrontab keeps its number and starts by the clock": (
         [(hour, hour + 60, hour) for hour in (0, 3_600, 7_200)], False),
-}  # fmt: skip
-
-
-@each(LISTED_TWICE)
+})  # fmt: skip
 def test_duplicate_records_are_reported(cluster, records, is_reported):
     cluster.node("a", 4)
     for start, end, submit in records:

@@ -31,9 +31,11 @@ def of_run(cluster, run="train"):
 
 STALLED = {"at_risk": 400, "fault_stall": 2500}
 GONE = {"at_risk": 400, "fault_stall": 1500}
+
+
 # what it shows: when the first GPU works, until when it is read and its process is listed (None: no
 # list of processes), end of the run, what the ledger says of it, its state
-SILENT = {
+@each({
     "a busy run whose processes go on stalls": (
         [(100, 3000)], 3000, 3000, None, STALLED, "RUNNING"),
     "an idle run whose processes go on stalls": (
@@ -47,10 +49,7 @@ SILENT = {
         [(90, 500)], 1400, None, 500, {"at_risk": 400}, "UNKNOWN"),
     "silence of less than 15 minutes is no stall": (
         [(90, 1390)], 1390, None, None, {"at_risk": 400, "busy_unclassified": 890}, "RUNNING"),
-}  # fmt: skip
-
-
-@each(SILENT)
+})  # fmt: skip
 def test_what_a_silent_run_does(cluster, active, until, listed, end, ledger, outcome):
     cluster.telemetry("n", 2)
     readings(cluster, "n-0", active, until=until)
@@ -96,7 +95,7 @@ def gang(cluster):
 
 
 # what it shows: what is loaded, what is read of it
-OTHERS = {
+test_when_silent_runs_end = shown_by({
     # no reading of its GPUs comes after it: nobody watched it go on
     "a recorded run ends with its last event": (
         two_gpus(([(90, 500)], 500), ([], 700)), lambda c: of_run(c)[0], {(100, 500)}),
@@ -106,8 +105,7 @@ OTHERS = {
         lambda c: (of_run(c)[0], of_run(c, "next")[0]), ({(100, 1000)}, {(1000, 2000)})),
     "one GPU that works keeps the gang": (
         gang, lambda c: (of_run(c)[0], of_run(c)[1]["fault_stall"]), ({(100, None)}, 2 * 2500)),
-}  # fmt: skip
-test_when_silent_runs_end = shown_by(OTHERS)
+})  # fmt: skip
 
 
 def test_processes_of_others_keep_no_run_alive(evidence):

@@ -137,7 +137,7 @@ def later(rows, second):
 
 
 # what it shows: what is loaded before the first and the second build, attempts of the job run
-LIVES = {
+@each({
     "a job that runs two trainings has two attempts": (
         lambda c: [c.events("pretrain", steps(1, 10, 10)), c.events("finetune", steps(1, 10, 150))],
         lambda c: c.log(JOB, [*printed(steps(1, 10, 10)), *printed(steps(1, 10, 150))]),
@@ -173,10 +173,7 @@ LIVES = {
     "a log that turns out to be of another job leaves no trace": (
         lambda c: [c.events(RUN, RAN), c.log("late", printed(RAN), host="a")],
         lambda c: c.job("late", 100, 250, ["a"], 0), [(0, 300, "ok")]),
-}  # fmt: skip
-
-
-@each(LIVES)
+})  # fmt: skip
 def test_lives_of_one_job_run(cluster, first, second, expected):
     one_job(cluster)
     first(cluster)

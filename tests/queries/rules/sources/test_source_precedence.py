@@ -48,7 +48,7 @@ def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(cluster):
 
 
 # what it shows: state of the job run, its own events, those of its log, GPU-s of some categories
-ADDED = {
+@each({
     "a step that the job began and only the log ended counts": (
         "COMPLETED", [*steps(1, 5, 10), {"event": "step.start", "step": 6, "t": 60}],
         [{"event": "step", "step": 5, "t": 60.4}, {"event": "step", "step": 6, "t": 72}],
@@ -64,10 +64,7 @@ ADDED = {
         [phase("ckpt_save", 56, 85)], {"checkpoint_save": 19, "step_unsplit": 120}),
     "a save that only the log proves keeps steps": (
         "FAILED", steps(1, 8, 10), [durable(6, 75)], {"step_unsplit": 60, "lost_work": 20}),
-}  # fmt: skip
-
-
-@each(ADDED)
+})  # fmt: skip
 def test_a_log_adds_what_the_job_does_not_report(cluster, state, events, log, expected):
     cluster.job_on_a_node("1", 0, 200, 1, state)
     cluster.events("1", events)
@@ -93,7 +90,7 @@ def test_a_log_that_cannot_report_saves_makes_no_doubt_of_what_the_job_says(clus
     assert cluster.gpu_s() == alone
 
 
-def waits(*ranks):
+def waits(*ranks, is_named=False):
     """Return what loads 15 steps of four ranks, with the waits that each reports."""
     begun = {"event": "job.start", "t": 1}
 
@@ -101,7 +98,8 @@ def waits(*ranks):
         cluster.job_on_a_node("1", 0, 200, 4)
         for rank, of_steps in enumerate(ranks):
             ran = [] if of_steps is None else steps(1, 15, 10, **of_steps)
-            cluster.events("1", [begun, *ran], rank=rank)
+            gpu = cluster.gpu(f"a#{rank}") if is_named else None
+            cluster.events("1", [begun, *ran], rank=rank, gpu_uuid=gpu)
 
     return load
 
@@ -115,10 +113,12 @@ OF_RANK_0 = {"data_s": 2.0, "comm_s": 1.0, "straggler_s": 1.0}
 TOKENS = "select sum(tokens) from marts.train_steps"
 PRINTED = [{**row, "tokens": 50.0} for row in printed(steps(1, 8, 10))]
 # what it shows: what is loaded, what is read of it
-RANKS = {
+test_what_ranks_and_logs_report = shown_by({
     "rank 0 reports the waits of silent ranks": (waits(OF_RANK_0), spent, [120, 60, 60]),
     "rank 0 reports those of ranks that only start": (
         waits(OF_RANK_0, None, None, None), spent, [120, 60, 60]),
+    "and of those that name their GPUs": (
+        waits(OF_RANK_0, None, None, None, is_named=True), spent, [120, 60, 60]),
     "rank 0 reports those of ranks that step": (waits(OF_RANK_0, {}, {}, {}), spent, [120, 60, 60]),
     "where several ranks report waits each counts for itself": (
         waits({"data_s": 2.0}, {"data_s": 2.0}, {}, {}), spent, [2 * 30, None, None]),
@@ -126,8 +126,7 @@ RANKS = {
         lambda c: [c.job_on_a_node("1", 0, 100, 1), c.events("1", steps(1, 8, 10)),
                    c.log("1", PRINTED)], lambda c: c.read(TOKENS, Scope(run=f"{c.name}/1")).item(),
         400),
-}  # fmt: skip
-test_what_ranks_and_logs_report = shown_by(RANKS)
+})  # fmt: skip
 
 
 HOUR_S = 3600
@@ -149,19 +148,14 @@ READ_S = range(0, 2 * HOUR_S + 1, 30)
 
 
 # what it shows: power by its readings, by the counter, at the node's meter: what disagrees
-POWERS = {
+test_energy = shown_by({
     "a counter of half the power": (400.0, 200.0, None, ["energy of a GPU"]),
     "within a tenth": (400.0, 380.0, None, []),
     "a meter that has less than the GPU": (400.0, 400.0, 300.0, ["energy of a node"]),
     "a server draws more than its GPU": (400.0, 400.0, 700.0, []),
-}
-
-
-test_energy = shown_by(POWERS, read=lambda c: [fact for fact, _ in disagreements(c)],
-                       load=lambda c, watts, counted_w, meter_w: [
-                           gpu(c, watts, counted_w),
-                           meter_w and c.host(f"{c.name}-n", READ_S, "ipmi",
-                                              power_w=meter_w)])  # fmt: skip
+}, read=lambda c: [fact for fact, _ in disagreements(c)], load=lambda c, watts, counted, meter_w: [
+    gpu(c, watts, counted),
+    meter_w and c.host(f"{c.name}-n", READ_S, "ipmi", power_w=meter_w)])  # fmt: skip
 
 
 def test_both_figures_are_said(cluster):
