@@ -1,6 +1,6 @@
 """Training with faults on a real H100, without a scheduler: each fault is a finding at its steps.
 
-Recorded by `training_on_real_gpu.py` on 2026-11-24; `truth.jsonl` says what was put in.
+Recorded on 2026-11-24 (README.md); `truth.jsonl` says what was put in.
 """
 
 import json

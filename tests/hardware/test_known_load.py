@@ -1,6 +1,6 @@
 """Three known levels of load on a real H100: the GPU page shows what nvidia-smi showed.
 
-Recorded by `known_load_on_real_gpu.py` on 2026-11-24; `levels.jsonl` is the load's own clock,
+Recorded on 2026-11-24 (README.md); `levels.jsonl` is the load's own clock,
 `smi.csv.gz` what nvidia-smi printed each second.
 """
 

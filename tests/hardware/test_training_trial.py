@@ -1,6 +1,6 @@
 """A training loop on a real H200 without a scheduler: the ledger says what the loop did.
 
-Recorded by `training_on_real_gpu.py` on 2026-11-23; `truth.jsonl` is the loop's own clock.
+Recorded on 2026-11-23 (README.md); `truth.jsonl` is the loop's own clock.
 """
 
 import functools
