@@ -198,25 +198,21 @@ def test_every_format_is_counted_or_one_document():
     assert {*LINES} == {*TELLING} - {"job-log"} | of_logs
 
 
-def examples(count):
-    """Return how a property is tried: a failure is of this revision, not of chance."""
+def altered(count):
+    """Make the test of so many altered lines: a failure is of this revision, not of chance."""
     shared_folder = [HealthCheck.function_scoped_fixture]
-    return settings(max_examples=count, derandomize=True, suppress_health_check=shared_folder)
+
+    @pytest.mark.parametrize("lines", LINES.values(), ids=LINES)
+    @settings(max_examples=count, derandomize=True, suppress_health_check=shared_folder)
+    @given(data=st.data())
+    def test(lines, data, tmp_path):
+        alter_a_line(lines, data, tmp_path)
+
+    return test
 
 
-@pytest.mark.parametrize("lines", LINES.values(), ids=LINES)
-@given(data=st.data())
-@examples(5)
-def test_a_line_that_bears_a_fact_is_read_or_rejected(lines, data, tmp_path):
-    alter_a_line(lines, data, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lines", LINES.values(), ids=LINES)
-@given(data=st.data())
-@examples(200)
-def test_of_many_altered_lines_none_is_lost(lines, data, tmp_path):
-    alter_a_line(lines, data, tmp_path)
+test_a_line_that_bears_a_fact_is_read_or_rejected = altered(5)
+test_of_many_altered_lines_none_is_lost = pytest.mark.slow(altered(200))
 
 
 def alter_a_line(lines, data, tmp_path):
