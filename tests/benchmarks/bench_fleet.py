@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 import polars as pl
-from tests.benchmarks import bench_live, formats
+from tests.benchmarks import bench_live, formats, telemetry_stage
 from tests.benchmarks.format_files import WIDE
 from tests.benchmarks.meter import Meter
-from tests.benchmarks.table import Row, memory, number
+from tests.benchmarks.table import Other, Row, memory, number
 from tests.fleets.generate import read_in
 from tests.fleets.plans import with_steps
 
@@ -105,7 +105,10 @@ def read_quietly(fleet, run):
 
 
 def build(fleet, yardstick_s, run):
-    """Build the whole ledger from raw, and one of a tenth of the fleet; return the cost."""
+    """Build the whole ledger from raw, and compare the telemetry stage with the alternatives.
+
+    Returns the cost of the ledger.
+    """
     cost, counts = run(build_all, fleet)
     yardsticks = cost.wall_s / yardstick_s
     is_met = yardsticks <= BUILD_YARDSTICKS and (cost.peak_bytes or 0) <= BUILD_BYTES
@@ -118,6 +121,7 @@ def build(fleet, yardstick_s, run):
         f"<= {BUILD_YARDSTICKS:.0f} yardsticks, <= {BUILD_BYTES / 1e9:.1f} GB",
         is_met if fleet.is_of_budget else None,
     )
+    yield _telemetry_stage(fleet, run)
     yield _growth(fleet, cost, samples, run)
     return cost
 
@@ -175,6 +179,29 @@ def build_all(fleet):
         if not wrong.is_empty():
             raise SystemExit(f"the ledger of {fleet.name} is not clean: {wrong.to_dicts()}")
     return meter.cost, counts
+
+
+def _telemetry_stage(fleet, run):
+    """Run the stage by both tools; raises SystemExit where they do not agree to the millisecond."""
+    margin_ms = run(telemetry_stage.export, fleet.database, fleet.folder)
+    mine = fleet.folder / "ours.parquet"
+    cost = run(telemetry_stage.ours, fleet.database, mine, margin_ms)
+    theirs, name = fleet.folder / "chdb.parquet", "ClickHouse (chdb)"
+    try:
+        other = Other(name, run(telemetry_stage.chdb, fleet.folder, theirs, margin_ms))
+    except (ImportError, MemoryError) as error:
+        why = "not installed" if isinstance(error, ImportError) else "out of memory"
+        other = Other(name, None, why)
+    else:
+        if difference := telemetry_stage.difference(mine, theirs):
+            raise SystemExit(f"{name} comes to another ledger: {difference}")
+    cells = telemetry_stage.cells(mine)
+    return Row(
+        f"its telemetry stage, to {cells:,} hours of holds, all equal to the ms",
+        f"{number(cost.wall_s)} s, {memory(cost.peak_bytes)}",
+        cost,
+        others=[other],
+    )
 
 
 def _growth(fleet, cost, samples, run):

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from tests.benchmarks.meter import Cost
 
 COLUMNS = ("work", "budget", "met", "ours", "wall s", "CPU s", "alternatives", "ratio")
-TOOLS = ("duckdb", "polars", "pandas", "pyarrow")
+TOOLS = ("duckdb", "polars", "pandas", "chdb", "pyarrow")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ WORKS = (
     *("ingest sacct text", "ingest Inspector logs, plain", "ingest Inspector logs, verbose"),
     *("ingest Prometheus text", "ingest range-query JSON", "ingest wide Parquet of the fleet"),
     *("generate the fleet", "storage of a reading, native", "storage of a reading, Parquet"),
-    *("full ledger", "growth of the full ledger"),
+    *("full ledger", "its telemetry stage", "growth of the full ledger"),
     "the next 5 minutes, loaded and built",
     *(f"page {name}" for name in PAGES),
     "findings of the time range after a commit",
