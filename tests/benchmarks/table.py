@@ -28,10 +28,7 @@ class Other:
         if self.cost is None:
             return f"{self.name}: {self.note}"
         note = f", {self.note}" if self.note else ""
-        peak = f", {memory(self.cost.peak_bytes)}" if self.cost.peak_bytes else ""
-        return (
-            f"{self.name} {number(self.cost.wall_s)} s (CPU {number(self.cost.cpu_s)}{peak}{note})"
-        )
+        return f"{self.name} {number(self.cost.wall_s)} s (CPU {number(self.cost.cpu_s)}{note})"
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,6 @@ class Batch:
     seed: int
     first: int
     last: int
-    is_built: bool
 
 
 @dataclass
@@ -77,16 +76,13 @@ def main(arguments):
     )
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0, help="number of the first file (0)")
-    parser.add_argument("--no-build", action="store_true", help="read the files in, no more")
     parser.add_argument(
         "--culprits", type=Path, default=Path("fuzz-culprits"), help="folder for what was found"
     )
     options = parser.parse_args(arguments)
     report, began = Report(), time.monotonic()
-    last = options.first + options.files
-    for first in range(options.first, last, FILES_PER_BATCH):
-        batch = Batch(options.seed, first, min(first + FILES_PER_BATCH, last), not options.no_build)
+    for first in range(0, options.files, FILES_PER_BATCH):
+        batch = Batch(options.seed, first, min(first + FILES_PER_BATCH, options.files))
         _run_batch(batch, options.culprits, report)
         _say(
             f"{report.files:,} files, {report.batches:,} builds, "
@@ -131,7 +127,7 @@ def _run_process(batch, culprits, report):
     with tempfile.TemporaryDirectory(prefix="goodput-fuzz-") as folder:
         log, inbox = Path(folder, "stderr"), Path(folder, "files")
         inbox.mkdir()
-        numbers = (batch.seed, batch.first, batch.last, int(batch.is_built))
+        numbers = (batch.seed, batch.first, batch.last)
         command = [sys.executable, "-m", "tests.fuzz.worker", *map(str, numbers), str(inbox)]
         with log.open("wb") as stderr:
             surroundings = {**os.environ, **FEW_THREADS}

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import random
 import subprocess
+import sys
 import time
 
 from tests.app.served import GOODPUT
@@ -19,6 +20,12 @@ def options(arguments, name, about, *, kills):
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     return given.kills, random.Random(given.seed)  # noqa: S311 -- moments to kill at, no secrets
+
+
+def report(problems, fine):
+    """Print the problems, or what is said where there is none; return the exit code."""
+    sys.stdout.write("".join(f"{problem}\n" for problem in problems) or f"{fine}\n")
+    return int(bool(problems))
 
 
 class Commands:

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import polars as pl
-from tests.fuzz.commands import PATIENCE_S, Commands, options
+from tests.fuzz.commands import PATIENCE_S, Commands, options, report
 
 from goodput_app.demo import recipe
 from goodput_queries.catalog import models
@@ -41,8 +41,7 @@ def main(arguments=None):
         killed.close_day()
         sys.stdout.write(", ".join(f"{n} in {kind}" for kind, n in killed.kills.items()) + "\n")
         problems = _differences(calm.database, killed.database)
-    sys.stdout.write("".join(f"{problem}\n" for problem in problems) or "nothing lost or doubled\n")
-    return int(bool(problems))
+    return report(problems, "nothing lost or doubled")
 
 
 class _Site(Commands):

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.fuzz.commands import Commands, options
+from tests.fuzz.commands import Commands, options, report
 from tests.fuzz.kills import SAMPLE
 
 from goodput_app.demo import recipe
@@ -41,8 +41,7 @@ def main(arguments=None):
         problems += site.problems(is_finished=True)
     at_work = ", ".join(f"{count} in {kind}" for kind, count in site.kills.items())
     sys.stdout.write(f"killed at work: {at_work}\n")
-    sys.stdout.write("".join(f"{problem}\n" for problem in problems) or "all whole\n")
-    return int(bool(problems))
+    return report(problems, "all whole")
 
 
 class _Copies(Commands):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.app.receivers import web
 from tests.app.served import PATIENCE_S, running
-from tests.fuzz.commands import STARTS, options
+from tests.fuzz.commands import STARTS, options, report
 from tests.fuzz.kills import SAMPLE
 from tests.until import until
 
@@ -31,7 +31,6 @@ from goodput_queries.database import LocalStore
 
 ANSWER_BYTE_S = 0.005  # an answer takes a tenth of a second, in which a message is taken, unmarked
 INTERVAL_S = 86_400.0  # of sources that fail: none is stale before the end
-UNSENT = "select count(*) from state.notifications where sent_at is null"
 
 
 def main(arguments=None):
@@ -47,8 +46,7 @@ def main(arguments=None):
             site.finish()
             problems += [f"after the last {kind}: {one}" for one in site.problems()]
             sys.stdout.write(f"{site.kills} killed: {kind}\n")
-    sys.stdout.write("".join(f"{problem}\n" for problem in problems) or "nothing lost or doubled\n")
-    return int(bool(problems))
+    return report(problems, "nothing lost or doubled")
 
 
 class _Notifier:

@@ -64,7 +64,7 @@ def run(store, case, content, folder):
     """Ingest one case's file and note what is wrong about how that went."""
     path = folder / case.name
     path.write_bytes(content)
-    peak_before = _resident_bytes()
+    peak_before = _status("VmRSS")
     _forget_peak()
     began = time.process_time()
     try:
@@ -78,7 +78,7 @@ def run(store, case, content, folder):
     except CAUGHT as error:
         case.problems.append(str(unexpected(case.name, error)))
     case.cpu_s = round(time.process_time() - began, 3)
-    case.peak_bytes = max(0, _peak_bytes() - peak_before)
+    case.peak_bytes = max(0, _status("VmHWM") - peak_before)
     if case.cpu_s > FILE_MAX_S:
         case.problems.append(f"hog: took {case.cpu_s:.1f} s")
     if case.peak_bytes > MEMORY_MAX_BYTES:
@@ -107,9 +107,9 @@ def built_and_checked(store):
     ]
 
 
-def main(seed, first, last, is_built, folder):
+def main(seed, first, last, folder):
     """Run the cases first..last-1 on one database; print a line for each step."""
-    limit = _address_bytes() + ROOM_BYTES
+    limit = _status("VmSize") + ROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     # on disk, as a site has it: in memory, years of hours of a batch would fill the room
     with contextlib.closing(LocalStore(folder.with_name("fleet.duckdb"), threads=2)) as store:
@@ -120,9 +120,8 @@ def main(seed, first, last, is_built, folder):
             case, content = made(seed, number)
             run(store, case, content, folder)
             _say({"case": asdict(case)})
-        if is_built:
-            _say({"begins": "build"})
-            _say({"build": built_and_checked(store)})
+        _say({"begins": "build"})
+        _say({"build": built_and_checked(store)})
 
 
 def _say(line):
@@ -131,22 +130,11 @@ def _say(line):
 
 
 def _status(name):
+    """Return a figure of the process in bytes: VmRSS is resident, VmHWM its peak."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     return 0
-
-
-def _resident_bytes():
-    return _status("VmRSS")
-
-
-def _peak_bytes():
-    return _status("VmHWM")
-
-
-def _address_bytes():
-    return _status("VmSize")
 
 
 def _forget_peak():
@@ -155,4 +143,4 @@ def _forget_peak():
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:5]), Path(sys.argv[5]))
+    main(*map(int, sys.argv[1:4]), Path(sys.argv[4]))

@@ -1,6 +1,6 @@
 """Training with faults on a real H100, without a scheduler: each fault is a finding at its steps.
 
-Recorded by `training_on_real_gpu.py` on 2026-11-24; `truth.jsonl` says what was put in.
+Recorded on 2026-11-24 (README.md); `truth.jsonl` says what was put in.
 """
 
 import json
@@ -9,27 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
 from goodput_queries.check import check
 
 SESSION = Path(__file__).with_name("faults")
+FILES = [SESSION / f"{name}.jsonl.gz" for name in ("nvml", "job_events")]
 TOLERANCE_S = 1.0
 WAITED_S, STEPS_THAT_WAITED = 1.2, 20
 SLOWER_S, SLOWER_STEPS = 0.15, 80
 
 
-def read_in(store, *more):
-    """Read the session into a database, build it, and return it."""
-    files = [SESSION / f"{name}.jsonl.gz" for name in ("nvml", "job_events")]
-    ingest(store, "auto", [*files, *more], ReadOptions(cluster="lab"))
-    store.build()
-    return store
-
-
 @pytest.fixture(scope="module")
-def session(module_store):
-    return read_in(module_store())
+def session(ledger_of):
+    return ledger_of(*FILES)
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +93,12 @@ def test_a_minute_of_memory_growth_or_of_silence_is_no_finding_yet(findings):
     assert set(of(findings, "hang")) == {"idle_allocation"}  # after it was killed
 
 
-def test_the_hang_is_found_while_it_lasts_where_job_events_are_followed(store, tmp_path, truth):
+def test_the_hang_is_found_while_it_lasts_where_job_events_are_followed(ledger_of, tmp_path, truth):
     """A minute after its last step: an event of another job shows that events still come."""
     step = {"v": 1, "event": "step", "step": 1, "dur_s": 1, "run_id": "other", "rank": 0}
     line = step | {"host": "elsewhere", "ts": truth["hang"]["start"] + 61}
     (tmp_path / "other.jsonl").write_text(json.dumps(line) + "\n")
-    read_in(store, tmp_path / "other.jsonl")
+    store = ledger_of(*FILES, tmp_path / "other.jsonl")
     rows = store.read("select run_key, rule, confidence, evidence from marts.stalled_runs")
     ((run, rule, confidence, evidence),) = rows.rows()
 

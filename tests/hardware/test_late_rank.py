@@ -4,25 +4,18 @@ Recorded by `late_rank_on_real_gpus.py` on 2026-11-28 on two H200: rank 1 slept 
 for 60 ms in steps 40 to 99, where a step takes 22 ms.
 """
 
-import contextlib
 from pathlib import Path
 
 import pytest
-
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
 
 TRIAL = Path(__file__).with_name("late_rank")
 WAITED_GPU_S = 60 * 0.06
 
 
 @pytest.fixture(scope="module")
-def stragglers(new_store):
+def stragglers(ledger_of):
     """Return the stragglers of both runs."""
-    with contextlib.closing(new_store()) as store:
-        ingest(store, "auto", sorted(TRIAL.iterdir()), ReadOptions(cluster="lab"))
-        store.build()
-        yield store.read("from marts.stragglers").rows(named=True)
+    return ledger_of(*sorted(TRIAL.iterdir())).read("from marts.stragglers").rows(named=True)
 
 
 @pytest.mark.parametrize("measured", ["communication", "parts"])

@@ -1,6 +1,6 @@
 """A training loop on a real H200 without a scheduler: the ledger says what the loop did.
 
-Recorded by `training_on_real_gpu.py` on 2026-11-23; `truth.jsonl` is the loop's own clock.
+Recorded on 2026-11-23 (README.md); `truth.jsonl` is the loop's own clock.
 """
 
 import functools
@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
 from goodput_queries.check import check
 
 TRIAL = Path(__file__).with_name("training_trial")
@@ -19,14 +17,12 @@ TOLERANCE_S = 1.0
 
 
 @pytest.fixture(scope="module")
-def seconds(module_store):
+def seconds(ledger_of):
     """Return GPU-seconds by category of a ledger made of files, each choice of them once."""
 
     @functools.cache
     def found(*files):
-        store = module_store()
-        ingest(store, "auto", [TRIAL / f"{name}.jsonl.gz" for name in files], ReadOptions())
-        store.build()
+        store = ledger_of(*(TRIAL / f"{name}.jsonl.gz" for name in files), cluster=None)
         assert check(store)["violations"].sum() == 0
         rows = store.read("select category, gpu_ms from marts.ledger_by_category").rows()
         return {category: gpu_ms / 1000 for category, gpu_ms in rows if gpu_ms}

@@ -61,13 +61,14 @@ def emptied_store(new_store, without_views):
 
 
 def _delete_rows(store):
-    """Delete what was loaded, which `state.ingested` names, and the states of sources."""
+    """Delete what was loaded, which `state.ingested` names, and states that ever had a row."""
     with store.writing() as cursor:
-        loaded = cursor.execute("select distinct table_name from state.ingested").fetchall()
-        filled = {"rejects", *(name for (name,) in loaded)}
-        for name, model in models.base_tables().items():
-            if name in filled or model.layer == "state":
-                cursor.execute(f"delete from {model.qualified_name}")
+        filled = cursor.execute(
+            """select distinct table_name from state.ingested union select table_name
+            from duckdb_tables() where schema_name = 'state' and estimated_size > 0"""
+        ).fetchall()
+        for name in {"rejects", *(name for (name,) in filled)}:
+            cursor.execute(f"delete from {models.base_tables()[name].qualified_name}")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import threading
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -49,3 +50,31 @@ def serving(answer, tls=None, *, port=0):
         http.shutdown()
         thread.join()
         http.server_close()
+
+
+@dataclass
+class Exporter:
+    """A server of one page, which a test changes; `asked` are paths and headers of requests."""
+
+    text: str = ""
+    status: int = 200
+    is_packed: bool = False
+    address: str = ""  # host and port
+    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+
+    @property
+    def url(self):
+        """Return where it listens."""
+        return f"http://{self.address}"
+
+
+@contextlib.contextmanager
+def exporting(text=""):
+    found = Exporter(text)
+
+    def answer(request):
+        found.asked.append((request.path, dict(request.headers)))
+        send(request, found.text, found.status, is_packed=found.is_packed)
+
+    with serving(answer) as found.address:
+        yield found

@@ -252,6 +252,17 @@ def test_a_source_that_was_asked_to_end_ends_by_itself(store, hour):
         until(lambda: source.hands.is_closed, "the source is closed", within_s=PATIENCE_S)
 
 
+@contextlib.contextmanager
+def process_with(program, path):
+    """Give a process that holds what a program takes of a path, once it has it, until its end."""
+    program += "print('has it', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", f"import sys; {program}", str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        yield other
+        other.communicate()
+
+
 def test_between_leases_the_file_is_free(tmp_path, empty_database):
     stores = Shared(empty_database)
     with stores.lease() as first, stores.lease() as second:
@@ -263,20 +274,13 @@ def test_between_leases_the_file_is_free(tmp_path, empty_database):
 
 
 def test_a_file_that_another_process_has_is_a_stated_failure(empty_database):
-    holds = (
-        "import sys, duckdb; c = duckdb.connect(sys.argv[1]); print('has it', flush=True); "
-        "sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", holds, str(empty_database)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as other:
-        other.stdout.readline()
-        stores = Shared(empty_database, wait_s=0)
-        with pytest.raises(StoreError, match="another process"), stores.lease():
-            pass
-        other.communicate()
+    stores = Shared(empty_database, wait_s=0)
+    with (
+        process_with("import duckdb; c = duckdb.connect(sys.argv[1]); ", empty_database),
+        pytest.raises(StoreError, match="another process"),
+        stores.lease(),
+    ):
+        pass
 
     with stores.lease() as store:
         assert store.read("select 1").item() == 1
@@ -318,13 +322,10 @@ def test_one_process_collects_into_a_database(tmp_path):
 def test_a_killed_collector_is_out_of_the_way(tmp_path):
     database = tmp_path / "fleet.duckdb"
     holds = (
-        "import sys; from goodput_ingest.live.store_lease import collector_lock\n"
-        "with collector_lock(sys.argv[1]): print('has it', flush=True); sys.stdin.read()"
+        "from goodput_ingest.live.store_lease import collector_lock\n"
+        "with collector_lock(sys.argv[1]): "
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", holds, str(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as other:
-        other.stdout.readline()
+    with process_with(holds, database) as other:
         assert is_collected(database)
         other.send_signal(signal.SIGKILL)
         other.wait()

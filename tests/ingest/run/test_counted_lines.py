@@ -125,10 +125,13 @@ LINES_MAX, FORMS_MAX = 25, 5  # of a case
 SEVERAL_FACTS = {  # of a line, or of several lines, of which one may be rejected
     *("gpu-table", "nccl-ras", "otel-spans", "slurm"),
 }
-OVER_LINES = {  # a record of several lines, or a second header, is another without one of them
-    *("24_11_scontrol_node_many_lines", "json_in_the_hour_that_comes_twice"),
-    *("sacct_where_no_row_names_gpus", "scontrol_nodes_of_every_form"),
+OVER_LINES = {  # records of several lines, or of a header and a row, and others mixed with them
+    "24_11_scontrol_node_many_lines": "scontrol_nodes_of_every_form",
+    "scontrol_nodes_of_every_form": "24_11_scontrol_node_many_lines",
+    "json_in_the_hour_that_comes_twice": "json_nodes_say_when_they_were_so",
+    "sacct_where_no_row_names_gpus": "24_11_sacct_iso_offset_while_jobs_run",
 }
+RECORD_START = re.compile(r"\n+(?=NodeName=|Cluster\||\{\"nodes\")")
 TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?")
 STEP_0 = re.compile(r"(?:step[:=]|'epoch': ')\s*0*\.?0*\b(?![.\d])")  # nothing is finished yet
 NEW = ("", "", " ", "x", "7", "12.5/13.0", "123456789012345678")
@@ -195,25 +198,21 @@ def test_every_format_is_counted_or_one_document():
     assert {*LINES} == {*TELLING} - {"job-log"} | of_logs
 
 
-def examples(count):
-    """Return how a property is tried: a failure is of this revision, not of chance."""
+def altered(count):
+    """Make the test of so many altered lines: a failure is of this revision, not of chance."""
     shared_folder = [HealthCheck.function_scoped_fixture]
-    return settings(max_examples=count, derandomize=True, suppress_health_check=shared_folder)
+
+    @pytest.mark.parametrize("lines", LINES.values(), ids=LINES)
+    @settings(max_examples=count, derandomize=True, suppress_health_check=shared_folder)
+    @given(data=st.data())
+    def test(lines, data, tmp_path):
+        alter_a_line(lines, data, tmp_path)
+
+    return test
 
 
-@pytest.mark.parametrize("lines", LINES.values(), ids=LINES)
-@given(data=st.data())
-@examples(5)
-def test_a_line_that_bears_a_fact_is_read_or_rejected(lines, data, tmp_path):
-    alter_a_line(lines, data, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lines", LINES.values(), ids=LINES)
-@given(data=st.data())
-@examples(200)
-def test_of_many_altered_lines_none_is_lost(lines, data, tmp_path):
-    alter_a_line(lines, data, tmp_path)
+test_a_line_that_bears_a_fact_is_read_or_rejected = altered(5)
+test_of_many_altered_lines_none_is_lost = pytest.mark.slow(altered(200))
 
 
 def alter_a_line(lines, data, tmp_path):
@@ -291,14 +290,19 @@ def facts_of(source, path, lines, options):
     return rows, rejects
 
 
-def lines_in(case):
-    return input_of(case).read_text("utf-8", "surrogateescape").splitlines()[:LINES_MAX]
+def records_in(case, over_lines):
+    """Return the records of a case, of one line but where they go over lines."""
+    text = input_of(case).read_text("utf-8", "surrogateescape")
+    return (RECORD_START.split(text.strip()) if over_lines else text.splitlines())[:LINES_MAX]
 
 
 def forms_of(case):
-    """Return lines of two files in one, without their times or twice; no two alike."""
-    lines, alike = lines_in(case), [one for one in TEXTS if name_of(one) == name_of(case)]
-    others = lines_in(alike[(alike.index(case) + 1) % len(alike)])
+    """Return records of two files in one, without their times or twice; no two alike."""
+    alike = [one for one in TEXTS if name_of(one) == name_of(case)]
+    next_one = alike[(alike.index(case) + 1) % len(alike)]
+    is_over_lines = case.name in OVER_LINES
+    other = case.with_name(OVER_LINES[case.name]) if is_over_lines else next_one
+    lines, others = (records_in(one, is_over_lines) for one in (case, other))
     forms = (
         lines,
         [TIME.sub("", line) for line in lines],
@@ -315,8 +319,10 @@ def facts_with_rejects(case, tmp_path):
     source, path, options = name_of(case), tmp_path / input_of(case).name, options_of(case)
     for form in forms_of(case):
         rows, rejects = facts_of(source, path, form, options)
-        if rejected := {reject.line for reject in rejects}:
-            read = ["" if n in rejected else line for n, line in enumerate(form, start=1)]
+        of_lines = [n for n, record in enumerate(form) for _ in record.split("\n")]
+        # of JSON a reject has the number of its record
+        if rejected := {of_lines[min(reject.line, len(of_lines)) - 1] for reject in rejects}:
+            read = ["" if n in rejected else record for n, record in enumerate(form)]
             yield form, rows, rejects, facts_of(source, path, read, options)[0]
 
 
@@ -334,7 +340,7 @@ def test_a_rejected_line_is_rejected_once_and_gives_no_rows(case, tmp_path):
 
 @pytest.mark.parametrize(
     "case",
-    [case for case in TEXTS if name_of(case) in SEVERAL_FACTS and case.name not in OVER_LINES],
+    [case for case in TEXTS if name_of(case) in SEVERAL_FACTS],
     ids=lambda case: f"{name_of(case)} {case.name}",
 )
 def test_of_a_line_with_several_facts_each_is_rejected_once_and_takes_no_other_away(case, tmp_path):
@@ -343,3 +349,15 @@ def test_of_a_line_with_several_facts_each_is_rejected_once_and_takes_no_other_a
         named = Counter((reject.line, reject.reason, reject.content) for reject in rejects)
         assert max(named.values()) == 1, form
         assert rows_of_rest <= rows, form
+
+
+@pytest.mark.parametrize("name", OVER_LINES)
+def test_each_record_over_lines_gives_rows_or_is_rejected(name, tmp_path):
+    """Records in = rows + rejects + records known to say nothing, in the same forms."""
+    case = next(one for one in TEXTS if one.name == name)
+    path = tmp_path / input_of(case).name
+    for form in forms_of(case):
+        whole = outcome("slurm", path, form, options_of(case))
+        for number in range(len(form)):
+            rest = (*form[:number], *form[number + 1 :])
+            assert outcome("slurm", path, rest, options_of(case)) != whole, (form[number], form)

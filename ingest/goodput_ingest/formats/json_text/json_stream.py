@@ -39,6 +39,9 @@ def items(file: IO[bytes], arrays: Collection[str]) -> Iterator[tuple[str, Any]]
             yield key, text.value()
         if text.peek() != "}":
             text.expect(",")
+    text.expect("}")
+    if text.has_more():
+        raise BrokenDocumentError(f"more follows the end of the document {text.where()}")
 
 
 class _Text:
@@ -58,13 +61,19 @@ class _Text:
 
     def peek(self) -> str:
         """Return the next character that is not white space."""
+        if not self.has_more():
+            raise BrokenDocumentError(f"the document is cut {self.where()}")
+        return self._text[self._at]
+
+    def has_more(self) -> bool:
+        """Pass over white space; return whether a character follows."""
         while True:
             while self._at < len(self._text) and self._text[self._at] in WHITESPACE:
                 self._at += 1
             if self._at < len(self._text):
-                return self._text[self._at]
+                return True
             if not self._more():
-                raise BrokenDocumentError(f"the document is cut {self.where()}")
+                return False
 
     def expect(self, character: str) -> None:
         """Pass over this character; anything else is an error."""

@@ -1,15 +1,11 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 """Scrapes of GPU exporters: recorded ones, and targets that are polled."""
 
-import contextlib
 from base64 import b64encode
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
-from tests.ingest.http_pages import send, serving
+from tests.ingest.http_pages import exporting
 from tests.tables import each
 
 from goodput_ingest.formats.prometheus_text import blocks, series
@@ -21,32 +17,6 @@ from goodput_queries.errors import IngestError
 
 NOON = datetime(2026, 11, 20, 12)
 LINE = 'DCGM_FI_DEV_POWER_USAGE{{UUID="GPU-{gpu}",gpu="0",hpc_job="7"}} {watts}\n'
-
-
-def page(text, status=200, **more):
-    return lambda request: send(request, text, status, **more)
-
-
-@dataclass
-class Exporter:
-    """A server whose next answer a test sets; `asked` are the requests' paths and headers."""
-
-    answer: Callable[[Any], None]
-    url: str = ""
-    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
-
-    def reply(self, request):
-        """Note a request and answer it."""
-        self.asked.append((request.path, dict(request.headers)))
-        self.answer(request)
-
-
-@contextlib.contextmanager
-def exporting(text):
-    found = Exporter(page(text))
-    with serving(found.reply) as address:
-        found.url = f"http://{address}"
-        yield found
 
 
 @pytest.fixture
@@ -68,7 +38,7 @@ def poll(store, source, now=NOON):
 def test_a_poll_dates_what_the_targets_say_with_its_beginning_packed_or_not(
     store, exporter, second
 ):
-    second.answer = page(LINE.format(gpu="b", watts=70), is_packed=True)
+    second.is_packed = True
 
     poll(store, DcgmLive(urls=[exporter.url, second.url], cluster="lab"))
 
@@ -92,9 +62,7 @@ def test_what_is_recorded_reads_in_as_what_was_loaded(store, exporter, second, t
 
 
 def test_a_bad_line_is_rejected_under_the_target_that_sent_it(store, exporter, second):
-    second.answer = page(
-        LINE.format(gpu="b", watts=70) + "garbage\n" + LINE.format(gpu="c", watts=1)
-    )
+    second.text += "garbage\n" + LINE.format(gpu="c", watts=1)
 
     poll(store, DcgmLive(urls=[exporter.url, second.url]))
 
@@ -105,18 +73,18 @@ def test_a_bad_line_is_rejected_under_the_target_that_sent_it(store, exporter, s
 
 
 @each(
-    (page("", 500), "it answers with status 500, expected 200"),
-    (page("", 401), "it denies access (401); check the password"),
-    (page("moved", 302), "it answers with status 302, expected 200"),
-    (page("<html>hello</html>"), "it answers, but with no metrics of GPUs"),
-    (page(""), "it answers, but with no metrics of GPUs"),
-    (page("node_load1 1\n"), "it answers, but with no metrics of GPUs"),
-    (page("x" * 100_001), "it sends more than 100000 bytes"),
+    ("", 500, "it answers with status 500, expected 200"),
+    ("", 401, "it denies access (401); check the password"),
+    ("moved", 302, "it answers with status 302, expected 200"),
+    ("<html>hello</html>", 200, "it answers, but with no metrics of GPUs"),
+    ("", 200, "it answers, but with no metrics of GPUs"),
+    ("node_load1 1\n", 200, "it answers, but with no metrics of GPUs"),
+    ("x" * 100_001, 200, "it sends more than 100000 bytes"),
 )
 def test_a_target_that_fails_is_reported_in_a_sentence_and_stops_no_other(
-    store, exporter, second, answer, why
+    store, exporter, second, text, status, why
 ):
-    exporter.answer = answer
+    exporter.text, exporter.status = text, status
     settings = {"answer_max_bytes": 100_000}
 
     with pytest.raises(IngestError) as caught:
@@ -159,7 +127,7 @@ def test_no_urls_are_refused_at_once():
 
 
 def test_a_probe_says_what_is_there_and_what_could_be(exporter, second):
-    second.answer = page("", 500)
+    second.status = 500
 
     findings = DcgmLive(urls=[exporter.url, second.url]).probe()
 

@@ -12,11 +12,17 @@ from goodput_emitter import Emitter
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-STANDARD_LIBRARY_ALONE = [sys.executable, "-I", "-S"]
-
 
 def events(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def run_alone(script, path):
+    """Run a script with a path where nothing is installed, not even site-packages."""
+    folder = str(Path(goodput_emitter.__file__).parent)
+    found = f"import os, sys, time; sys.path.insert(0, sys.argv[1])\n{script}"
+    command = [sys.executable, "-I", "-S", "-c", found, folder, str(path)]
+    subprocess.run(command, cwd=path.parent, check=True)
 
 
 def train(path):
@@ -128,21 +134,14 @@ def test_a_value_that_is_no_json_fails_nothing(tmp_path):
 
 def test_a_forked_child_writes_no_events_of_the_rank(tmp_path):
     script = (
-        "import sys, os; sys.path.insert(0, sys.argv[1])\n"
         "import goodput_emitter\n"
         "with goodput_emitter.run('run7', sys.argv[2]):\n"
         "    if os.fork() == 0:\n"
         "        goodput_emitter.failure('other'); os._exit(0)\n"
         "    os.wait()\n"
     )
-    folder = str(Path(goodput_emitter.__file__).parent)
 
-    # no site-packages: it must run where nothing is installed
-    subprocess.run(
-        [*STANDARD_LIBRARY_ALONE, "-c", script, folder, str(tmp_path / "e.jsonl")],
-        cwd=tmp_path,
-        check=True,
-    )
+    run_alone(script, tmp_path / "e.jsonl")
 
     assert [e["event"] for e in events(tmp_path / "e.jsonl")] == ["job.start", "job.end"]
     assert [path.name for path in tmp_path.iterdir()] == ["e.jsonl"]
@@ -246,7 +245,6 @@ def test_a_forked_child_with_call_backs_has_a_life_of_its_own(hf, tmp_path, monk
 
 def test_the_first_life_begins_with_the_process_and_the_next_when_it_does(tmp_path):
     script = (
-        "import sys, time; sys.path.insert(0, sys.argv[1])\n"
         "imported = time.time()\n"
         "import goodput_emitter\n"
         "while time.time() < imported + 0.1: pass\n"
@@ -254,10 +252,8 @@ def test_the_first_life_begins_with_the_process_and_the_next_when_it_does(tmp_pa
         "    goodput_emitter.current().emit('metric', imported=imported)\n"
         "with goodput_emitter.run('run7', sys.argv[2]): pass\n"
     )
-    folder = str(Path(goodput_emitter.__file__).parent)
-    arguments = [*STANDARD_LIBRARY_ALONE, "-c", script, folder, str(tmp_path / "e.jsonl")]
 
-    subprocess.run(arguments, cwd=tmp_path, check=True)
+    run_alone(script, tmp_path / "e.jsonl")
 
     first, metric, ended, second, _ = events(tmp_path / "e.jsonl")
     assert metric["imported"] - 10 < first["ts"] <= metric["imported"]

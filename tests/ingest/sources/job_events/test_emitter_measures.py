@@ -90,13 +90,6 @@ def test_parts_of_a_step_are_measured_on_the_gpu_and_written_when_it_has_come_th
     assert first["ts"] <= second["ts"]
 
 
-def test_the_end_of_a_run_waits_for_the_gpu(gpu, emitter):
-    with emitter.run(), emitter.step(1) as step:
-        train_a_step(gpu, step)
-
-    assert parts(steps(emitter)[0])["bwd_s"] == 0.2
-
-
 def test_a_gpu_that_fails_takes_its_parts_and_no_step(gpu, emitter):
     def train():
         with emitter.run():

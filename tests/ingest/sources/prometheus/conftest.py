@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.app.receivers import free_port
-from tests.ingest.http_pages import send, serving
+from tests.ingest.http_pages import exporting, serving
 from tests.ingest.sources.prometheus.fake_server import FakeServer
 from tests.until import until
 
@@ -28,26 +28,10 @@ def fake():
         yield server
 
 
-@dataclass
-class Exporter:
-    """Something to be scraped: `text` is what it prints; counts how often it was."""
-
-    url: str = ""
-    text: str = ""
-    is_failing: bool = False
-    scrapes: int = 0
-
-
 @pytest.fixture
 def exporter():
     """Give a fake exporter on a port of its own."""
-    found = Exporter()
-
-    def answer(request):
-        found.scrapes += 1
-        send(request, "" if found.is_failing else found.text, 500 if found.is_failing else 200)
-
-    with serving(answer) as found.url:
+    with exporting() as found:
         yield found
 
 
@@ -137,7 +121,7 @@ scrape_configs:
 @pytest.fixture
 def prometheus(prometheus_of, exporter):
     """Give a real server that scrapes the exporter five times a second."""
-    return prometheus_of("dcgm", exporter.url)
+    return prometheus_of("dcgm", exporter.address)
 
 
 @pytest.fixture

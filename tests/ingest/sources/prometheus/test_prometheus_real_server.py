@@ -28,9 +28,9 @@ SELECTOR = f'{{__name__=~"{UTIL}|{POWER}"}}[1h]'
 def let_scrape(prometheus, exporter, times):
     """Let the exporter be scraped so many times more, each time with another value."""
     for _ in range(times):
-        before = exporter.scrapes
+        before = len(exporter.asked)
         exporter.text = f"{UTIL}{LABELS} {before % 101}\n{POWER}{LABELS} {70 + before}.5\n"
-        prometheus.until(lambda before=before: exporter.scrapes > before, "it scrapes again")
+        prometheus.until(lambda before=before: len(exporter.asked) > before, "it scrapes again")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def served(prometheus):
 
 def settled(prometheus, exporter):
     """Stop the scrapes for good, and wait until the server shows the last of them."""
-    exporter.is_failing = True
+    exporter.status = 500
     prometheus.until(
         lambda: b'"health":"down"' in (prometheus.get("/api/v1/targets") or b""), "it is down"
     )
@@ -92,14 +92,14 @@ def test_while_the_exporter_is_down_nothing_is_made_up(store, prometheus, export
     scraped(3)
     settled(prometheus, exporter)
     since_s = time.time()
-    failed = exporter.scrapes
-    prometheus.until(lambda: exporter.scrapes >= failed + 5, "it failed to scrape five times")
+    failed = len(exporter.asked)
+    prometheus.until(lambda: len(exporter.asked) >= failed + 5, "it failed to scrape five times")
     poll(store, server)
 
     assert stored(store) == served(prometheus)
     assert all(time_s < since_s for _, time_s, _ in stored(store))
     (finding,) = server.probe()
-    assert f"target http://{exporter.url}/metrics of job dcgm is down: " in finding
+    assert f"target http://{exporter.address}/metrics of job dcgm is down: " in finding
 
 
 ENGINE = 'engine="0",model_name="m"'
@@ -116,15 +116,15 @@ SERVED = """select distinct endpoint, value, observations from raw.serving_sampl
 
 def test_engines_are_those_of_the_page_that_the_server_scrapes(store, prometheus, exporter):
     exporter.text = PAGE
-    failed = exporter.scrapes
-    prometheus.until(lambda: exporter.scrapes >= failed + 15, "it scrapes for three seconds")
+    failed = len(exporter.asked)
+    prometheus.until(lambda: len(exporter.asked) >= failed + 15, "it scrapes for three seconds")
 
     poll(store, Prometheus(
         url=prometheus.url, cluster="lab", settle_s=0, overlap_s=10, backfill_s=10,
         serving_interval_s=1, serving_histogram_interval_s=1,
     ))  # fmt: skip
 
-    assert store.read(SERVED).rows() == [(exporter.url, 3.0, 5)]
+    assert store.read(SERVED).rows() == [(exporter.address, 3.0, 5)]
     assert store.read("from raw.rejects").is_empty()
 
 
@@ -189,7 +189,7 @@ def arrived(source):
 def test_the_store_has_exactly_what_the_server_wrote(store, source, prometheus_of, exporter):
     """Written while scrapes go on, then while we refuse, then what was kept meanwhile."""
     with receiving([Collector(source, source.name)]) as url:
-        prometheus = prometheus_of("dcgm", exporter.url, more=WRITES.format(url=url))
+        prometheus = prometheus_of("dcgm", exporter.address, more=WRITES.format(url=url))
 
         scraped = partial(let_scrape, prometheus, exporter)
         scraped(5)
@@ -197,7 +197,7 @@ def test_the_store_has_exactly_what_the_server_wrote(store, source, prometheus_o
         source.spool.max_bytes = 0
         scraped(10)
         source.spool.max_bytes = 1 << 26
-        exporter.is_failing = True
+        exporter.status = 500
         prometheus.until(
             lambda: arrived(source) == served(prometheus) != [], "all samples have arrived"
         )

@@ -47,11 +47,6 @@ def test_the_rank_is_taken_from_the_file_name(store, tmp_path, name, rank):
     assert store.read("select rank from raw.flight_records").item() == rank
 
 
-def test_a_file_name_without_a_rank_is_refused(store, tmp_path):
-    with pytest.raises(IngestError, match="the rank of a Flight Recorder dump stands in its file"):
-        read(store, pickled(tmp_path, dump(entry()), "dump.pickle"))
-
-
 class Malicious:
     """An object whose unpickling would run a command."""
 

@@ -54,6 +54,14 @@ def load(store, source, reached=None):
         store.load(batch)
 
 
+def reserve(lab, name, start="now", flags="maint,ignore_jobs"):
+    """Reserve the node gpu2 for an hour."""
+    lab.run(
+        "scontrol", "create", "reservation", f"reservationname={name}", f"starttime={start}",
+        "duration=60", "users=root", "nodes=gpu2", f"flags={flags}",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_job_is_seen_running_with_its_gpus_and_then_ended(lab, store, form):
     source = SlurmLive(form=form, backfill_s=3_600)
@@ -117,10 +125,7 @@ def test_nodes_are_listed_with_their_gpus_and_states(lab, store, form, drained):
 
 def test_events_and_reservations_are_reported_with_their_times(lab, store):
     lab.run("scontrol", "update", "nodename=gpu1", "state=down", "reason=broken")
-    lab.run(
-        "scontrol", "create", "reservation", "reservationname=service", "starttime=now+2hours",
-        "duration=60", "users=root", "nodes=gpu2", "flags=maint",
-    )  # fmt: skip
+    reserve(lab, "service", "now+2hours", "maint")
     try:
         lab.until(lambda: "broken" in lab.run("sacctmgr", "-n", "-P", "show", "event"))
         load(store, SlurmLive(backfill_s=3_600))
@@ -169,10 +174,7 @@ def next_second():
 def test_a_database_that_is_started_later_learns_what_was_over_before(lab, store):
     """The controller forgets a reservation that ended and a node that came back."""
     lab.until(lab.is_all_idle)  # what is drained below was up
-    lab.run(
-        "scontrol", "create", "reservation", "reservationname=upgrade", "starttime=now",
-        "duration=60", "users=root", "nodes=gpu2", "flags=maint,ignore_jobs",
-    )  # fmt: skip
+    reserve(lab, "upgrade")
     lab.run("scontrol", "update", "nodename=gpu1", "state=drain", "reason=cable")
     next_second()
     lab.run("scontrol", "delete", "reservationname=upgrade")
@@ -194,10 +196,7 @@ def test_a_database_that_is_started_later_learns_what_was_over_before(lab, store
 
 
 def test_a_maintenance_that_is_cut_short_ends_when_it_did(lab, store):
-    lab.run(
-        "scontrol", "create", "reservation", "reservationname=short", "starttime=now",
-        "duration=60", "users=root", "nodes=gpu2", "flags=maint,ignore_jobs",
-    )  # fmt: skip
+    reserve(lab, "short")
     source = SlurmLive(backfill_s=3_600)
     load(store, source)
     next_second()
