@@ -191,7 +191,8 @@ def test_a_server_collects_what_the_settings_name_and_a_demo_nothing(
 
 def test_the_sources_of_the_example_are_right_those_that_are_commented_out_too(tmp_path):
     text = (PACKAGE / "goodput.example.toml").read_text()
-    settings = tuple(f"# {name}" for name in ("[[collect]]", "source = ", "url = ", "urls = "))
+    names = ("[otlp]", "[[collect]]", "source = ", "url = ", "urls = ")
+    settings = tuple(f"# {name}" for name in names)
     commented = [line[2:] for line in text.splitlines() if line.startswith(settings)]
     (tmp_path / "goodput.toml").write_text("\n".join(commented))
     example, others = read(PACKAGE / "goodput.example.toml"), read(tmp_path / "goodput.toml")
