@@ -76,13 +76,15 @@ def main(arguments):
     )
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first file (0)")
     parser.add_argument(
         "--culprits", type=Path, default=Path("fuzz-culprits"), help="folder for what was found"
     )
     options = parser.parse_args(arguments)
     report, began = Report(), time.monotonic()
-    for first in range(0, options.files, FILES_PER_BATCH):
-        batch = Batch(options.seed, first, min(first + FILES_PER_BATCH, options.files))
+    last = options.first + options.files
+    for first in range(options.first, last, FILES_PER_BATCH):
+        batch = Batch(options.seed, first, min(first + FILES_PER_BATCH, last))
         _run_batch(batch, options.culprits, report)
         _say(
             f"{report.files:,} files, {report.batches:,} builds, "

@@ -27,6 +27,9 @@ def main():
     parser.add_argument("--count", type=int, default=200, help="number of worlds")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first world")
     parser.add_argument("--having", choices=EXTRA, nargs="*", default=[], help="add features")
+    parser.add_argument(
+        "--in-parts", action="store_true", help="read parts in any order, with a build after each"
+    )
     given = parser.parse_args()
     kept = Path(tempfile.mkdtemp(prefix="oracle-"))
     empty = kept / "empty.duckdb"
@@ -35,7 +38,7 @@ def main():
     for seed in range(given.seed, given.seed + given.count):
         folder = kept / f"world-{seed}"
         world = make(seed, given.having)
-        differences = compare([world], folder, empty)[seed]
+        differences = compare([world], folder, empty, is_in_parts=given.in_parts)[seed]
         if not differences:
             shutil.rmtree(folder)
             continue
