@@ -23,7 +23,7 @@ def options(arguments, name, about, *, kills):
 
 
 def report(problems, fine):
-    """Print the problems, or what is said where there is none; return the exit code."""
+    """Print the problems, or a sentence where there is none; return the exit code."""
     sys.stdout.write("".join(f"{problem}\n" for problem in problems) or f"{fine}\n")
     return int(bool(problems))
 

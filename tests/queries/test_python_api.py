@@ -207,7 +207,7 @@ def test_a_batch_travels_whole():
     [1, "two", None, 3.5, True],
     [datetime(2026, 11, 20, tzinfo=UTC), date(2026, 11, 20), Decimal("1.25"), b"\x00"],
     [["a", "b"], []],
-    {"team": "vision", "since": datetime(2026, 11, 20)},  # noqa: DTZ001,
+    {"team": "vision", "since": datetime(2026, 11, 20)},  # noqa: DTZ001 -- naive UTC
 )
 def test_parameters_keep_their_types(parameters):
     head = {"sql": "select 1", "scope": asdict(Scope(team="a")), "timeout_s": 1.5}

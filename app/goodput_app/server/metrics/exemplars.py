@@ -1,7 +1,7 @@
 """Exemplars of the counted GPU time: the largest open finding of each cluster and category.
 
-Only counters and buckets of histograms may have exemplars in OpenMetrics. Which categories of time
-are the loss of a finding is said by its rule.
+Only counters and buckets of histograms may have exemplars in OpenMetrics. The rule of a finding
+names the categories of time that are its loss.
 """
 
 from collections.abc import Iterable, Mapping
