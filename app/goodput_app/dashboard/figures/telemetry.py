@@ -201,12 +201,11 @@ def _draw_lanes(figure: go.Figure, lanes: Lanes, in_shares: Collection[str]) -> 
             of_it = categories.filter(pl.col("label") == label)
             name = theme.plotly_text(label)
             look = {**marker(of_it["colour"][0]), "line": {"width": 0}}
-            if "share_ratio" in of_it.columns:
+            hovers = [name] * of_it.height
+            if "hover" in of_it.columns:
+                hovers = of_it["hover"].to_list()
+            elif "share_ratio" in of_it.columns:
                 hovers = [f"{name} {100 * share:.1f} %" for share in of_it["share_ratio"].to_list()]
-            else:
-                hovers = (
-                    of_it["hover"].to_list() if "hover" in of_it.columns else [name] * len(of_it)
-                )
             _bars(figure, of_it, look, name, hovers, is_in_legend=label not in in_shares)
     look = {"color": theme.STYLES["throttled"].colour}
     if (reasons := lanes.reasons) is not None and not reasons.is_empty():

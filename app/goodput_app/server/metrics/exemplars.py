@@ -26,6 +26,9 @@ def add_exemplars(samples: Samples, findings: Iterable[Mapping[str, Any]], at_s:
     counter = samples.metrics.get(COUNTER)
     if counter is None:
         return
+    series: dict[tuple[str, str], list[Sample]] = {}
+    for one in counter.samples:
+        series.setdefault((one.labels["cluster"], one.labels["category"]), []).append(one)
     marked: dict[tuple[str, str], tuple[Sample, Exemplar]] = {}
     for row in findings:
         labels = {"finding": row["finding_key"], "rule": row["rule"]}
@@ -33,19 +36,15 @@ def add_exemplars(samples: Samples, findings: Iterable[Mapping[str, Any]], at_s:
             continue
         for category in row["categories"]:
             key = (row["cluster"], category)
-            if key not in marked and (series := _largest(counter, *key, row["team"])) is not None:
-                marked[key] = (series, Exemplar(labels, row["gpu_ms"] / 1000, at_s))
-    of_series = {id(series): exemplar for series, exemplar in marked.values()}
+            if key in series and key not in marked:
+                largest = _largest(series[key], row["team"])
+                marked[key] = (largest, Exemplar(labels, row["gpu_ms"] / 1000, at_s))
+    of_series = {id(one): exemplar for one, exemplar in marked.values()}
     answer = Metric(counter.name, counter.documentation, counter.type)  # that one is kept
     answer.samples = [one._replace(exemplar=of_series.get(id(one))) for one in counter.samples]
     samples.metrics[COUNTER] = answer
 
 
-def _largest(counter: Metric, cluster: str, category: str, team: str | None) -> Sample | None:
-    """Return the series of a cluster and category with most time; those of its team come first."""
-    found = [
-        one
-        for one in counter.samples
-        if (one.labels["cluster"], one.labels["category"]) == (cluster, category)
-    ]
-    return max(found, key=lambda one: (one.labels["team"] == team, one.value), default=None)
+def _largest(series: list[Sample], team: str | None) -> Sample:
+    """Return the one with most time; those of the team come first."""
+    return max(series, key=lambda one: (one.labels["team"] == team, one.value))

@@ -4,6 +4,7 @@ import math
 from datetime import datetime, timedelta
 
 import polars as pl
+import pytest
 
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.figures import telemetry as figures
@@ -83,6 +84,20 @@ def test_a_known_state_is_drawn_whole_above_missing_readings():
     ]
     assert figure.layout.yaxis.categoryarray == ("State", figures.NO_READINGS)
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first is the top
+
+
+def test_categories_of_one_time_share_the_height_of_their_lane():
+    idle = bars(label=["Idle"], colour=["idle_no_demand"], share_ratio=[0.25], below_ratio=[0.0])
+    rest = bars(label=["Unknown"], colour=["unknown"], share_ratio=[0.75], below_ratio=[0.25])
+    lanes = figures.Lanes(["Category"], categories=pl.concat([idle, rest]))
+
+    figure, _ = drawn([line(power_w=[1.0, None, None])], lanes=lanes)
+
+    first, second = (bar for bar in figure.data if bar.type == "bar")
+    assert (first.customdata[0][0], second.customdata[0][0]) == ("Idle 25.0 %", "Unknown 75.0 %")
+    assert first.offset[0] == -figures.BAR_HEIGHT / 2
+    assert first.offset[0] + first.width[0] == pytest.approx(second.offset[0])
+    assert second.offset[0] + second.width[0] == pytest.approx(figures.BAR_HEIGHT / 2)
 
 
 def test_reasons_of_bins_that_follow_each_other_are_one_bar():
