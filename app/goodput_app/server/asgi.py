@@ -254,7 +254,7 @@ def routes(store: LocalStore, note: ServerNote, upkeep: Upkeep, metrics: Metrics
         return Response(text, headers={"Content-Type": content_type})
 
     def load(body: bytes) -> Response:
-        return JSONResponse(vars(_loaded(store, remote.batch_of(body))))
+        return JSONResponse(vars(_loaded(store, *remote.batch_of(body))))
 
     def read(body: bytes) -> Response:
         sql, parameters, scope, timeout_s = remote.query_of(body)
@@ -293,7 +293,7 @@ def _backed_up(store: LocalStore, body: bytes) -> Response:
     return _arrow(store.back_up(str(head["target"])))
 
 
-def _loaded(store: LocalStore, batch: Batch) -> Loaded:
+def _loaded(store: LocalStore, batch: Batch, is_polled: bool) -> Loaded:
     """Load a batch; of what no view reads nothing is to be built."""
     kept = {
         live_status.TABLE: live_status.keep,
@@ -302,7 +302,7 @@ def _loaded(store: LocalStore, batch: Batch) -> Loaded:
     }
     keep = kept.get(batch.table)
     if keep is None:
-        return store.load(batch)
+        return store.load(batch, is_polled=is_polled)
     keep(store, batch)
     return Loaded(batch.rows.height, 0, 0, is_repeat=False)
 
