@@ -37,8 +37,6 @@ _numbers = itertools.count()
 _stores: WeakKeyDictionary[Store, int] = WeakKeyDictionary()
 _states: WeakKeyDictionary[Store, tuple[int, State]] = WeakKeyDictionary()
 _lock = threading.Lock()
-# reads at once, each of which uses every core: twenty together would each take as long as all
-_places = threading.Semaphore(2)
 
 
 def state() -> State:
@@ -94,8 +92,7 @@ def _kept(
     sql: str, parameters: tuple[object, ...], scope: Scope, state: State
 ) -> pl.DataFrame:  # `state` is there for the key
     del state
-    with _places:
-        return read_now(current_store(), sql, parameters, scope, TIMEOUT_S)
+    return read_now(current_store(), sql, parameters, scope, TIMEOUT_S)
 
 
 def read_now(

@@ -60,7 +60,7 @@ class Answers:
     async def get(self, asked: Question, make: Callable[[], Awaitable[Response]]) -> Response:
         """Return a kept answer, the one that is being made, or a new one; `Age` is its seconds."""
         if asked.make_new:
-            return await self._made(asked, make)
+            return _copy(await self._made(asked, make), 0.0)
         kept = self._kept.get(asked.key)
         age_s = time.monotonic() - kept.made_s if kept else 0.0
         if kept and (age_s < kept.lasts_s or (age_s < KEPT_S and kept.state == asked.state)):
