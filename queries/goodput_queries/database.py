@@ -31,8 +31,11 @@ DEFAULTS = LakeOptions()
 class Store(Reader, Protocol):
     """The database as the rest of the product sees it, here or in the process that has it open."""
 
-    def load(self, batch: Batch) -> Loaded:
-        """Commit a batch: its rows, its rejects and the note that it was read, or none of them."""
+    def load(self, batch: Batch, *, is_polled: bool = False) -> Loaded:
+        """Commit a batch: its rows, its rejects and the note that it was read, or none of them.
+
+        is_polled: a server builds soon; what it keeps of answers shows the rows then.
+        """
 
     def build(self, *, is_full: bool = False) -> pl.DataFrame:
         """Bring the ledger up to date; return stage, rows and seconds of what was built."""
@@ -81,7 +84,7 @@ class LocalStore(DatabaseFile):
             is_read_only=is_read_only,
         )
 
-    def load(self, batch: Batch) -> Loaded:
+    def load(self, batch: Batch, *, is_polled: bool = False) -> Loaded:
         """Commit a batch in one short transaction; a part that was loaded before is skipped.
 
         A database of a lake loads into the lake: its next build brings what belongs here.
@@ -92,7 +95,7 @@ class LocalStore(DatabaseFile):
         if model is None:
             raise StoreError(f"there is no table {batch.table!r}; see `goodput show`")
         try:
-            with self.writing() as cursor:
+            with self.writing(is_shown=not is_polled) as cursor:
                 return loading.load(cursor, model, batch)
         except duckdb.OutOfMemoryException as error:
             raise StoreError(f"{self.path}: the database is out of memory: {error}") from error

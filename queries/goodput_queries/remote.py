@@ -69,7 +69,7 @@ class RemoteStore:
         """Return the store of a server whose address and token are known, but not its process."""
         return cls(ServerNote(url.rstrip("/"), token, 0, "", url))
 
-    def load(self, batch: Batch) -> Loaded:
+    def load(self, batch: Batch, *, is_polled: bool = False) -> Loaded:
         """Commit a batch; see `Store.load`. Repeating one that was cut off is safe."""
         head = {
             "table": batch.table,
@@ -77,6 +77,7 @@ class RemoteStore:
             "origin": batch.origin,
             "digest": batch.digest,
             "rejects": [[r.line, r.reason, r.content] for r in batch.rejects],
+            **({"is_polled": True} if is_polled else {}),  # an older server knows no such
         }
         answer = self._post("load", pack(head, batch.rows), LOAD_TIMEOUT_S)
         return Loaded(**answer.json())
@@ -255,11 +256,12 @@ def unpack(body: bytes) -> tuple[dict[str, Any], pl.DataFrame]:
         raise ValueError("the frame is not Arrow IPC") from error
 
 
-def batch_of(body: bytes) -> Batch:
-    """Return the batch of a `load` call."""
+def batch_of(body: bytes) -> tuple[Batch, bool]:
+    """Return the batch of a `load` call, and whether a source that is polled brought it."""
     head, rows = unpack(body)
+    is_polled = head.pop("is_polled", False)
     rejects = tuple(Reject(*fields) for fields in head.pop("rejects"))
-    return Batch(rows=rows, rejects=rejects, **head)
+    return Batch(rows=rows, rejects=rejects, **head), is_polled
 
 
 def query_of(body: bytes) -> tuple[str, list[Any] | dict[str, Any] | None, Scope, float | None]:

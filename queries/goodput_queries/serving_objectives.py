@@ -63,26 +63,26 @@ def refuse_equal_models(objectives: Sequence[ServingObjective]) -> None:
             )
 
 
-def keep(cursor: duckdb.DuckDBPyConnection, objectives: Sequence[ServingObjective] | None) -> bool:
-    """Keep these objectives in the database; return whether they are others than before.
+def are_kept(
+    cursor: duckdb.DuckDBPyConnection, objectives: Sequence[ServingObjective] | None
+) -> bool:
+    """Return whether the database has these objectives; None: those that it has."""
+    select = f"select {_COLUMNS} from state.serving_objectives order by place"
+    return objectives is None or cursor.execute(select).fetchall() == _rows(objectives)
 
-    None: those that the database has stay.
-    """
-    if objectives is None:
-        return False
-    rows = [
+
+def keep(cursor: duckdb.DuckDBPyConnection, objectives: Sequence[ServingObjective]) -> None:
+    """Keep these objectives in the database, in place of those that it has."""
+    cursor.execute("delete from state.serving_objectives")
+    if objectives:
+        cursor.executemany(
+            f"insert into state.serving_objectives ({_COLUMNS}) values ($1, $2, $3, $4, $5, $6)",
+            _rows(objectives),
+        )
+
+
+def _rows(objectives: Sequence[ServingObjective]) -> list[tuple[object, ...]]:
+    return [
         (place, one.model, one.ttft_s, one.inter_token_s, one.e2e_s, one.target)
         for place, one in enumerate(objectives)
     ]
-    before = cursor.execute(
-        f"select {_COLUMNS} from state.serving_objectives order by place"
-    ).fetchall()
-    if before == rows:
-        return False
-    cursor.execute("delete from state.serving_objectives")
-    if rows:
-        cursor.executemany(
-            f"insert into state.serving_objectives ({_COLUMNS}) values ($1, $2, $3, $4, $5, $6)",
-            rows,
-        )
-    return True

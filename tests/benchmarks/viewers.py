@@ -4,8 +4,9 @@
     python -m tests.benchmarks.viewers http://127.0.0.1:8600 --viewers 20 --rate 200 --seconds 60
 
 A request is timed from when it was due, so that one that waits for those before it is late. Each
-person opens a page, looks at it for THINK_S and opens the next. Prints a line before people come
-and one with them: answers, those that were no answer, and the clock's percentiles.
+person opens a page, looks at it for THINK_S and opens the next. Each question is asked once before
+the first is timed. Prints a line before people come and one with them: answers, those that were no
+answer, and the clock's percentiles.
 """
 
 import argparse
@@ -84,6 +85,7 @@ def main():
     parser.add_argument("--rate", type=float, default=200, help="requests a second (200)")
     parser.add_argument("--seconds", type=float, default=60)
     given = parser.parse_args()
+    ask(urlsplit(given.url).netloc, [(time.monotonic(), path) for path in ASKED])
     for viewers in (0, given.viewers):
         is_over, drawn = threading.Event(), []
         people = [

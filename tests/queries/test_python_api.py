@@ -195,11 +195,12 @@ def test_a_batch_travels_whole():
     head["rejects"] = [[r.line, r.reason, r.content] for r in sent.rejects]
     del head["rows"]
 
-    arrived = remote.batch_of(remote.pack(head, rows))
+    arrived, is_polled = remote.batch_of(remote.pack(head | {"is_polled": True}, rows))
 
     assert arrived.rows.equals(rows)
     assert arrived.rows.schema == rows.schema
     assert replace(arrived, rows=sent.rows) == sent
+    assert is_polled
 
 
 @each(

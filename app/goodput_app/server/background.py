@@ -25,6 +25,7 @@ REST_RATIO = 30.0  # after a build none begins for so many times as long, while 
 REST_RATIO_WATCHED = 4.0  # while one is
 REST_MAX_S = 60.0  # findings are to be known within two polls, however long a build takes
 LAKE_EVERY_S = 30.0  # looking whether something was loaded into a lake is a request a table
+SHOW_EVERY_S = 15.0  # what polls wrote, where there is nothing to build or no build succeeds
 AGAIN_S = 3_600.0  # after a refusal: finding out what is too old passes over all readings
 
 
@@ -43,6 +44,7 @@ class Upkeep:
         self._prune_from_s = 0.0  # by the steady clock
         self._built_at_s = -math.inf
         self._build_s = 0.0
+        self._shown_at_s = -math.inf
         self._is_counted = False
         self.is_built = False  # the last run brought the ledger up to date
 
@@ -60,6 +62,7 @@ class Upkeep:
         finally:
             self._built_at_s = self._steady_s()
             self._build_s = 0.0 if is_same else self._built_at_s - started_s
+            self._show()
         self.is_built = True
         if self._store.lake_binding.lake is not None:
             self._publish()
@@ -69,6 +72,12 @@ class Upkeep:
             return
         with contextlib.suppress(UnbuiltError):  # something came in between: the next time
             self._prune()
+
+    def _show(self) -> None:
+        """Let answers show what polls wrote, now and then: builds let them anyway."""
+        if self._built_at_s >= self._shown_at_s + SHOW_EVERY_S:
+            self._store.show_all()
+            self._shown_at_s = self._built_at_s
 
     def _rest_s(self) -> float:
         """Return how long after a build nothing is built."""

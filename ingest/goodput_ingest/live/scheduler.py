@@ -202,7 +202,7 @@ class _Poller:
             for batch in poll:
                 checked = self._plausible.checked(batch)
                 with self._stores.lease() as store:
-                    loaded = store.load(checked)
+                    loaded = store.load(checked, is_polled=True)
                 outcome.rows += loaded.rows
                 outcome.rows_new += loaded.rows_new
                 outcome.rejects += loaded.rejects

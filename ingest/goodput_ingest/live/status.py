@@ -122,7 +122,7 @@ def keep(store: Store, batch: Batch) -> None:
     if not isinstance(store, LocalStore):
         store.load(batch)
         return
-    with store.writing() as cursor:
+    with store.writing(is_shown=False) as cursor:
         load.insert_keyed(cursor, models.of_layer("state")[TABLE], batch.rows, sequence=0)
 
 

@@ -48,8 +48,9 @@ class LakeStore:
         self._state: duckdb.DuckDBPyConnection | None = None
         self._is_warned = False
 
-    def load(self, batch: Batch) -> Loaded:
+    def load(self, batch: Batch, *, is_polled: bool = False) -> Loaded:
         """Commit a batch; see `Lake.append`. Of a status the file is replaced."""
+        del is_polled  # nothing is kept of answers here
         if batch.table == statuses.TABLE:
             statuses.write(self.lake, batch.rows)
             return Loaded(batch.rows.height, batch.rows.height, 0, is_repeat=False)

@@ -64,14 +64,16 @@ def _built(
     is_full: bool,
 ) -> pl.DataFrame:
     """Build in one transaction, which an error rolls back."""
-    with file.writing() as cursor:
-        sequence = _scalar(cursor, "select max(sequence) from state.ingested") or 0
-        before = _scalar(cursor, "select max(sequence) from state.built")
-        has_other_objectives = serving_objectives.keep(cursor, objectives)
-        since = None if is_full or has_other_objectives else before
-        if since == sequence:
+    with file.cursor() as cursor:  # no transaction of a writer: what is kept of answers stays
+        is_full |= not serving_objectives.are_kept(cursor, objectives)
+        if not is_full and _loaded(cursor) == _built_until(cursor):
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
-        if not (is_full or has_other_objectives):
+    with file.writing() as cursor:
+        sequence = _loaded(cursor)
+        since = None if is_full else _built_until(cursor)
+        if not serving_objectives.are_kept(cursor, objectives):
+            serving_objectives.keep(cursor, objectives or ())
+        if not is_full:
             balance.raise_if_refused(cursor, sequence)
         parts = None
         dirty_set = dirty.of_loads(cursor, _after_clearing(cursor, binding, since))
@@ -259,6 +261,14 @@ class _Build:
         if is_compared:
             dirty_runs.note_moved_holds(self.cursor)
         return changes
+
+
+def _loaded(cursor: duckdb.DuckDBPyConnection) -> int:
+    return _scalar(cursor, "select max(sequence) from state.ingested") or 0
+
+
+def _built_until(cursor: duckdb.DuckDBPyConnection) -> int | None:
+    return _scalar(cursor, "select max(sequence) from state.built")
 
 
 def _scalar(cursor: duckdb.DuckDBPyConnection, sql: str) -> int | None:

@@ -80,9 +80,10 @@ class DatabaseFile:
         # source's state, says nothing of what is loaded
         self.write_error: str | None = None
         self._is_error_of_views = False
-        # of this store, which alone has the file: answers are the same until it grows; odd while a
-        # commit is under way
+        # of this store, which alone has the file: answers are kept until it grows; odd while a
+        # commit that they are to show is under way
         self.commits = 0
+        self._is_behind = False  # something was written that kept answers are to show later
         self._view_cache: ViewCache | None = None
         self._kept_lock = threading.Lock()
         self._write_lock = threading.RLock()
@@ -161,10 +162,13 @@ class DatabaseFile:
         return _cursor_of(self._root, self.path)
 
     @contextlib.contextmanager
-    def writing(self, *, changes_views: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
+    def writing(
+        self, *, changes_views: bool = True, is_shown: bool = True
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a cursor inside one transaction; at most one writer at a time.
 
         changes_views: answers may be others afterwards; not where no view reads what is written.
+        is_shown: kept answers end with it, else with the next that is, or `show_all`.
         Raises StoreError where the file cannot be written (a full disk), wherever that is found.
         """
         if self.is_read_only:
@@ -173,14 +177,16 @@ class DatabaseFile:
             try:
                 cursor.execute("begin")
                 yield cursor
-                self.commits += changes_views
+                self.commits += changes_views and is_shown
                 try:
                     cursor.execute("commit")
                 except duckdb.IOException as error:
                     if IS_DURABLE not in str(error):
                         raise
                 finally:
-                    self.commits += changes_views
+                    self.commits += changes_views and is_shown
+                if changes_views:
+                    self._is_behind = not is_shown
                 if changes_views or not self._is_error_of_views:
                     self.write_error = None
             except BaseException as error:
@@ -194,6 +200,13 @@ class DatabaseFile:
                     self._is_error_of_views = changes_views
                     raise StoreError(self.write_error) from error
                 raise
+
+    def show_all(self) -> None:
+        """End kept answers, if anything was written since that they do not show."""
+        with self._write_lock:
+            if self._is_behind:
+                self.commits += 2
+                self._is_behind = False
 
     def read(
         self,

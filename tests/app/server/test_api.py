@@ -18,6 +18,7 @@ from tests.tables import each
 
 from goodput_app.access import tokens
 from goodput_app.access.settings import AccessSettings, Member, ProxySettings, Token
+from goodput_app.server.api import answers, request_params
 from goodput_app.server.api.document import openapi
 from goodput_app.server.api.routes import api_routes
 from goodput_app.sql_access import run_query
@@ -240,6 +241,7 @@ def asked(monkeypatch):
 
 
 def test_the_same_question_is_answered_once_until_a_commit(client, asked, monkeypatch):
+    monkeypatch.setattr(answers, "LASTS", 0)
     first = client.ask("/views/marts.runs/rows")
     assert client.ask("/views/marts.runs/rows").content == first.content
     assert len(asked) == 1
@@ -250,6 +252,12 @@ def test_the_same_question_is_answered_once_until_a_commit(client, asked, monkey
     monkeypatch.setattr(client.store, "commits", client.store.commits + 2)
     assert client.ask("/views/marts.runs/rows").content == first.content
     assert len(asked) == 4
+    client.ask("/views/marts.runs/rows", headers={"Cache-Control": "no-cache"})
+    assert len(asked) == 5
+    for _ in range(2):  # whatever the time is
+        client.ask("/views/marts.runs/rows", params={"from": "now-90d"})
+        monkeypatch.setattr(request_params, "NOW_STEP_S", 7)
+    assert len(asked) == 6
 
 
 def test_a_question_that_many_ask_at_once_is_answered_once_and_recorded_for_each(client, asked):

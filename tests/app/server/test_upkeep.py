@@ -23,6 +23,7 @@ class Server:
 
     def __init__(self, build_s):
         self.now_s, self.builds, self.viewers, self.failure = 0.0, 0, Viewers(), None
+        self.shown_at_s = []
 
         def build():
             self.builds += 1
@@ -31,8 +32,13 @@ class Server:
                 raise self.failure
             return pl.DataFrame({"stage": ["ledger"]})
 
-        store = SimpleNamespace(build=build, lake_binding=SimpleNamespace(lake=None))
+        store = SimpleNamespace(
+            build=build, show_all=self._show_all, lake_binding=SimpleNamespace(lake=None)
+        )
         self.upkeep = Upkeep(store, self.viewers, lambda: self.now_s)
+
+    def _show_all(self):
+        self.shown_at_s.append(self.now_s)
 
     def run_for(self, seconds):
         """Look every second, as the server does; return how many builds there were."""
@@ -126,3 +132,10 @@ def test_the_lake_is_looked_into_every_half_a_minute(tmp_path, new_store, monkey
     assert [one.message for one in caplog.records if "published" in one.message] == [
         "closed hours were not published: s3://metrics/goodput/ledger: cannot be written"
     ]
+
+
+def test_what_polls_write_is_shown_every_quarter_of_a_minute_where_no_build_shows_it():
+    server = Server(0)
+    server.run_for(31)
+
+    assert server.shown_at_s == [0, 15, 30]

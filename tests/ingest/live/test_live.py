@@ -171,7 +171,7 @@ class Full:
         """Give itself."""
         yield self
 
-    def load(self, batch):
+    def load(self, batch, **_):
         """Refuse so many times."""
         self.times -= 1
         if self.times >= 0:

@@ -3,11 +3,13 @@
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
 
+import polars as pl
 import pytest
 from tests.queries.conftest import built_once, store_of
 
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore
+from goodput_queries.evidence.batch import Batch
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage import staged_views, view_cache
 
@@ -185,3 +187,23 @@ def has_rows_without(cursor, model, tables):
 def rows(cursor, select):
     """Return how many rows a select has."""
     return int(cursor.execute(f"select count(*) from ({select})").fetchall()[0][0])
+
+
+def test_answers_outlast_polls_and_builds_of_nothing(store):
+    nodes = pl.DataFrame({"source": ["test"], "cluster": ["lab"], "node": ["a"]})
+    states = [store.commits]
+
+    def noted(act):
+        act()
+        states.append((store.commits - states[0]) // 2)
+
+    noted(lambda: store.load(Batch("nodes", nodes, "test", "a", "1"), is_polled=True))
+    noted(store.show_all)
+    noted(store.show_all)
+    noted(lambda: store.load(Batch("nodes", nodes, "test", "b", "2"), is_polled=True))
+    noted(store.build)
+    noted(store.build)
+    noted(store.show_all)
+    noted(lambda: store.load(Batch("nodes", nodes, "test", "c", "3")))
+
+    assert states[1:] == [0, 1, 1, 1, 2, 2, 2, 3]

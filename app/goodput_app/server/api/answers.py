@@ -1,7 +1,10 @@
 """Answers of the last seconds: who asks the same gets them, and each is made once at a time.
 
-Panels of several viewers ask the same again and again. A key names the question, the rows that the
-person sees and the commit, so that nobody gets what is older, or what is for others.
+Panels of several viewers ask the same again and again, while sources are polled and each poll
+changes the database. So an answer is given for some time after it has changed: for LASTS times as
+long as it took to make, and as long again while a new one is made. What is cheap is as good as
+new, and what is costly takes a tenth of a core, however many ask and however often rows come. A key
+names the question and the rows that the person sees, so that nobody gets what is for others.
 """
 
 import asyncio
@@ -12,57 +15,85 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-KEPT_S = 10.0  # a select may ask for the time, or for chance
+KEPT_S = 10.0  # where nothing has changed: a select may ask for the time, or for chance
+LASTS = 10
+CHANGED_MAX_S = 15.0  # and as long again while a new one is made
 KEPT_MAX_BYTES, ONE_MAX_BYTES = 64 << 20, 8 << 20
 OK = 200
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is answered once for all who ask it now; make runs in a thread."""
+    """What is answered once for all who ask it now; make runs in a thread.
+
+    state: of the database; make_new: give none that was made for others
+    """
 
     key: Hashable
+    state: Hashable
     make: Callable[[], Response]
+    make_new: bool = False
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """An answer, the state of the database that it was asked of, and when it was complete."""
+
+    answer: Response
+    state: Hashable
+    made_s: float
+    took_s: float
+
+    @property
+    def lasts_s(self) -> float:
+        return min(CHANGED_MAX_S, LASTS * self.took_s)
 
 
 class Answers:
     """Answers by their keys; of one event loop."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, tuple[float, Response]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._bytes = 0
         self._making: dict[Hashable, asyncio.Task[Response]] = {}
 
-    async def get(self, key: Hashable, make: Callable[[], Awaitable[Response]]) -> Response:
-        """Return the answer of a key: a kept one, the one that is being made, or a new one."""
-        self._forget()
-        if key in self._kept:
-            return _copy(self._kept[key][1])
-        if (making := self._making.get(key)) is None:
-            making = self._making[key] = asyncio.create_task(self._made(key, make))
-        return _copy(await asyncio.shield(making))  # who goes away stops it for nobody else
+    async def get(self, asked: Question, make: Callable[[], Awaitable[Response]]) -> Response:
+        """Return a kept answer, the one that is being made, or a new one; `Age` is its seconds."""
+        if asked.make_new:
+            return _copy(await self._made(asked, make), 0.0)
+        kept = self._kept.get(asked.key)
+        age_s = time.monotonic() - kept.made_s if kept else 0.0
+        if kept and (age_s < kept.lasts_s or (age_s < KEPT_S and kept.state == asked.state)):
+            return _copy(kept.answer, age_s)
+        if (making := self._making.get(asked.key)) is None:
+            making = self._making[asked.key] = asyncio.create_task(self._made(asked, make))
+            making.add_done_callback(lambda _: self._making.pop(asked.key))
+        if kept and age_s < 2 * kept.lasts_s:
+            return _copy(kept.answer, age_s)
+        return _copy(await asyncio.shield(making), 0.0)  # who goes away stops it for nobody else
 
-    async def _made(self, key: Hashable, make: Callable[[], Awaitable[Response]]) -> Response:
-        try:
-            answer = await make()
-        finally:
-            del self._making[key]
+    async def _made(self, asked: Question, make: Callable[[], Awaitable[Response]]) -> Response:
+        began_s = time.monotonic()
+        answer = await make()
         if answer.status_code == OK and len(answer.body) <= ONE_MAX_BYTES:
-            self._kept[key] = time.monotonic() + KEPT_S, answer
+            self._drop(asked.key)
+            now_s = time.monotonic()
+            self._kept[asked.key] = _Kept(answer, asked.state, now_s, now_s - began_s)
             self._bytes += len(answer.body)
+            while self._bytes > KEPT_MAX_BYTES or self._is_over(next(iter(self._kept.values()))):
+                self._drop(next(iter(self._kept)))
         return answer
 
-    def _forget(self) -> None:
-        """Drop what is too old, and the oldest where all take too much."""
-        now = time.monotonic()
-        while self._kept:
-            until, answer = next(iter(self._kept.values()))
-            if until > now and self._bytes <= KEPT_MAX_BYTES:
-                return
-            self._kept.popitem(last=False)
-            self._bytes -= len(answer.body)
+    @staticmethod
+    def _is_over(kept: _Kept) -> bool:
+        return time.monotonic() - kept.made_s > max(KEPT_S, 2 * kept.lasts_s)
+
+    def _drop(self, key: Hashable) -> None:
+        if key in self._kept:
+            self._bytes -= len(self._kept.pop(key).answer.body)
 
 
-def _copy(answer: Response) -> Response:
-    """Return an answer that a response's own middleware may change."""
-    return Response(bytes(answer.body), answer.status_code, dict(answer.headers))
+def _copy(answer: Response, age_s: float) -> Response:
+    """Return an answer that a response's own middleware may change, with its age."""
+    headers = {**answer.headers, "Age": str(int(age_s))}
+    return Response(bytes(answer.body), answer.status_code, headers)

@@ -22,8 +22,9 @@ NOW_STEP_S = 10  # what asks for `now-6h` again within it asks the same
 
 @dataclass(frozen=True)
 class Asked:
-    """A request for rows. rows_max: None where it does not say."""
+    """A request for rows. window: as it says; rows_max: None where it does not say."""
 
+    window: tuple[str | None, str | None]
     scope: Scope
     form: str
     rows_max: int | None
@@ -43,7 +44,7 @@ def asked(request: Request, given: Mapping[str, object]) -> Asked:
         cluster=texts["cluster"],
         team=texts["team"],
     )
-    return Asked(scope, form, _limit(given.get("limit")))
+    return Asked((begin, end), scope, form, _limit(given.get("limit")))
 
 
 def refuse_unknown(given: Mapping[str, object], *more: str) -> None:

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -72,10 +72,10 @@ def api_routes(store: Store) -> list[Route]:
 
     def rows_of_query(request: Request, _body: bytes) -> Question:
         key = request.path_params["key"]
-        found = [one for one in saved_queries.visible(store, _name()) if one.key == key]
-        if not found:
+        found = saved_queries.find(store, key, _name())
+        if found is None:
             raise NotFoundError(f"there is no saved query {key[:100]!r}; see {BELOW}/queries.")
-        return _rows(store, request, found[0].sql, request.query_params)
+        return _rows(store, request, found.sql, request.query_params)
 
     return [
         route(f"{BELOW}/openapi.json", openapi),
@@ -105,8 +105,13 @@ def _rows(
     def make() -> Response:
         return response(run_query.ask(store, what, scope, wanted.rows_max), wanted.form)
 
-    commits = getattr(store, "commits", None)
-    return Question((what, scope, wanted.rows_max, wanted.form, commits), make)
+    any_time = replace(scope, from_ms=None, to_ms=None)  # `now-6h` stays the same question
+    return Question(
+        (what, wanted.window, any_time, wanted.rows_max, wanted.form),
+        getattr(store, "commits", None),
+        make,
+        make_new="no-cache" in request.headers.get("cache-control", ""),
+    )
 
 
 def _name() -> str | None:
@@ -154,7 +159,7 @@ def route(
             return await run_in_threadpool(_answered, request, make)
 
         assert answers is not None  # noqa: S101 -- given where there are questions
-        return await answers.get(found.key, made)
+        return await answers.get(found, made)
 
     return Route(path, endpoint, methods=[method])
 

@@ -1,0 +1,73 @@
+"""How long an answer of `/api/v1` is given again, by what it took to make and what was loaded."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from starlette.responses import Response
+from tests.tables import each
+
+from goodput_app.server.api import answers
+from goodput_app.server.api.answers import Answers, Question
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Give a clock that a test sets."""
+    now = SimpleNamespace(s=100.0)
+    monkeypatch.setattr(answers, "time", SimpleNamespace(monotonic=lambda: now.s))
+    return now
+
+
+@each(
+    {
+        "nothing is loaded": (1, 9.9, "as before", 200, "first", 1),
+        "its ten seconds are over": (0.1, 10, "as before", 200, "second", 2),
+        "loaded, within ten times what it took": (1, 9.9, "other", 200, "first", 1),
+        "loaded, twice as long: it is made again meanwhile": (1, 10, "other", 200, "first", 2),
+        "loaded, longer": (1, 20, "other", 200, "second", 2),
+        "loaded, and it is cheap": (0.01, 1, "other", 200, "second", 2),
+        "loaded, and it takes long: no longer than 15 s": (60, 15, "other", 200, "first", 2),
+        "it failed": (1, 0, "as before", 400, "second", 2),
+    },
+)
+def test_how_long_an_answer_is_given(clock, took_s, after_s, state, status, given, made):
+    contents = ["second", "first"]
+
+    async def make():
+        clock.s += took_s
+        return Response(contents.pop(), status)
+
+    async def asked_twice():
+        kept = Answers()
+        await kept.get(Question("runs", "as before", lambda: None), make)
+        clock.s += after_s
+        answer = await kept.get(Question("runs", state, lambda: None), make)
+        await asyncio.sleep(0)  # what is made meanwhile begins
+        return answer
+
+    answer = asyncio.run(asked_twice())
+
+    assert (answer.body.decode(), 2 - len(contents)) == (given, made)
+    assert answer.headers["Age"] == ("0" if given == "second" else str(int(after_s)))
+
+
+def test_answers_take_no_more_memory_than_they_may(monkeypatch):
+    monkeypatch.setattr(answers, "KEPT_MAX_BYTES", 25)
+    made = []
+
+    async def ask(name):
+        async def make():
+            made.append(name)
+            return Response("ten  bytes")
+
+        await kept.get(Question(name, 1, lambda: None), make)
+
+    async def several():
+        for name in ("a", "b", "a", "c", "b", "a"):
+            await ask(name)
+
+    kept = Answers()
+    asyncio.run(several())
+
+    assert made == ["a", "b", "c", "a"]
