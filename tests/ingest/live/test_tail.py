@@ -1,13 +1,15 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 """A followed file: what is new in it, what it lacks, what cannot be read."""
 
+import functools
 import itertools
 import json
 import os
 from datetime import datetime
 
 import pytest
-from tests.ingest.fake_live import reached
+from tests.ingest import fake_live
+from tests.ingest.fake_live import add, reached
 from tests.ingest.golden_cases import GOLDEN
 from tests.ingest.job_log_lines import ITERATION
 from tests.tables import each
@@ -31,15 +33,7 @@ def steps(first, last):
     return "".join(event(step) for step in range(first, last + 1))
 
 
-def add(path, text):
-    with path.open("a") as file:
-        file.write(text)
-    return path
-
-
-def follow(store, source, since=None):
-    """Poll once, load all; return the rows that were read."""
-    return sum(store.load(batch).rows for batch in source.poll(since or {}, NOW))
+follow = functools.partial(fake_live.follow, now=NOW)
 
 
 def known_steps(store):
@@ -78,7 +72,7 @@ def test_after_a_restart_it_goes_on_a_little_before_the_latest_moment_of_the_sto
     follow(store, Tail(str(tmp_path), "job-events"))
     add(path, steps(2_001, 2_010))
 
-    rows = follow(store, Tail(str(tmp_path), "job-events"), reached(store))
+    rows = follow(store, Tail(str(tmp_path), "job-events"), since=reached(store))
 
     assert known_steps(store) == list(range(1, 2_011))  # no hole, no double
     assert 10 + 60 <= rows < 150  # the new ones, the overlap of 60 s, at most two parts looked at
@@ -167,7 +161,7 @@ def test_after_a_restart_records_without_a_header_have_that_of_their_drain(
     follow(store, Tail(str(tmp_path), "nccl-inspector"))
     add(path, bare(1_000))
 
-    rows = follow(store, Tail(str(tmp_path), "nccl-inspector"), reached(store))
+    rows = follow(store, Tail(str(tmp_path), "nccl-inspector"), since=reached(store))
 
     assert rows < 500  # it did not begin from the beginning
     found = store.read("select count(*), count(distinct sequence_number) from raw.collectives")
@@ -262,8 +256,7 @@ def logs(tmp_path):
 def said_of(logs, store, tmp_path, text):
     """Return what is said of a log with this text, once it was polled."""
     (tmp_path / "train.out").write_text(text)
-    for batch in logs.poll({}, NOW):
-        store.load(batch)
+    follow(store, logs)
     return (logs.skipped or "").replace(f"{tmp_path}/", "")
 
 

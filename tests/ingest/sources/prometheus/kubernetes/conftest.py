@@ -128,13 +128,20 @@ def cluster():
     return Cluster().node("gpu-a01").node("gpu-a02")
 
 
-@pytest.fixture(scope="session")
-def new_cluster():
-    """Give an empty one to be made."""
-    return Cluster
-
-
 @pytest.fixture
 def load(store, tmp_path):
     """Read a cluster into the store."""
     return lambda cluster: ingest(store, "kubernetes", [cluster.save(tmp_path)], K8S)
+
+
+def read_once(cases):
+    """Make the fixture of a database of the cluster that this loads, for all tests of a module."""
+
+    @pytest.fixture(scope="module", name=cases.__name__)
+    def opened(module_store, without_views, tmp_path_factory):
+        store, cluster = module_store(copy_of=without_views), Cluster()
+        cases(cluster)
+        ingest(store, "kubernetes", [cluster.save(tmp_path_factory.mktemp("cases"))], K8S)
+        return store
+
+    return opened
