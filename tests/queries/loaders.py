@@ -2,6 +2,8 @@
 
 import functools
 import itertools
+from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -279,6 +281,26 @@ class Evidence:
         of = {"node": "a", "comm_id": self.name, "ranks": len(exec_time_s), "is_p2p": False}
         of |= {"operation": "AllReduce", **more}
         self.add("collectives", *rows, source="nccl-inspector", **of)
+
+
+@dataclass
+class Kept(Evidence):
+    """A cluster whose rows are kept, by table and source, until they are loaded together."""
+
+    rows: Any = field(default_factory=lambda: defaultdict(list))
+
+    def load(self, table, rows, source="test"):
+        """Keep rows."""
+        self.rows[table, source] += rows
+
+
+@contextmanager
+def loaded_at_once(cluster, kind=Kept):
+    """Give a cluster that keeps its rows, and load them at the end: each load takes time."""
+    kept = kind(cluster.store, cluster.name, cluster.first_pid)
+    yield kept
+    for (table, source), rows in kept.rows.items():
+        cluster.load(table, rows, source)
 
 
 @functools.lru_cache(maxsize=1)
