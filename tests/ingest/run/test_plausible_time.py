@@ -188,20 +188,15 @@ def test_the_clock_of_a_live_source_decides_what_lies_ahead(store):
 def kube_answer(stamp_s):
     """Return what kube-state-metrics says of 100 nodes, 20 cordoned, one sample of another time."""
     now_s = 1_787_230_800.0
-    series = []
+    capacity = {"resource": "nvidia_com_gpu", "unit": "integer"}
+    samples = [("spec_unschedulable", 1, {}, stamp_s, "1")]
     for number in range(100):
-        labels = {"node": f"n{number}", "resource": "nvidia_com_gpu", "unit": "integer"}
-        series += [
-            ({"__name__": "kube_node_status_capacity", **labels}, "8"),
-            ({"__name__": "kube_node_spec_unschedulable", "node": f"n{number}"}, f"{number % 5}"),
-        ]
-    result = [{"metric": metric, "value": [now_s, value]} for metric, value in series]
-    result.append(
-        {
-            "metric": {"__name__": "kube_node_spec_unschedulable", "node": "n1"},
-            "value": [stamp_s, "1"],
-        }
-    )
+        samples.append(("status_capacity", number, capacity, now_s, "8"))
+        samples.append(("spec_unschedulable", number, {}, now_s, f"{number % 5}"))
+    result = [
+        {"metric": {"__name__": f"kube_node_{name}", "node": f"n{node}", **more}, "value": of}
+        for name, node, more, *of in samples
+    ]
     return {"status": "success", "data": {"resultType": "vector", "result": result}}
 
 

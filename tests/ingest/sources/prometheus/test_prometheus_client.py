@@ -157,7 +157,7 @@ def over_tls(tls, certificate):
         yield f"https://{address}", str(certificate[0])
 
 
-def test_a_certificate_is_trusted_by_its_file_only(over_tls):
+def test_a_certificate_is_trusted_by_its_file_only_unless_the_site_looks_at_none(over_tls):
     url, file = over_tls
 
     with Client(Endpoint(url=url, ca_file=file)) as client:
@@ -168,11 +168,6 @@ def test_a_certificate_is_trusted_by_its_file_only(over_tls):
         client.query("up")
     with Discovery(Endpoint(url=url)) as discovery, pytest.raises(IngestError, match="ca_file"):
         discovery.check()
-
-
-def test_a_certificate_is_not_looked_at_only_where_the_site_says_so(over_tls):
-    url, _ = over_tls
-
     with Client(Endpoint(url=url, is_certificate_checked=False)) as client:
         assert client.query("up").series == []
 
