@@ -207,15 +207,12 @@ def test_the_next_item_is_made_while_one_is_used_and_what_fails_fails_after_it()
 
 
 # sizes of items, how much may wait, and what is made while the first one is used
-MADE_AHEAD = {
+@each({
     "no more than one item waits": ([1] * 9, 1, [1, 1]),
     "small items do not keep the big one behind them from being made": (
         [9, 1, 9, 1, 9], 9, [9, 1, 9],
     ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("sizes", "most", "expected"), MADE_AHEAD.values(), ids=MADE_AHEAD)
+})  # fmt: skip
 def test_items_made_ahead(sizes, most, expected):
     made = []
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from tests.ingest.fake_live import NOON, SetClock, at, batch, collector
 from tests.ingest.golden_cases import FIRST, input_of, options_of, rows_of
+from tests.tables import each
 
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held
@@ -95,8 +96,10 @@ def left(found):
 LIVE = PlausibleTime(now=lambda: NOON)
 SITE = PlausibleTime(NOON - timedelta(days=30), lambda: NOON)
 YEARS = [*range(-3_000, 0, 30)]
+
+
 # of what source, days of its readings, those that are left, why others are not
-READ = {
+@each({
     "a reading of the next hour is kept, since clocks differ": (
         recorded(), [0, 1 / 24, 1.01 / 24], [0, 1 / 24], "clock of the machine that read it",
     ),
@@ -107,10 +110,7 @@ READ = {
     "an old file is no stray": (recorded(), [-7_000, -6_999], [-7_000, -6_999], ""),
     "a live source may catch up from long ago": (LIVE, [-900, -1], [-900, -1], ""),
     "a site says what is too early": (SITE, [-31, -1], [-1], "plausible time"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("source", "given", "kept", "why"), READ.values(), ids=READ)
+})  # fmt: skip
 def test_readings_of_a_plausible_time_are_kept(source, given, kept, why):
     found = source.checked(readings(*days(*given)))
 

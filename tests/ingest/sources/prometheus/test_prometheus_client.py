@@ -76,7 +76,7 @@ def page(status):
     return {"body": b"<html>no</html>", "status": status, "kind": "text/html"}
 
 
-NO_ANSWERS = {
+@each({
     "no credentials": (page(401), "check username and password, or the token"),
     "no rights": (page(403), "check username and password, or the token"),
     "a redirect": (page(302), "possibly to a login page"),
@@ -88,10 +88,7 @@ NO_ANSWERS = {
     "a reset": ({"is_reset": True}, r"http://127\.0\.0\.1:[0-9]+: the answer broke off"),
     "broken compression": ({"body": b"no gzip", "headers": {"Content-Encoding": "gzip"}},
                            "badly compressed"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("reply", "said"), NO_ANSWERS.values(), ids=NO_ANSWERS)
+})  # fmt: skip
 def test_what_is_no_answer_is_one_sentence(ask, reply, said):
     with pytest.raises(IngestError, match=said):
         ask(Reply(**reply))

@@ -169,20 +169,19 @@ def in_an_hour(*used_gib):
 
 
 # what it shows: GiB at a second, hours of the job, in how many windows it grew, if it is listed
-MEMORIES = {
-    "memory that varies": (lambda t: 40 + 2 * math.sin(t), 8, None),
-    "memory that levels off": (lambda t: 40 + 20 * min(1, t / (3 * HOUR_S)), 8, None),
-    "memory that rises and falls": (lambda t: 40 + 20 * (t % (2 * HOUR_S)) / HOUR_S, 8, None),
-    # a short attempt has to grow more and all the time
-    "12 GiB an hour": (in_an_hour(40, 42, 44, 46, 48), 1, 4),
-    "1 % in 40 minutes": (in_an_hour(40, 40.2, 40.4, 40.6, 40.8), 1, None),
-    "caches fill, then level off": (in_an_hour(40, 44, 46, 46, 46), 1, None),
-    "one allocation": (in_an_hour(40, 40, 40, 46, 46), 1, None),
-    "half an hour is too short": (lambda t: 40 + 10 * t / HOUR_S, 0.5, None),
-}
-
-
-@each(MEMORIES)
+@each(
+    {
+        "memory that varies": (lambda t: 40 + 2 * math.sin(t), 8, None),
+        "memory that levels off": (lambda t: 40 + 20 * min(1, t / (3 * HOUR_S)), 8, None),
+        "memory that rises and falls": (lambda t: 40 + 20 * (t % (2 * HOUR_S)) / HOUR_S, 8, None),
+        # a short attempt has to grow more and all the time
+        "12 GiB an hour": (in_an_hour(40, 42, 44, 46, 48), 1, 4),
+        "1 % in 40 minutes": (in_an_hour(40, 40.2, 40.4, 40.6, 40.8), 1, None),
+        "caches fill, then level off": (in_an_hour(40, 44, 46, 46, 46), 1, None),
+        "one allocation": (in_an_hour(40, 40, 40, 46, 46), 1, None),
+        "half an hour is too short": (lambda t: 40 + 10 * t / HOUR_S, 0.5, None),
+    }
+)
 def test_memory_that_grows(cluster, used, hours, windows):
     end = int(hours * HOUR_S)
     cluster.listed("a", "a#0", "test", slurm_index=0, memory_bytes=MEMORY)
