@@ -265,16 +265,15 @@ UNDATED = (  # until a save has a time
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (STEP_LINE, ""),  # young: the first save may come yet
-        (STEP_LINE + SAVE_LINE, "train.out: job-log: steps and no finished save were read; line 2"),
-        ("[titan] starting\n[titan] x step: 1 loss: 2\n", "train.out: job-log: no row was read"),
-        (UNDATED, f"train.out: job-log: no row was read; line 1 ({UNDATED[:75]}"),
-    ],
-    ids=["a step", "a save of another form", "a step of another form", "a step without a time"],
-)
+@each({
+    "a step": (STEP_LINE, ""),  # young: the first save may come yet
+    "a save of another form": (
+        STEP_LINE + SAVE_LINE, "train.out: job-log: steps and no finished save were read; line 2"),
+    "a step of another form": (
+        "[titan] starting\n[titan] x step: 1 loss: 2\n", "train.out: job-log: no row was read"),
+    "a step without a time": (
+        UNDATED, f"train.out: job-log: no row was read; line 1 ({UNDATED[:75]}"),
+})  # fmt: skip
 def test_what_a_followed_log_lacks_is_said(logs, store, tmp_path, text, said):
     found = said_of(logs, store, tmp_path, text)
 

@@ -77,10 +77,6 @@ SAVES = dict.fromkeys(range(100, STEPS, 100), 20.0)
 STALLS = dict.fromkeys(range(700, 900), 0.4)
 
 
-def larger_batch(step):
-    return {"samples": 16.0 if step <= 700 else 32.0}
-
-
 # what it shows: the lives of a run (factors, more), columns of its only episode, if it has one
 @each({
     "steps that become slower twice are one episode": (
@@ -92,7 +88,8 @@ def larger_batch(step):
         [(noise(3), {"gap": SAVES, "data_s": STALLS}), (noise(4), {})], None),
     # twice the samples in 1.4 times the time is faster: throughput is compared
     "a larger batch is no slower step": (
-        [([1.0 if k <= 700 else 1.4 for k in range(1, STEPS + 1)], {"more": larger_batch})],
+        [([1.0 if k <= 700 else 1.4 for k in range(1, STEPS + 1)],
+          {"more": lambda step: {"samples": 16.0 if step <= 700 else 32.0}})],
         {"ratio": pytest.approx(0.7, abs=0.01), "lost_gpu_ms": 0}),
     "an attempt of few steps has no changes": ([([1.0] * 60 + [2.0] * 60, {})], None),
 })  # fmt: skip

@@ -146,18 +146,11 @@ def disruption(metric, reason):
     return add
 
 
-def failed_job(cluster, namespace):
-    cluster.add(
-        "kube_job_failed", first_s=930, namespace=namespace, job_name="train", condition="true",
-        reason="DeadlineExceeded",
-    )  # fmt: skip
-
-
-def job_of_a_jobset(cluster, namespace):
-    cluster.add(
-        "kube_job_owner", namespace=namespace, job_name="train", owner_kind="JobSet",
-        owner_name="llm",
-    )  # fmt: skip
+def of_job(metric, first_s=0, **labels):
+    """Return what adds a series of the job `train`."""
+    return lambda cluster, namespace: cluster.add(
+        metric, first_s=first_s, namespace=namespace, job_name="train", **labels
+    )
 
 
 def containers(cluster, namespace):
@@ -196,10 +189,13 @@ MORE = {
         )
     },
     "a job reports how it ended after its pods have gone": (
-        {"gone_s": 900}, failed_job, {"state": "TIMEOUT", "reason": "DeadlineExceeded"},
+        {"gone_s": 900},
+        of_job("kube_job_failed", 930, condition="true", reason="DeadlineExceeded"),
+        {"state": "TIMEOUT", "reason": "DeadlineExceeded"},
     ),
     "a job made by a JobSet is its gang where pod labels are not allowed": (
-        {}, job_of_a_jobset, {"job_id": "llm", "comment": "JobSet"},
+        {}, of_job("kube_job_owner", owner_kind="JobSet", owner_name="llm"),
+        {"job_id": "llm", "comment": "JobSet"},
     ),
     "containers add up and init containers do not": ({"gpus": 2}, containers, {"gpus": 3}),
     "labels that Prometheus renamed are the pod's own": (

@@ -5,6 +5,7 @@ import contextlib
 import pytest
 from tests.ingest.sources.prometheus.fake_server import Reply, remembering
 from tests.ingest.sources.prometheus.kubernetes.conftest import K8S, Cluster, at
+from tests.tables import each
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.sources.kubernetes import Kubernetes
@@ -97,16 +98,13 @@ def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(store, source, who
     assert rows(store) == whole(cluster)
 
 
-@pytest.mark.parametrize(
-    ("names", "said"),
-    [
-        (["kube_pod_container_resource_requests", "kube_pod_owner"],
-         "kube_pod_labels is missing; allow JobSet, Kueue and Volcano labels"),
-        ([*NEEDED, "kube_pod_resourceclaim_info"], "by ResourceClaims (DRA) are in no job run"),
-        (["up"], "there are no series of kube-state-metrics"),
-    ],
-    ids=["series", "claims of GPUs", "everything"],
-)  # fmt: skip
+@each({
+    "series": (["kube_pod_container_resource_requests", "kube_pod_owner"],
+               "kube_pod_labels is missing; allow JobSet, Kueue and Volcano labels"),
+    "claims of GPUs": (
+        [*NEEDED, "kube_pod_resourceclaim_info"], "by ResourceClaims (DRA) are in no job run"),
+    "everything": (["up"], "there are no series of kube-state-metrics"),
+})  # fmt: skip
 def test_doctor_says_what_is_missing(fake, names, said):
     fake.names = names
 
