@@ -17,7 +17,6 @@ from tests.tables import each
 from goodput_ingest.live import tail
 from goodput_ingest.live.status import Status
 from goodput_ingest.live.tail import Tail
-from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_queries.errors import IngestError
 
 NOW = datetime(2026, 11, 20, 13)
@@ -202,24 +201,10 @@ def test_a_file_that_is_rewritten_every_interval_is_read_again(store, tmp_path):
     ]
 
 
-@pytest.fixture
-def breaking(monkeypatch):
-    """Let the reader of job events break down in files called bad; return what it was given."""
-    read, extract = list[str](), JobEvents.extract
-
-    def broken(self):
-        read.append(self.path.name)
-        if self.path.name == "bad.jsonl":
-            raise KeyError("step")
-        yield from extract(self)
-
-    monkeypatch.setattr(JobEvents, "extract", broken)
-    return read
-
-
 def test_a_file_that_always_fails_is_skipped_after_some_tries_until_it_has_doubled(
     store, tmp_path, job_events, breaking
 ):
+    read = breaking(KeyError("step"))
     bad, good = add(tmp_path / "bad.jsonl", steps(1, 3)), tmp_path / "good.jsonl"
     for step in range(tail.TRIES_MAX):
         add(good, event(step))
@@ -229,7 +214,7 @@ def test_a_file_that_always_fails_is_skipped_after_some_tries_until_it_has_doubl
     add(bad, steps(4, 5))
 
     assert follow(store, job_events) == 1
-    assert breaking.count("bad.jsonl") == tail.TRIES_MAX
+    assert read.count("bad.jsonl") == tail.TRIES_MAX
     assert known_steps(store) == list(range(tail.TRIES_MAX + 1))
     assert job_events.skipped.startswith(f"{bad}: skipped after {tail.TRIES_MAX} failures")
     add(bad, steps(6, 9))

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -172,14 +173,10 @@ def test_a_file_is_no_repeat_once_the_clock_is_right(store):
 
 
 def test_the_clock_of_a_live_source_decides_what_lies_ahead(store):
-    class Ahead:
-        name, origin, interval_s = "fake", "a", 1.0
+    given = (one for one in [batch("a", [0, 3_000, 9_000])])
+    source = SimpleNamespace(name="fake", origin="a", interval_s=1.0, poll=lambda *_: given)
 
-        def poll(self, *_):
-            yield batch("a", [0, 3_000, 9_000])
-
-    collection = Collection([collector(Ahead())], Held(store), SetClock(60).clock())
-    outcome = collection.ask_once()[0]
+    outcome = Collection([collector(source)], Held(store), SetClock(60).clock()).ask_once()[0]
 
     assert (outcome.error, outcome.rows, outcome.rejects) == (None, 2, 1)
     assert store.read("select max(ts) from raw.gpu_samples").item() == at(3_000)
