@@ -262,10 +262,8 @@ def test_without_a_cache_folder_a_database_is_created_from_the_sql_files(tmp_pat
 
 
 def test_without_a_home_a_database_is_created_from_the_sql_files(tmp_path, monkeypatch, create):
-    def home():
-        raise RuntimeError("Could not determine home directory.")
-
+    unknown = Mock(side_effect=RuntimeError("Could not determine home directory."))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(template.Path, "home", home)
+    monkeypatch.setattr(template.Path, "home", unknown)
 
     assert copied(tmp_path / "a", create) is None
