@@ -64,19 +64,15 @@ def test_a_rank_that_falls_silent_in_a_phase_does_not_stop_the_steps_of_its_gang
 
 
 # what it shows: until when the GPU is read, GPU-seconds of a run that saves from second 100 on
-@each({
+test_an_open_phase_of_a_run_known_from_events_alone = shown_by({
     "lasts while less than 15 minutes have passed": (
         990, {"step_unsplit": 100, "checkpoint_save": 890}),
     "is silence after 15 minutes: the job stalled with its last event": (
         2000, {"step_unsplit": 100, "fault_stall": 1900}),
-})  # fmt: skip
-def test_an_open_phase_of_a_run_known_from_events_alone(cluster, until, expected):
-    cluster.telemetry("a", 1)
-    events = [event("job.start", 0), *STEPS, opened("ckpt_save")]
-    cluster.events("train", events, attempt=None, host="a", local_rank=0)
-    cluster.samples("a-0", cluster.every(-10, until), lambda _: True, source="nvml")
-    yield
-    assert cluster.gpu_s() == expected
+}, before=lambda c: c.telemetry("a", 1), read=Cluster.gpu_s, load=lambda c, until: [
+    c.events("train", [event("job.start", 0), *STEPS, opened("ckpt_save")], attempt=None, host="a",
+             local_rank=0),
+    c.samples("a-0", c.every(-10, until), lambda _: True, source="nvml")])  # fmt: skip
 
 
 def readings(gpu, interval, active, first=None):
