@@ -4,7 +4,7 @@ import math
 import random
 
 import pytest
-from tests.queries.conftest import each, steps
+from tests.queries.conftest import each, shown_by, steps
 
 STEPS, BASE_S = 1500, 0.5
 
@@ -165,25 +165,19 @@ def in_an_hour(*used_gib):
     return used
 
 
-# what it shows: GiB at a second, hours of the job, in how many windows it grew, if it is listed
-@each(
-    {
-        "memory that varies": (lambda t: 40 + 2 * math.sin(t), 8, None),
-        "memory that levels off": (lambda t: 40 + 20 * min(1, t / (3 * HOUR_S)), 8, None),
-        "memory that rises and falls": (lambda t: 40 + 20 * (t % (2 * HOUR_S)) / HOUR_S, 8, None),
-        # a short attempt has to grow more and all the time
-        "12 GiB an hour": (in_an_hour(40, 42, 44, 46, 48), 1, 4),
-        "1 % in 40 minutes": (in_an_hour(40, 40.2, 40.4, 40.6, 40.8), 1, None),
-        "caches fill, then level off": (in_an_hour(40, 44, 46, 46, 46), 1, None),
-        "one allocation": (in_an_hour(40, 40, 40, 46, 46), 1, None),
-        "half an hour is too short": (lambda t: 40 + 10 * t / HOUR_S, 0.5, None),
-    }
-)
-def test_memory_that_grows(cluster, used, hours, windows):
-    end = int(hours * HOUR_S)
-    cluster.listed("a", "a#0", "test", slurm_index=0, memory_bytes=MEMORY)
-    cluster.job("1", 0, end, ["a"], 1)
-    readings(cluster, "a#0", end, every=300, memory_used_bytes=lambda t: int(used(t) * 2**30))
-    yield
-    found = cluster.read("select windows from marts.memory_growth").rows()
-    assert found == ([(windows,)] if windows else [])
+# what it shows: GiB at a second, seconds of the job, in how many windows it grew, if it is listed
+test_memory_that_grows = shown_by({
+    "memory that varies": (lambda t: 40 + 2 * math.sin(t), 8 * HOUR_S, []),
+    "memory that levels off": (lambda t: 40 + 20 * min(1, t / (3 * HOUR_S)), 8 * HOUR_S, []),
+    "memory that rises and falls": (
+        lambda t: 40 + 20 * (t % (2 * HOUR_S)) / HOUR_S, 8 * HOUR_S, []),
+    # a short attempt has to grow more and all the time
+    "12 GiB an hour": (in_an_hour(40, 42, 44, 46, 48), HOUR_S, [(4,)]),
+    "1 % in 40 minutes": (in_an_hour(40, 40.2, 40.4, 40.6, 40.8), HOUR_S, []),
+    "caches fill, then level off": (in_an_hour(40, 44, 46, 46, 46), HOUR_S, []),
+    "one allocation": (in_an_hour(40, 40, 40, 46, 46), HOUR_S, []),
+    "half an hour is too short": (lambda t: 40 + 10 * t / HOUR_S, HOUR_S // 2, []),
+}, before=lambda c: c.listed("a", "a#0", "test", slurm_index=0, memory_bytes=MEMORY),
+    load=lambda c, used, end: [c.job("1", 0, end, ["a"], 1), readings(
+        c, "a#0", end, every=300, memory_used_bytes=lambda t: int(used(t) * 2**30))],
+    read="select windows from marts.memory_growth")  # fmt: skip
