@@ -1,11 +1,32 @@
 """Faults and scripted jobs that the plan put into the fleet: a note for each."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from goodput_ingest.synthetic.habits import SECOND
 from goodput_ingest.synthetic.world import World
 from goodput_ingest.synthetic.written import nccl_benchmarks
 from goodput_ingest.synthetic.written.hosts import LOST_PORT, lost_link
+
+
+def stories(world: World, ms: Callable[[float], int]) -> Iterator[dict[str, Any]]:
+    """Yield a note of each scripted job."""
+    for life in world.lives:
+        if not life.request.story:
+            continue
+        gpus = [world.fleet.gpu_uuids[int(world.fleet.unit_gpu[u])] for u in life.run.units]
+        yield {
+            "kind": "story",
+            "story": life.request.story,
+            "job_id": str(life.request.job_id),
+            "run_id": life.request.run_id,
+            "state": life.run.state,
+            "from_ms": ms(life.begin),
+            "to_ms": ms(life.end),
+            "gpu_uuids": gpus,
+            "special_gpu_uuids": [gpus[place] for place in life.special],
+            "steps": sum(len(attempt.steps) for attempt in life.attempts),
+        }
 
 
 def notes(world: World) -> list[dict[str, Any]]:
@@ -15,25 +36,7 @@ def notes(world: World) -> list[dict[str, Any]]:
     def ms(at_ms: float) -> int:
         return world.start_s * SECOND + int(at_ms)
 
-    reported: list[dict[str, Any]] = []
-    for life in world.lives:
-        if not life.request.story:
-            continue
-        gpus = [fleet.gpu_uuids[int(fleet.unit_gpu[u])] for u in life.run.units]
-        reported.append(
-            {
-                "kind": "story",
-                "story": life.request.story,
-                "job_id": str(life.request.job_id),
-                "run_id": life.request.run_id,
-                "state": life.run.state,
-                "from_ms": ms(life.begin),
-                "to_ms": ms(life.end),
-                "gpu_uuids": gpus,
-                "special_gpu_uuids": [gpus[place] for place in life.special],
-                "steps": sum(len(attempt.steps) for attempt in life.attempts),
-            }
-        )
+    reported: list[dict[str, Any]] = [*stories(world, ms)]
     reported += [
         {
             "kind": "outage",
