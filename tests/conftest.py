@@ -193,15 +193,17 @@ def configured(tmp_path, monkeypatch):
 
 @pytest.fixture
 def breaking(monkeypatch):
-    """Let the reader of job events break down in files called bad."""
-    extract = JobEvents.extract
+    """Let the reader of job events break down in files called bad; return which ones it read."""
+    extract, read = JobEvents.extract, list[str]()
 
     def breaks_with(error):
         def broken(self):
+            read.append(self.path.name)
             yield from extract(self)
             if "bad" in self.path.name:
                 raise error
 
         monkeypatch.setattr(JobEvents, "extract", broken)
+        return read
 
     return breaks_with

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 from tests.made_once import made_once
 from tests.queries.conftest import START, Evidence, at, durable, phase, steps
-from tests.queries.serving.load import Serving, counters
+from tests.queries.serving.load import Engine, counters
 
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
@@ -186,10 +186,8 @@ def _faults(made, team):
 
 def _serving(made, team):
     """Load an engine on a GPU of its node, with latencies and a log; both call the model alike."""
-    serving = Serving(made)
-    engine = serving.engine(
-        f"{team.word}pod", "served", node=team.node, gpus=[f"{team.node}#0"], engine="0"
-    )
+    pod, gpus = f"{team.word}pod", [f"{team.node}#0"]
+    engine = Engine(made, pod, "served", node=team.node, gpus=gpus, engine="0")
     rates = {"prompt_tokens": (team.tokens, 1), "generation_tokens": (team.step_s, 1)}
     gauges = {"requests_running": (team.late_s, 0), "requests_waiting": (1, 0)}
     engine.samples(counters(rates, {**gauges, "kv_cache_ratio": (0.97, 0.1)}))
@@ -199,7 +197,6 @@ def _serving(made, team):
     engine.log(
         {"arrival": at - s, "ttft": s, "e2e": s, "tenant": f"{team.word}key"} for at, s in seen
     )
-    serving.load()
 
 
 def _readings(made, gpu, is_busy, factor, begin=0, end=END_S):

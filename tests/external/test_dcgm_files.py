@@ -1,30 +1,12 @@
-"""Scrapes that others published: read whole, with the figures that stand in them."""
+"""Lists of counters that others published; scrapes of theirs: golden cases of dcgm."""
 
-import pytest
 from tests.external_data import EXTERNAL, reading
 from tests.tables import each
 
-from goodput_ingest.formats.prometheus_text.exposition import parse
-from goodput_ingest.formats.prometheus_text.series import KnownSeries
-from goodput_ingest.gpu_metrics import labels, resolve
-from goodput_ingest.sources.registry import recognise
+from goodput_ingest.gpu_metrics import resolve
 
 pytestmark = reading(EXTERNAL)
 FOLDER = EXTERNAL / "dcgm"
-DATADOG = "datadog-integrations-core__dcgm_metrics.txt"
-H100 = "nvidia_gpu_exporter__nvidia-h100-80gb-hbm3__590.48.01__"
-MIG = "nvidia_gpu_exporter__nvidia-h100-mig__590.48.01__load.prom"
-AMD = "rocm-device-metrics-exporter__metrics_mini.prom"
-SAMPLES = {DATADOG: 38, f"{H100}idle.prom": 132, f"{H100}load.prom": 138, MIG: 128, AMD: 5}
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_all_samples_are_read_as_prometheus_clients_parser_reads_them(name):
-    found = parse((FOLDER / name).read_bytes(), KnownSeries(labels.NAMES))
-
-    assert found.points.height == SAMPLES[name]
-    assert found.rejects == []
-    assert recognise(FOLDER / name).name == "dcgm"
 
 
 @each("default-counters", "dcp-metrics-included", "1.x-compatibility-metrics")

@@ -1,16 +1,12 @@
-"""Real Slurm accounting: against sreport, each record's own arithmetic, and its statement."""
+"""Real Slurm accounting: against sreport and each record's own arithmetic."""
 
 import csv
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-import polars as pl
 import pytest
 from tests.external_data import EXTERNAL, reading
 
-from goodput_billing.statement.settings import StatementSettings
-from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.check import check
@@ -33,12 +29,10 @@ def read(store, release, folder):
         "running/scontrol_job_d_running.txt",
     ]
     ingest(store, "slurm", [vectors / f for f in files if (vectors / f).exists()], options)
-    inventory, rates = folder / "inventory.csv", folder / "rates.csv"
+    inventory = folder / "inventory.csv"
     joined = JOINED.get(release, "")
     inventory.write_text(f'node,gpus,mig,valid_from\nmig01,1,"1g.10gb:4,3g.40gb:1",{joined}\n')
     ingest(store, "inventory", [inventory], options)
-    rates.write_text("gpu_model,price_per_gpu_h\nh100,2.85\na100,1.20\n")
-    ingest(store, "rates", [rates], ReadOptions())
     store.build()
     return store
 
@@ -96,36 +90,3 @@ def test_a_suspended_job_keeps_its_gpus(stores):
     rows = stores["22.05.8"].read(f"select category, sum(gpu_ms)::bigint {of_job}").rows()
 
     assert dict(rows) == {"suspended": 15_000, "unknown": 7_000}
-
-
-@pytest.fixture(scope="module", params=RELEASES)
-def made(request, stores):
-    """Give the statement of the day of a release."""
-    settings = StatementSettings(idle_policy="proportional")
-    return statement(stores[request.param], date(2026, 11, 20), settings)
-
-
-def test_the_statement_is_the_ledger_is_the_capacity(made):
-    (row,) = made.balance.to_dicts()
-
-    assert row["statement_ms"] == row["ledger_ms"] == row["capacity_ms"]
-    assert row["held_ms"] == row["ledger_held_ms"]
-
-
-def test_what_sets_it_apart_from_the_scheduler_is_named_to_the_millisecond(made):
-    (row,) = made.balance.to_dicts()
-
-    apart = row["scheduler_held_ms"] - row["held_ms"]
-
-    assert sum(made.differences["gpu_ms"]) == apart
-    assert "not explained" not in made.differences["reason"].to_list()
-    assert "MIG instances count by their slices" in made.differences["reason"].to_list()
-
-
-def test_it_charges_every_priced_hour_at_its_price(made):
-    priced = made.rows.filter(pl.col("price_per_gpu_h").is_not_null())
-    cost = sum((row["gpu_ms"] * row["price_per_gpu_h"] / 3_600_000
-                for row in priced.iter_rows(named=True)), Decimal(0))  # fmt: skip
-
-    assert abs(made.total_cost - cost) <= Decimal("0.005")
-    assert sum(made.accounts["total_cost"]) == made.total_cost

@@ -20,6 +20,7 @@ from goodput_ingest.synthetic.habits import SECOND
 from goodput_ingest.synthetic.lives import Life
 from goodput_ingest.synthetic.schedule import Schedule
 from goodput_ingest.synthetic.scrapes import Scrapes
+from goodput_ingest.synthetic.world import World
 
 REACH = 2.5  # intervals that a reading covers back at most (threshold sample_reach)
 IDLE_MIN_MS = 300 * SECOND
@@ -52,17 +53,13 @@ class Rows:
         return Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
 
-def true_ledger(
-    fleet: Fleet, schedule: Schedule, lives: list[Life], scrapes: Scrapes, total_ms: int,
-    start_ms: int,
-) -> pl.DataFrame:  # fmt: skip
+def true_ledger(world: World) -> pl.DataFrame:
     """Return the truth as a frame sorted by GPU and time: times in epoch milliseconds."""
-    held = _held(lives, scrapes)
-    held = _settled(held, fleet, scrapes, total_ms)
-    free = _free(fleet, schedule, lives, total_ms)
-    rows = Rows.joined([held, free])
+    fleet, lives, total_ms = world.fleet, world.lives, world.total_s * SECOND
+    held = _settled(_held(lives, world.scrapes), fleet, world.scrapes, total_ms)
+    rows = Rows.joined([held, _free(fleet, world.schedule, lives, total_ms)])
     rows = rows.pick(np.lexsort((rows.start, rows.unit)))
-    return _frame(_merged(rows), fleet, lives, start_ms)
+    return _frame(_merged(rows), fleet, lives, world.start_s * SECOND)
 
 
 def _held(lives: list[Life], scrapes: Scrapes) -> Rows:

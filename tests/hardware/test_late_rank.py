@@ -1,7 +1,7 @@
 """A rank that was late for a while on two real GPUs is named by what the emitter measured.
 
-Recorded by `late_rank_on_real_gpus.py` on 2026-11-28 on two H200: rank 1 slept before its forward
-for 60 ms in steps 40 to 99, where a step takes 22 ms.
+Recorded on 2026-11-28 on two H200 (README.md): rank 1 slept before its forward for 60 ms in steps
+40 to 99, where a step takes 22 ms.
 """
 
 from pathlib import Path

@@ -128,6 +128,18 @@ def reached(store):
     return dict(store.read(f"{sql} group by origin").rows())
 
 
+def add(path, text):
+    """Write more into a file that is followed; return it."""
+    with path.open("a") as file:
+        file.write(text)
+    return path
+
+
+def follow(store, source, now, since=None):
+    """Poll once, load all; return the rows that were read."""
+    return sum(store.load(batch).rows for batch in source.poll(since or {}, now))
+
+
 def status_of(store, origin="a"):
     rows = store.read("select * from state.source_status where origin = $1", [origin])
     return rows.row(0, named=True)

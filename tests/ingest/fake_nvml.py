@@ -124,7 +124,7 @@ class FakeNvml:
         self.gpus = list(gpus)
         self.init_error = init_error
         self.opened = self.closed = 0
-        self._samples = 0
+        self.samples_held = 0
         for function, answer in ANSWERS.items():
             setattr(self, function, self._simple(function, answer))
 
@@ -231,12 +231,12 @@ class FakeNvml:
         return SimpleNamespace(version=0, numMetrics=0, sample1=None, sample2=None, metrics=metrics)
 
     def nvmlGpmSampleAlloc(self):
-        self._samples += 1
-        return SimpleNamespace(number=self._samples, gpu=None, gi=None)
+        self.samples_held += 1
+        return SimpleNamespace(number=self.samples_held, gpu=None, gi=None)
 
     def nvmlGpmSampleFree(self, sample):
         sample.gpu = None
-        self._samples -= 1
+        self.samples_held -= 1
 
     def nvmlGpmSampleGet(self, handle, sample):
         sample.gpu, sample.gi = self._gpu(handle, "nvmlGpmSampleGet"), None
@@ -252,7 +252,3 @@ class FakeNvml:
         for metric in asked.metrics[: asked.numMetrics]:
             metric.nvmlReturn = gpu.gpm_codes.get(metric.metricId, 0)
             metric.value = gpu.gpm_values.get(metric.metricId, 10.0 + (asked.sample1.gi or 0))
-
-    @property
-    def samples_held(self):
-        return self._samples

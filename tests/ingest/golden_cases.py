@@ -10,6 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from tests.tables import each
+
 from goodput_ingest.source import ReadOptions
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -19,6 +21,11 @@ CASES = sorted(GOLDEN.glob("*/*"))
 def name_of(case):
     """Return the source of a case."""
     return case.parent.name.replace("_", "-")
+
+
+def of_cases(cases):
+    """Try a test with each of these cases, its last parameter."""
+    return each({f"{name_of(case)} {case.name}": case for case in cases})
 
 
 FIRST = {name_of(case): case for case in reversed(CASES)}  # of each source

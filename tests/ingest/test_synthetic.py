@@ -37,11 +37,6 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def truth(folder):
-    return pl.read_parquet(folder / "truth.parquet")
-
-
-@pytest.fixture(scope="module")
 def notes(folder):
     return [json.loads(line) for line in (folder / "truth_notes.jsonl").read_text().splitlines()]
 
@@ -91,25 +86,8 @@ def test_every_file_is_recognised_without_being_named(folder):
         assert {recognise(path).name for path in files} == {step.source}
 
 
-def test_the_truth_covers_every_gpu_at_every_moment_once(truth):
-    total_ms = HOURS * 3_600_000
-    per_unit = truth.group_by("gpu_uuid", "gpu_instance").agg(
-        pl.col("slices").first(),
-        (pl.col("end_ms") - pl.col("start_ms")).sum().alias("ms"),
-        (pl.col("end_ms") <= pl.col("start_ms")).any().alias("is_empty"),
-        (pl.col("start_ms") < pl.col("end_ms").shift(1)).any().alias("overlaps"),
-    )
-
-    assert per_unit["ms"].unique().to_list() == [total_ms]
-    assert not per_unit["is_empty"].any()
-    assert not per_unit["overlaps"].any()
-    slices = per_unit.group_by("gpu_uuid").agg(pl.col("slices").sum())["slices"]
-    assert slices.len() == GPUS
-    assert slices.unique().to_list() == [7]
-
-
-def test_all_kinds_of_loss_are_in_it(truth):
-    assert set(truth["expected"]) >= {
+def test_all_kinds_of_loss_are_in_it(folder):
+    assert {*pl.read_parquet(folder / "truth.parquet")["expected"]} >= {
         "down", "maintenance", "drained", "powered_off", "reserved_idle", "stranded",
         "idle_with_demand", "idle_no_demand", "suspended", "startup", "restore",
         "checkpoint_save", "data_stall", "lost_work", "fault_stall", "failed_without_progress",

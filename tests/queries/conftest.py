@@ -95,7 +95,7 @@ def built_together(test):
     """Make the test of one that loads its `cluster`, yields where it is to be built, and reads it.
 
     A build costs the same for one small cluster and for fifty: all such tests of a subject share
-    one database (`built_with`), a cluster each.
+    one database (`shared_by`), a cluster each.
     """
 
     @functools.wraps(test)
@@ -165,19 +165,12 @@ def read_from_world(cases):
 
 
 @functools.cache
-def built_with(module):
-    """Return which tests that are `built_together` share a database with those of a module.
-
-    All of its subject, such as `rules`, unless the module sets BUILT_ALONE: where what the whole
-    database has, such as its latest reading, decides its rows.
-    """
-    path = Path(module.__file__).relative_to(FOLDER)
-    return str(path if getattr(module, "BUILT_ALONE", False) else path.parts[0])
-
-
-@functools.cache
 def shared_by(path):
-    """Return whose database the tests of a module share, its path where it is their own."""
+    """Return whose database the tests of a module share, its path where it is their own.
+
+    Tests that are `built_together` share that of their subject, such as `rules`, unless the module
+    sets BUILT_ALONE: where what the whole database has, such as its latest reading, decides.
+    """
     text = path.read_text()
     is_together = YIELDS.search(text) or " = shown_by(" in text
     if not path.is_relative_to(FOLDER) or not is_together or "BUILT_ALONE" in text:
@@ -197,7 +190,7 @@ def databases_of_clusters(new_store):
             stores.append(new_store())
             tests = (item for item in session.items if hasattr(item, "function"))
             together = (item for item in tests if hasattr(item.function, "builds"))
-            items = [item for item in together if built_with(item.module) == name]
+            items = [item for item in together if shared_by(item.path) == name]
             made[name] = _loaded_and_built(stores[-1], items)
         return made[name]
 
@@ -225,7 +218,7 @@ def _loaded_and_built(store, items):
 @pytest.fixture
 def cluster(request, databases_of_clusters):
     """Return the cluster of a test that is `built_together` with others."""
-    return databases_of_clusters(built_with(request.module), request.session)[request.node.nodeid]
+    return databases_of_clusters(shared_by(request.path), request.session)[request.node.nodeid]
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 import functools
 import itertools
+from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -71,12 +73,9 @@ class Evidence:
 
     def add(self, table, *rows, source="test", **columns):
         """Load rows with these columns in common, of this cluster, with times in seconds."""
-        self._add(table, rows or [{}], source, columns)
-
-    def _add(self, table, rows, source, columns):
         has_cluster = "\n    cluster " in models.base_tables()[table].sql
         common = {"cluster": self.name, **columns} if has_cluster else columns
-        self.load(table, [_with_times({**common, **row}) for row in rows], source)
+        self.load(table, [_with_times({**common, **row}) for row in rows or [{}]], source)
 
     def gpu(self, name):
         """Return the UUID of a GPU that no other cluster has."""
@@ -151,8 +150,8 @@ class Evidence:
 
     def processes(self, gpu, pids, seconds):
         """Add the processes of a GPU; `pids(second)` lists them."""
-        rows = [{"ts": s, "pids": pids(s), "processes": len(pids(s))} for s in seconds]
-        self._add("gpu_processes", rows, "nvml", {"gpu_uuid": self.gpu(gpu)})
+        listed = {"pids": pids, "processes": lambda s: len(pids(s))}
+        self.series("gpu_processes", seconds, listed, source="nvml", gpu_uuid=self.gpu(gpu))
 
     def hold(
         self, job_id, gpu = None, submit = 0, source = "test",
@@ -186,13 +185,12 @@ class Evidence:
 
     def samples(self, gpu, seconds, active, source="dcgm"):
         """Add readings of a GPU; `active(second)` says whether it worked, None for no profiling."""
-        works = {s: active(s) for s in seconds}
-        rows = [
-            {"ts": s, "engine_active_ratio": None if ratio is None else 0.9 * ratio}
-            for s, ratio in works.items()
-        ]
-        read = {"gpu_uuid": self.gpu(gpu), "gpu_instance": "", "is_flagged": False}
-        self._add("gpu_samples", rows, source, read)
+
+        def ratio(second):
+            works = active(second)
+            return None if works is None else 0.9 * works
+
+        self.readings(self.gpu(gpu), seconds, source, engine_active_ratio=ratio)
 
     def listed(self, node, gpu_uuid, source="inventory", **more):
         """Add an H100 that a source lists as the first of a node from the start."""
@@ -279,6 +277,26 @@ class Evidence:
         of = {"node": "a", "comm_id": self.name, "ranks": len(exec_time_s), "is_p2p": False}
         of |= {"operation": "AllReduce", **more}
         self.add("collectives", *rows, source="nccl-inspector", **of)
+
+
+@dataclass
+class Kept(Evidence):
+    """A cluster whose rows are kept, by table and source, until they are loaded together."""
+
+    rows: Any = field(default_factory=lambda: defaultdict(list))
+
+    def load(self, table, rows, source="test"):
+        """Keep rows."""
+        self.rows[table, source] += rows
+
+
+@contextmanager
+def loaded_at_once(cluster, kind=Kept):
+    """Give a cluster that keeps its rows, and load them at the end: each load takes time."""
+    kept = kind(cluster.store, cluster.name, cluster.first_pid)
+    yield kept
+    for (table, source), rows in kept.rows.items():
+        cluster.load(table, rows, source)
 
 
 @functools.lru_cache(maxsize=1)

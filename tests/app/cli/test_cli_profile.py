@@ -6,7 +6,7 @@ import os
 import pytest
 from tests.app.command_line import run
 from tests.queries.conftest import Evidence
-from tests.queries.serving.load import Serving, counters
+from tests.queries.serving.load import Engine, counters
 from tests.tables import each
 
 from goodput_ingest.sources.node_snapshot.source import NodeSnapshot
@@ -89,11 +89,9 @@ def test_what_cannot_be_described_or_written_is_a_sentence(here, arguments, code
 def database(new_store):
     """Give the database of an engine with a hundred requests."""
     evidence = Evidence(new_store())
-    serving = Serving(evidence)
-    engine = serving.engine("pod-0", "llama")
+    engine = Engine(evidence)
     engine.samples(counters({"generation_tokens": (2, 2)}, {"requests_running": (1, 1)}))
     engine.histogram("ttft_s", [(70.0 + n, 0.3) for n in range(100)], (0.0, 60.0, 3600.0))
-    serving.load()
     evidence.node("n1", 1)
     return evidence.built()
 

@@ -90,10 +90,6 @@ def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path):
     assert files.head(tmp_path / "nothing here") == b""
 
 
-def block_lines(path):
-    return delimited.text_of(delimited.blocks(path)).split("\n")
-
-
 @given(st.lists(st.text("ab|", max_size=9), max_size=40), st.booleans())
 def test_blocks_together_are_the_lines_of_the_file(tmp_path_factory, lines, is_ended):
     lines = [*lines, "last"]
@@ -140,7 +136,8 @@ def test_a_block_ends_before_it_grows_large_and_of_a_long_line_the_beginning_is_
     file.write_text("line\n" * 20 + "x" * 95 + "\nnext\n" + "y" * 55)
 
     assert max(len(block.data) for block in delimited.blocks(file)) <= 20 + 8
-    assert block_lines(file) == [*["line"] * 20, "x" * 10, "next", "y" * 10]
+    lines = delimited.text_of(delimited.blocks(file)).split("\n")
+    assert lines == [*["line"] * 20, "x" * 10, "next", "y" * 10]
 
 
 @pytest.fixture(autouse=True)
@@ -207,15 +204,12 @@ def test_the_next_item_is_made_while_one_is_used_and_what_fails_fails_after_it()
 
 
 # sizes of items, how much may wait, and what is made while the first one is used
-MADE_AHEAD = {
+@each({
     "no more than one item waits": ([1] * 9, 1, [1, 1]),
     "small items do not keep the big one behind them from being made": (
         [9, 1, 9, 1, 9], 9, [9, 1, 9],
     ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("sizes", "most", "expected"), MADE_AHEAD.values(), ids=MADE_AHEAD)
+})  # fmt: skip
 def test_items_made_ahead(sizes, most, expected):
     made = []
 
@@ -239,16 +233,13 @@ VALUES = st.recursive(
 )
 
 
-def read(data):
-    return list(items(io.BufferedReader(io.BytesIO(data)), ("jobs",)))
-
-
 @settings(max_examples=40)
 @given(st.lists(VALUES, max_size=6), VALUES, st.sampled_from([None, 1]), st.integers(1, 9))
 def test_elements_are_those_of_the_whole_document(jobs, meta, indent, chunk):
+    document = json.dumps({"jobs": jobs, "meta": meta}, indent=indent).encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "CHUNK_BYTES", chunk)
-        found = read(json.dumps({"jobs": jobs, "meta": meta}, indent=indent).encode())
+        found = list(items(io.BufferedReader(io.BytesIO(document)), ("jobs",)))
 
     assert found == [*(("jobs", job) for job in jobs), ("meta", meta)]
 

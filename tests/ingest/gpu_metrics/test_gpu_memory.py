@@ -3,8 +3,8 @@
 A poll of a server begins some minutes before the end of the one before it.
 """
 
-import pytest
 from tests.ingest.gpu_lines import GPU, START, power, rows
+from tests.tables import gives
 
 from goodput_ingest.gpu_metrics import Memory
 
@@ -22,6 +22,11 @@ def polls(table, columns, memory, *answers):
         ]
         for lines in answers
     ]
+
+
+def over_polls(table, columns, cases):
+    """Make the test of a table: answers, and the rows that each adds."""
+    return gives(lambda answers: polls(table, columns, Memory(), *answers), cases)
 
 
 def owner(second, job):
@@ -63,8 +68,7 @@ def test_a_gpu_whose_node_nobody_says_has_readings_but_no_place():
 
 
 READ_AGAIN = [owner(s, "7" if s < 90 else "8") for s in range(0, 300, 30)]
-# answers, and what each adds: owner, first and last second
-OWNERS = {
+test_owners_over_polls = over_polls("gpu_owners", ("owner", "first_seen_at", "last_seen_at"), {
     "an owner goes on from poll to poll as one stretch": (
         [[owner(0, "7")], [owner(30, "7")], [owner(60, "7")], [owner(90, "8")], [owner(120, "7")]],
         [[("7", 0, 0)], [("7", 0, 30)], [("7", 0, 60)], [("8", 90, 90)], [("7", 120, 120)]],
@@ -77,20 +81,12 @@ OWNERS = {
         [[owner(0, "7"), owner(30, "7")], [owner(3600, "7")]],
         [[("7", 0, 30)], [("7", 3600, 3600)]],
     ),
-}
-
-
-@pytest.mark.parametrize(("answers", "expected"), OWNERS.values(), ids=OWNERS)
-def test_owners_over_polls(answers, expected):
-    columns = ("owner", "first_seen_at", "last_seen_at")
-
-    assert polls("gpu_owners", columns, Memory(), *answers) == expected
+})  # fmt: skip
 
 
 LATCHED = [xid(0, 0), xid(30, 94), xid(60, 94), xid(90, 31), xid(120, 31)]
 MIG = [{"GPU_I_ID": name, "GPU_I_PROFILE": "1g.10gb"} for name in "12"]
-# answers, and what each adds: second, code, precision
-XIDS = {
+test_xids_over_polls = over_polls("gpu_events", ("ts", "code", "ts_precision"), {
     "the latch is remembered from poll to poll": (
         [[xid(0, 0)], [xid(30, 79)], [xid(60, 79)], [xid(90, 0)], [xid(120, 79)]],
         [[], [(30, 79, "approximate")], [], [], [(120, 79, "approximate")]],
@@ -111,17 +107,12 @@ XIDS = {
         [[xid(second, code, **one) for one in MIG] for second, code in ((0, 0), (30, 79))],
         [[], [(30, 79, "approximate")]],
     ),
-}
-
-
-@pytest.mark.parametrize(("answers", "expected"), XIDS.values(), ids=XIDS)
-def test_xids_over_polls(answers, expected):
-    assert polls("gpu_events", ("ts", "code", "ts_precision"), Memory(), *answers) == expected
+})  # fmt: skip
 
 
 AMD = {"gpu_uuid": "a", "hostname": "n1", "gpu_compute_partition_type": "cpx"}
-# answers, and what each adds: instance, profile, slices, from and until in seconds
-LAYOUTS = {
+COLUMNS = ("gpu_instance", "profile", "compute_slices", "valid_from_at", "valid_to_at")
+test_layouts_over_polls = over_polls("gpu_instances", COLUMNS, {
     "a whole GPU and the partitions of an AMD GPU are no instances": (
         [[power(0)], [("gpu_prof_sm_active", {**AMD, "gpu_partition_id": "1"}, 0, 40)]], [[], []],
     ),
@@ -155,11 +146,4 @@ LAYOUTS = {
     "an outage of ours ends no instance": (
         [cut(0, g1="3g.40gb"), cut(7200, g1="3g.40gb")], [[("1", "3g.40gb", 3, 0, None)], []],
     ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("answers", "expected"), LAYOUTS.values(), ids=LAYOUTS)
-def test_layouts_over_polls(answers, expected):
-    columns = ("gpu_instance", "profile", "compute_slices", "valid_from_at", "valid_to_at")
-
-    assert polls("gpu_instances", columns, Memory(), *answers) == expected
+})  # fmt: skip

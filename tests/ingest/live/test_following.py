@@ -7,7 +7,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.ingest.fake_live import reached
+from tests.ingest.fake_live import add, follow, reached
 from tests.ingest.followed_logs import FOLLOWED_LOGS
 
 from goodput_ingest.live.config import FOLLOWED
@@ -74,10 +74,8 @@ def test_a_log_cut_anywhere_has_the_rows_of_the_whole_though_its_collector_resta
     for number, piece in enumerate(pieces_of(log.text)):
         if number in (9, 13):
             source, since = tail(log, tmp_path), reached(store)
-        with (tmp_path / log.file).open("a") as file:
-            file.write(piece)
-        for batch in source.poll(since, NOW):
-            store.load(batch)
+        add(tmp_path / log.file, piece)
+        follow(store, source, NOW, since)
 
     assert whole
     assert known(store) == whole

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.ingest.fake_live import (
@@ -160,39 +161,22 @@ def test_the_log_says_what_changed_and_no_more(store, hour, caplog):
     assert second.startswith("fake (a) answers again after ")
 
 
-class Full:
-    """A store whose disk is full, for so many loads."""
+def test_a_store_that_takes_nothing_is_tried_again(store, hour, monkeypatch):
+    load, is_full = store.load, threading.Event()
 
-    def __init__(self, store, times):
-        self.store, self.times = store, times
-
-    @contextlib.contextmanager
-    def lease(self):
-        """Give itself."""
-        yield self
-
-    def load(self, batch, **_):
-        """Refuse so many times."""
-        self.times -= 1
-        if self.times >= 0:
+    def load_unless_full(batch, **given):
+        if is_full.is_set():
             raise StoreError("the disk is full.")
-        return self.store.load(batch)
+        return load(batch, **given)
 
-    def read(self, *arguments):
-        """Read as the store does."""
-        return self.store.read(*arguments)
-
-
-def test_a_store_that_takes_nothing_is_tried_again(store, hour):
-    full = Full(store, times=1_000_000)
+    monkeypatch.setattr(store, "load", load_unless_full)
+    is_full.set()
     source = Fake()
-    collection = Collection([collector(source)], full, hour.clock())
-    collection.start()
-    source.hands.wait_for_polls(1) if source.hands.reached else None
-    full.times = 0
-    source.hands.wait_for_polls(2)
+    with running(store, hour.clock(), source):
+        source.hands.wait_for_polls(1)
+        is_full.clear()
+        source.hands.wait_for_polls(2)
 
-    assert collection.stop(PATIENCE_S) == []
     assert seconds_of(store) == list(range(60))
 
 
@@ -288,20 +272,15 @@ def test_a_file_that_another_process_has_is_a_stated_failure(empty_database):
 
 def test_two_threads_share_one_opening(empty_database):
     stores = Shared(empty_database)
-    seen = []
     barrier = threading.Barrier(4, timeout=PATIENCE_S)
 
-    def use():
+    def use(_):
         with stores.lease() as store:
             barrier.wait()
-            seen.append(store)
+            return store
 
-    threads = [threading.Thread(target=use) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(map(id, seen))) == 1
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(map(id, threads.map(use, range(4))))) == 1
 
 
 def test_one_process_collects_into_a_database(tmp_path):

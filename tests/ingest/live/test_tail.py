@@ -1,13 +1,15 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 """A followed file: what is new in it, what it lacks, what cannot be read."""
 
+import functools
 import itertools
 import json
 import os
 from datetime import datetime
 
 import pytest
-from tests.ingest.fake_live import reached
+from tests.ingest import fake_live
+from tests.ingest.fake_live import add, reached
 from tests.ingest.golden_cases import GOLDEN
 from tests.ingest.job_log_lines import ITERATION
 from tests.tables import each
@@ -15,7 +17,6 @@ from tests.tables import each
 from goodput_ingest.live import tail
 from goodput_ingest.live.status import Status
 from goodput_ingest.live.tail import Tail
-from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_queries.errors import IngestError
 
 NOW = datetime(2026, 11, 20, 13)
@@ -31,15 +32,7 @@ def steps(first, last):
     return "".join(event(step) for step in range(first, last + 1))
 
 
-def add(path, text):
-    with path.open("a") as file:
-        file.write(text)
-    return path
-
-
-def follow(store, source, since=None):
-    """Poll once, load all; return the rows that were read."""
-    return sum(store.load(batch).rows for batch in source.poll(since or {}, NOW))
+follow = functools.partial(fake_live.follow, now=NOW)
 
 
 def known_steps(store):
@@ -78,7 +71,7 @@ def test_after_a_restart_it_goes_on_a_little_before_the_latest_moment_of_the_sto
     follow(store, Tail(str(tmp_path), "job-events"))
     add(path, steps(2_001, 2_010))
 
-    rows = follow(store, Tail(str(tmp_path), "job-events"), reached(store))
+    rows = follow(store, Tail(str(tmp_path), "job-events"), since=reached(store))
 
     assert known_steps(store) == list(range(1, 2_011))  # no hole, no double
     assert 10 + 60 <= rows < 150  # the new ones, the overlap of 60 s, at most two parts looked at
@@ -167,7 +160,7 @@ def test_after_a_restart_records_without_a_header_have_that_of_their_drain(
     follow(store, Tail(str(tmp_path), "nccl-inspector"))
     add(path, bare(1_000))
 
-    rows = follow(store, Tail(str(tmp_path), "nccl-inspector"), reached(store))
+    rows = follow(store, Tail(str(tmp_path), "nccl-inspector"), since=reached(store))
 
     assert rows < 500  # it did not begin from the beginning
     found = store.read("select count(*), count(distinct sequence_number) from raw.collectives")
@@ -208,24 +201,10 @@ def test_a_file_that_is_rewritten_every_interval_is_read_again(store, tmp_path):
     ]
 
 
-@pytest.fixture
-def breaking(monkeypatch):
-    """Let the reader of job events break down in files called bad; return what it was given."""
-    read, extract = list[str](), JobEvents.extract
-
-    def broken(self):
-        read.append(self.path.name)
-        if self.path.name == "bad.jsonl":
-            raise KeyError("step")
-        yield from extract(self)
-
-    monkeypatch.setattr(JobEvents, "extract", broken)
-    return read
-
-
 def test_a_file_that_always_fails_is_skipped_after_some_tries_until_it_has_doubled(
     store, tmp_path, job_events, breaking
 ):
+    read = breaking(KeyError("step"))
     bad, good = add(tmp_path / "bad.jsonl", steps(1, 3)), tmp_path / "good.jsonl"
     for step in range(tail.TRIES_MAX):
         add(good, event(step))
@@ -235,7 +214,7 @@ def test_a_file_that_always_fails_is_skipped_after_some_tries_until_it_has_doubl
     add(bad, steps(4, 5))
 
     assert follow(store, job_events) == 1
-    assert breaking.count("bad.jsonl") == tail.TRIES_MAX
+    assert read.count("bad.jsonl") == tail.TRIES_MAX
     assert known_steps(store) == list(range(tail.TRIES_MAX + 1))
     assert job_events.skipped.startswith(f"{bad}: skipped after {tail.TRIES_MAX} failures")
     add(bad, steps(6, 9))
@@ -262,8 +241,7 @@ def logs(tmp_path):
 def said_of(logs, store, tmp_path, text):
     """Return what is said of a log with this text, once it was polled."""
     (tmp_path / "train.out").write_text(text)
-    for batch in logs.poll({}, NOW):
-        store.load(batch)
+    follow(store, logs)
     return (logs.skipped or "").replace(f"{tmp_path}/", "")
 
 
@@ -272,16 +250,15 @@ UNDATED = (  # until a save has a time
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (STEP_LINE, ""),  # young: the first save may come yet
-        (STEP_LINE + SAVE_LINE, "train.out: job-log: steps and no finished save were read; line 2"),
-        ("[titan] starting\n[titan] x step: 1 loss: 2\n", "train.out: job-log: no row was read"),
-        (UNDATED, f"train.out: job-log: no row was read; line 1 ({UNDATED[:75]}"),
-    ],
-    ids=["a step", "a save of another form", "a step of another form", "a step without a time"],
-)
+@each({
+    "a step": (STEP_LINE, ""),  # young: the first save may come yet
+    "a save of another form": (
+        STEP_LINE + SAVE_LINE, "train.out: job-log: steps and no finished save were read; line 2"),
+    "a step of another form": (
+        "[titan] starting\n[titan] x step: 1 loss: 2\n", "train.out: job-log: no row was read"),
+    "a step without a time": (
+        UNDATED, f"train.out: job-log: no row was read; line 1 ({UNDATED[:75]}"),
+})  # fmt: skip
 def test_what_a_followed_log_lacks_is_said(logs, store, tmp_path, text, said):
     found = said_of(logs, store, tmp_path, text)
 

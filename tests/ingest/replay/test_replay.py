@@ -4,6 +4,7 @@ import contextlib
 import shutil
 from datetime import UTC, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -24,12 +25,6 @@ LEDGER = """select
 RUNNING = "select job_id, state, end_at from raw.job_runs where start_at is not null order by all"
 
 
-class Steady:
-    """A monotonic clock that a test sets."""
-
-    s = 0.0
-
-
 @pytest.fixture(scope="module")
 def recording(recorded):
     return Recording(recorded)
@@ -43,7 +38,8 @@ def replayed(new_store):
 
 @pytest.fixture(scope="module")
 def steady():
-    return Steady()
+    """Give a monotonic clock that a test sets."""
+    return SimpleNamespace(s=0.0)
 
 
 @pytest.fixture(scope="module")

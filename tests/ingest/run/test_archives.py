@@ -24,27 +24,20 @@ def events(run):
     return "".join(json.dumps(event) + "\n" for event in reported).encode()
 
 
-def tarred(path, files, mode="w:gz"):
-    with tarfile.open(path, mode) as tar:
+def archived(path, files):
+    """Write an archive, a zip unless its name says that it is a tar."""
+    _, tar, packing = path.name.partition(".tar")
+    if not tar:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+            for name, content in files.items():
+                file.writestr(name, content)
+        return path
+    with tarfile.open(path, f"w:{packing.removeprefix('.')}") as file:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
+            file.addfile(entry, io.BytesIO(content))
     return path
-
-
-def zipped(path, files):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in files.items():
-            file.writestr(name, content)
-    return path
-
-
-def archived(path, files):
-    """Write an archive of the kind that its name says."""
-    if path.suffix == ".zip":
-        return zipped(path, files)
-    return tarred(path, files, f"w:{path.name.partition('.tar')[2].removeprefix('.')}")
 
 
 def read(store, *paths):
@@ -73,7 +66,7 @@ def test_every_file_of_an_archive_is_read(store, tmp_path, suffix, *, is_in_fold
 def test_an_archive_that_was_read_from_its_folder_is_a_repeat(store, tmp_path):
     (tmp_path / "one.jsonl").write_bytes(events("one"))
     read(store, tmp_path)
-    archive = tarred(tmp_path / "logs.tar", {"one.jsonl": events("one")}, "w")
+    archive = archived(tmp_path / "logs.tar", {"one.jsonl": events("one")})
 
     found = read(store, archive, archive)
 
@@ -81,9 +74,9 @@ def test_an_archive_that_was_read_from_its_folder_is_a_repeat(store, tmp_path):
 
 
 def test_archives_in_archives_are_opened_to_a_depth(store, tmp_path):
-    inner = tarred(tmp_path / "0.tar.gz", {"one.jsonl": events("one")})
+    inner = archived(tmp_path / "0.tar.gz", {"one.jsonl": events("one")})
     for depth in range(1, 5):
-        outer = zipped(tmp_path / f"{depth}.zip", {inner.name: inner.read_bytes()})
+        outer = archived(tmp_path / f"{depth}.zip", {inner.name: inner.read_bytes()})
         inner.unlink()
         inner = outer
         found = read(store, inner)
@@ -140,8 +133,8 @@ def test_a_small_archive_that_unpacks_to_a_huge_file_is_stopped(tmp_path, monkey
 
 def test_bombs_in_bombs_share_one_allowance(tmp_path, monkeypatch, store):
     monkeypatch.setattr(archives, "ALWAYS_BYTES", 3_000_000)
-    bomb = zipped(tmp_path / "b", {"zeros": bytes(2_000_000)}).read_bytes()
-    path = zipped(tmp_path / "many.zip", {f"{i}.zip": bomb for i in range(5)})
+    bomb = archived(tmp_path / "b", {"zeros": bytes(2_000_000)}).read_bytes()
+    path = archived(tmp_path / "many.zip", {f"{i}.zip": bomb for i in range(5)})
 
     assert len([reason for reason in read(store, path).refused if "200 times" in reason]) >= 3
 
@@ -171,7 +164,7 @@ def test_a_cut_archive_gives_the_files_before_the_cut(tmp_path, store, kind):
 
 
 def test_one_bad_file_of_an_archive_costs_no_other(tmp_path, store):
-    path = zipped(tmp_path / "x.zip", {"a.jsonl": events("one"), "b.jsonl": events("two")})
+    path = archived(tmp_path / "x.zip", {"a.jsonl": events("one"), "b.jsonl": events("two")})
     content = bytearray(path.read_bytes())
     at = content.index(b"a.jsonl") + len("a.jsonl") + 4
     content[at : at + 8] = b"\xff" * 8
@@ -185,7 +178,7 @@ def test_one_bad_file_of_an_archive_costs_no_other(tmp_path, store):
 
 def test_a_file_that_is_a_zip_by_another_name_is_not_opened_in_a_folder(tmp_path, store):
     """A saved model is one, of many gigabytes."""
-    path = zipped(tmp_path / "model.pt", {"a.jsonl": events("one")})
+    path = archived(tmp_path / "model.pt", {"a.jsonl": events("one")})
 
     assert read(store, tmp_path).unrecognised == [str(path)]
     assert read(store, path).files == 1
@@ -195,7 +188,7 @@ def test_a_run_is_named_by_the_archive_its_files_lie_in(tmp_path, store):
     """Never by the folder that they are unpacked to for a moment."""
     (log,) = (GOLDEN / "torchtitan_structured").glob("one_rank*/input.*")
     name = "structured_logs/training.global_rank_0.20270115-abc.jsonl"
-    path = tarred(tmp_path / "run7.tar.gz", {name: log.read_bytes()})
+    path = archived(tmp_path / "run7.tar.gz", {name: log.read_bytes()})
 
     found = read(store, path)
 
@@ -205,7 +198,7 @@ def test_a_run_is_named_by_the_archive_its_files_lie_in(tmp_path, store):
 
 def test_the_member_is_named_in_its_messages(tmp_path, store):
     said = {"a.jsonl": events("one") + b'{"v": 1, "event": "step"}\n', "what": b"\x00\x01"}
-    path = tarred(tmp_path / "x.tar.gz", said)
+    path = archived(tmp_path / "x.tar.gz", said)
 
     assert read(store, path).unrecognised == [f"{path}/what"]
     assert store.read("select origin, line from raw.rejects").rows() == [(f"{path}/a.jsonl", 3)]

@@ -13,7 +13,7 @@ from itertools import zip_longest
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.ingest.golden_cases import CASES, input_of, name_of, options_of
+from tests.ingest.golden_cases import CASES, input_of, name_of, of_cases, options_of
 
 from goodput_ingest.sources.job_logs.formats import formats
 from goodput_ingest.sources.registry import SOURCES
@@ -248,8 +248,8 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("case", TEXTS, ids=[f"{name_of(case)} {case.name}" for case in TEXTS])
-def test_lines_in_are_rows_rejects_and_lines_known_to_say_nothing(case, tmp_path):
+@of_cases(TEXTS)
+def test_lines_in_are_rows_rejects_and_lines_known_to_say_nothing(tmp_path, case):
     """A line gives rows where the file gives others without it; rejects name their line."""
     source, path, options = name_of(case), tmp_path / input_of(case).name, options_of(case)
     lines = input_of(case).read_text("utf-8", "surrogateescape").splitlines()[:LINES_MAX]
@@ -326,24 +326,16 @@ def facts_with_rejects(case, tmp_path):
             yield form, rows, rejects, facts_of(source, path, read, options)[0]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [case for case in TEXTS if name_of(case) not in SEVERAL_FACTS],
-    ids=lambda case: f"{name_of(case)} {case.name}",
-)
-def test_a_rejected_line_is_rejected_once_and_gives_no_rows(case, tmp_path):
+@of_cases(case for case in TEXTS if name_of(case) not in SEVERAL_FACTS)
+def test_a_rejected_line_is_rejected_once_and_gives_no_rows(tmp_path, case):
     """However lines of two files come in one, lack their times or come again."""
     for form, rows, rejects, rows_of_rest in facts_with_rejects(case, tmp_path):
         assert len(rejects) == len({reject.line for reject in rejects}), form
         assert rows_of_rest >= rows, form
 
 
-@pytest.mark.parametrize(
-    "case",
-    [case for case in TEXTS if name_of(case) in SEVERAL_FACTS],
-    ids=lambda case: f"{name_of(case)} {case.name}",
-)
-def test_of_a_line_with_several_facts_each_is_rejected_once_and_takes_no_other_away(case, tmp_path):
+@of_cases(case for case in TEXTS if name_of(case) in SEVERAL_FACTS)
+def test_of_a_line_with_several_facts_each_is_rejected_once_and_takes_no_other_away(tmp_path, case):
     """Rows of all other lines stay, in the same forms as above."""
     for form, rows, rejects, rows_of_rest in facts_with_rejects(case, tmp_path):
         named = Counter((reject.line, reject.reason, reject.content) for reject in rejects)

@@ -17,6 +17,7 @@ from tests.ingest.golden_cases import (
     expected_of,
     input_of,
     name_of,
+    of_cases,
     options_of,
     rows_of,
 )
@@ -92,8 +93,8 @@ def is_line_based(case):
     return name in LOGS and not (is_document or is_table or has_stamps)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
-def test_a_recorded_file_gives_these_rows(case, store):
+@of_cases(CASES)
+def test_a_recorded_file_gives_these_rows(store, case):
     given = input_of(case)
 
     summary = ingest(store, "auto", [given], options_of(case))
@@ -103,8 +104,8 @@ def test_a_recorded_file_gives_these_rows(case, store):
     assert of_content(given) == name_of(case)
 
 
-@pytest.mark.parametrize("case", FIRST.values(), ids=FIRST)
-def test_a_file_that_is_read_again_or_packed_gives_the_same_rows(case, store, tmp_path):
+@of_cases(FIRST.values())
+def test_a_file_that_is_read_again_or_packed_gives_the_same_rows(store, tmp_path, case):
     given, name, options = input_of(case), name_of(case), options_of(case)
     ingest(store, name, [given], options)
 
@@ -121,12 +122,8 @@ def plain_rows(case):
 
 
 @pytest.mark.parametrize("stamp", STAMPS, ids=["kubectl", "cri", "offset"])
-@pytest.mark.parametrize(
-    "case",
-    [case for case in CASES if is_line_based(case)],
-    ids=lambda case: f"{case.parent.name}-{case.name}",
-)
-def test_a_collectors_time_is_of_lines_that_have_none(case, stamp, tmp_path):
+@of_cases(case for case in CASES if is_line_based(case))
+def test_a_collectors_time_is_of_lines_that_have_none(stamp, tmp_path, case):
     given, name, options = input_of(case), name_of(case), options_of(case)
     lines = given.read_bytes().splitlines(keepends=True)
 
@@ -159,12 +156,12 @@ LONG = [
     GOLDEN / "nvml" / "four_gpus_with_incomplete_gpm",
     GOLDEN / "slurm" / "22_05_sacct_steps_and_duplicates",
 ]
-OF_LINES = pytest.mark.parametrize("case", growing(), ids=name_of)
+OF_LINES = of_cases(growing())
 
 
 @OF_LINES
 def test_a_file_that_grows_and_is_read_in_parts_gives_what_is_new_and_in_the_end_its_rows(
-    case, store, tmp_path, monkeypatch
+    store, tmp_path, monkeypatch, case
 ):
     given, name, options = input_of(case), name_of(case), options_of(case)
     lines = given.read_bytes().splitlines(keepends=True)
@@ -187,7 +184,7 @@ def test_a_file_that_grows_and_is_read_in_parts_gives_what_is_new_and_in_the_end
 
 
 @OF_LINES
-def test_of_a_gzip_file_that_was_cut_what_came_before_is_kept_and_a_reject_says_so(case, tmp_path):
+def test_of_a_gzip_file_that_was_cut_what_came_before_is_kept_and_a_reject_says_so(tmp_path, case):
     given, name, options = input_of(case), name_of(case), options_of(case)
     packed = gzip.compress(given.read_bytes())
 

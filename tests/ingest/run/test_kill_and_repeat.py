@@ -65,14 +65,12 @@ def test_a_killed_and_repeated_ingest_leaves_the_rows_of_an_undisturbed_one(
 ):
     chance = random.Random(20261120)  # noqa: S311 -- moments to kill at, not secrets
     shutil.copyfile(empty_database, tmp_path / "calm.duckdb")
-    began = time.monotonic()
     with start(tmp_path / "calm.duckdb") as calm:
         assert calm.stdout is not None
         assert calm.stdout.readline() == "open\n"
         opened = time.monotonic()
         assert calm.wait() == 0
     took_s = time.monotonic() - opened
-    assert opened > began
 
     killed = 0
     database = tmp_path / "killed.duckdb"

@@ -3,11 +3,13 @@
 import json
 from dataclasses import replace
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 from tests.ingest.fake_live import NOON, SetClock, at, batch, collector
 from tests.ingest.golden_cases import FIRST, input_of, options_of, rows_of
+from tests.tables import each
 
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held
@@ -95,8 +97,10 @@ def left(found):
 LIVE = PlausibleTime(now=lambda: NOON)
 SITE = PlausibleTime(NOON - timedelta(days=30), lambda: NOON)
 YEARS = [*range(-3_000, 0, 30)]
+
+
 # of what source, days of its readings, those that are left, why others are not
-READ = {
+@each({
     "a reading of the next hour is kept, since clocks differ": (
         recorded(), [0, 1 / 24, 1.01 / 24], [0, 1 / 24], "clock of the machine that read it",
     ),
@@ -107,10 +111,7 @@ READ = {
     "an old file is no stray": (recorded(), [-7_000, -6_999], [-7_000, -6_999], ""),
     "a live source may catch up from long ago": (LIVE, [-900, -1], [-900, -1], ""),
     "a site says what is too early": (SITE, [-31, -1], [-1], "plausible time"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("source", "given", "kept", "why"), READ.values(), ids=READ)
+})  # fmt: skip
 def test_readings_of_a_plausible_time_are_kept(source, given, kept, why):
     found = source.checked(readings(*days(*given)))
 
@@ -172,14 +173,10 @@ def test_a_file_is_no_repeat_once_the_clock_is_right(store):
 
 
 def test_the_clock_of_a_live_source_decides_what_lies_ahead(store):
-    class Ahead:
-        name, origin, interval_s = "fake", "a", 1.0
+    given = (one for one in [batch("a", [0, 3_000, 9_000])])
+    source = SimpleNamespace(name="fake", origin="a", interval_s=1.0, poll=lambda *_: given)
 
-        def poll(self, *_):
-            yield batch("a", [0, 3_000, 9_000])
-
-    collection = Collection([collector(Ahead())], Held(store), SetClock(60).clock())
-    outcome = collection.ask_once()[0]
+    outcome = Collection([collector(source)], Held(store), SetClock(60).clock()).ask_once()[0]
 
     assert (outcome.error, outcome.rows, outcome.rejects) == (None, 2, 1)
     assert store.read("select max(ts) from raw.gpu_samples").item() == at(3_000)
@@ -188,20 +185,15 @@ def test_the_clock_of_a_live_source_decides_what_lies_ahead(store):
 def kube_answer(stamp_s):
     """Return what kube-state-metrics says of 100 nodes, 20 cordoned, one sample of another time."""
     now_s = 1_787_230_800.0
-    series = []
+    capacity = {"resource": "nvidia_com_gpu", "unit": "integer"}
+    samples = [("spec_unschedulable", 1, {}, stamp_s, "1")]
     for number in range(100):
-        labels = {"node": f"n{number}", "resource": "nvidia_com_gpu", "unit": "integer"}
-        series += [
-            ({"__name__": "kube_node_status_capacity", **labels}, "8"),
-            ({"__name__": "kube_node_spec_unschedulable", "node": f"n{number}"}, f"{number % 5}"),
-        ]
-    result = [{"metric": metric, "value": [now_s, value]} for metric, value in series]
-    result.append(
-        {
-            "metric": {"__name__": "kube_node_spec_unschedulable", "node": "n1"},
-            "value": [stamp_s, "1"],
-        }
-    )
+        samples.append(("status_capacity", number, capacity, now_s, "8"))
+        samples.append(("spec_unschedulable", number, {}, now_s, f"{number % 5}"))
+    result = [
+        {"metric": {"__name__": f"kube_node_{name}", "node": f"n{node}", **more}, "value": of}
+        for name, node, more, *of in samples
+    ]
     return {"status": "success", "data": {"resultType": "vector", "result": result}}
 
 

@@ -76,15 +76,14 @@ def test_a_metric_of_the_site_is_read_under_its_canonical_name(site):
 
 
 CATALOGUE = "exporters/catalogue.csv"
-WRONG = [
+
+
+@each(
     ("profiles/a.toml", PROFILE.replace("step = 1", "step = 2"), "step is 1, expected 2"),
     (CATALOGUE, f"{METRICS}a,b,c,x,gauge,0,1,none\n", "scale is 'x', no number"),
     (CATALOGUE, f"{METRICS}a,b,c,1,dial,0,1,none\n", "kind is 'dial', expected"),
     (CATALOGUE, "raw_name\nx\n", "line 2 has no high, kind, low, metric"),
-]
-
-
-@pytest.mark.parametrize(("file", "text", "reason"), WRONG)
+)
 def test_a_file_of_the_site_that_is_wrong_is_named_with_the_reason(site, file, text, reason):
     (site / file).write_text(text)
 
@@ -93,9 +92,8 @@ def test_a_file_of_the_site_that_is_wrong_is_named_with_the_reason(site, file, t
 
 
 def test_a_folder_that_is_not_there_is_named(site):
-    with pytest.raises(
-        IngestError, match=r"there is no such folder; it is `folder` of \[plugins\]"
-    ):
+    missing = r"there is no such folder; it is `folder` of \[plugins\]"
+    with pytest.raises(IngestError, match=missing):
         plugins.use_plugins(site / "nowhere")
 
 

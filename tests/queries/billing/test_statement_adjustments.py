@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 from msgspec.structs import replace as change
-from tests.queries.conftest import built_after, built_file, copy_of, each, store_of
+from tests.queries.conftest import built_after, built_file, copy_of, store_of
+from tests.tables import refuses
 
 from goodput_billing.adjustments import record
 from goodput_billing.adjustments.record import Target
@@ -257,16 +258,15 @@ def test_a_rule_gives_credits_of_a_day_that_closes_once(new_evidence, open_fleet
     assert adjustments.listed(store)["made_by"].to_list() == ["policy"] * 2
 
 
-@pytest.mark.parametrize(("fields", "message"), [
+test_the_same_cost_is_not_given_back_by_two_settings = refuses(
+    GoodputError,
+    lambda fields: StatementSettings(**fields),
     ({"credit_infra_failures": True, "credits": RULES[:1]}, "give back the same cost"),
     ({"credits": (RULES[0], *[RULES[1]] * 2)}, "for 'B' add up to 1.166"),
-])  # fmt: skip
-def test_the_same_cost_is_not_given_back_by_two_settings(fields, message):
-    with pytest.raises(GoodputError, match=message):
-        StatementSettings(**fields)
-
-
-@each({"reason": " "}, {"of": "x"}, {"share": 0}, {"share": 1.1}, {"min_cost": -1})
-def test_a_rule_that_means_nothing_is_refused(fields):
-    with pytest.raises(GoodputError, match=r"statement\.credits\."):
-        CreditRule(**{"reason": "r"} | fields)
+)
+NONSENSE = ({"reason": " "}, {"of": "x"}, {"share": 0}, {"share": 1.1}, {"min_cost": -1})
+test_a_rule_that_means_nothing_is_refused = refuses(
+    GoodputError,
+    lambda fields: CreditRule(**{"reason": "r"} | fields),
+    *((fields, "statement.credits.") for fields in NONSENSE),
+)

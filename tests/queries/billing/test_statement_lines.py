@@ -216,24 +216,17 @@ test_a_late_meter = shown_by({"a meter that comes later than the build is seen b
 
 # what it shows: GPUs of the node; start, end and GPUs of its job; when the meter of 700 W is read;
 # seconds of the meter by line
-@each({
+test_a_meter_alone = shown_by({
     "it is shared by time": (
-        3, (0, HOUR_S, 2), [(0, 2 * HOUR_S)], {"idle": HOUR_S * 4 // 3, "usage": HOUR_S * 2 // 3}),
+        3, (0, HOUR_S, 2), [(0, 2 * HOUR_S)],
+        [("idle", None, HOUR_S * 4 // 3), ("usage", None, HOUR_S * 2 // 3)]),
     # a minute before the job and one after it nobody held them
     "a job has its energy though it covers no whole hour": (
-        2, (3_000, 4_200, 2), [(2_940, 4_260)], {"idle": 120, "usage": 1_200}),
+        2, (3_000, 4_200, 2), [(2_940, 4_260)], [("idle", None, 120), ("usage", None, 1_200)]),
     "it counts the part of a job that it covers": (
-        1, (0, 2 * HOUR_S, 1), [(0, 600), (5_400, 2 * HOUR_S)], {"usage": 600 + 1_800}),
-})  # fmt: skip
-def test_a_meter_alone(cluster, gpus, job, read, expected):
-    start, end, held = job
-    cluster.node("a", gpus, watched=2 * HOUR_S)
-    cluster.job("1", start, end, ["a"], held, account="A")
-    for first, last in read:
-        meter(cluster, "a", first, last, 700)
-    yield
-    found = cluster.read(
-        "select line, sum(energy_mj), sum(wall_mj) / 700000 from marts.statement_lines "
-        "group by all having sum(wall_mj) > 0 order by line"
-    )
-    assert found.rows() == [(line, None, seconds) for line, seconds in expected.items()]
+        1, (0, 2 * HOUR_S, 1), [(0, 600), (5_400, 2 * HOUR_S)], [("usage", None, 600 + 1_800)]),
+}, load=lambda c, gpus, job, read: [
+    c.node("a", gpus, watched=2 * HOUR_S), c.job("1", *job[:2], ["a"], job[2], account="A"),
+    *(meter(c, "a", first, last, 700) for first, last in read)],
+    read="select line, sum(energy_mj), sum(wall_mj) / 700000 from marts.statement_lines "
+    "group by all having sum(wall_mj) > 0 order by line")  # fmt: skip

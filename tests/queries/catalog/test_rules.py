@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from tests.queries.findings import given
-from tests.tables import each
+from tests.tables import each, refuses
 
 from goodput_queries.catalog import models, rules
 from goodput_queries.errors import RuleError
@@ -96,13 +96,12 @@ def test_a_part_that_is_missing_is_named(tmp_path, missing, sentence):
         rules.read(folder(tmp_path, **missing))
 
 
-@pytest.mark.parametrize(("columns", "sentence"), [
+test_the_columns_of_its_select_are_checked = refuses(
+    RuleError,
+    lambda columns: rules.check_columns("warm_gpu", columns),
     (["cluster", "start_at", "end_at", "confidence"], "lacks the column evidence"),
     ([*rules.COLUMNS, "score"], "has the column score, which findings do not have"),
-])  # fmt: skip
-def test_the_columns_of_its_select_are_checked(columns, sentence):
-    with pytest.raises(RuleError, match=sentence):
-        rules.check_columns("warm_gpu", columns)
+)
 
 
 def test_each_view_is_read_once_for_all_rules():

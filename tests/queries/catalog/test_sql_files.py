@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.tables import each
+from tests.tables import each, gives, refuses
 
 from goodput_queries.catalog import columns, header, models, thresholds
 from goodput_queries.catalog.find import find_view
@@ -46,19 +46,16 @@ def test_counts_of_marts_are_64_bit_integers(evidence):
     assert evidence.store.read(f"select table_name, column_name {wide}").rows() == []
 
 
-@pytest.mark.parametrize(("name", "found"), [
+test_a_name_finds_a_view = gives(
+    lambda name: find_view(name).qualified_name,
     ("runs", "marts.runs"),
     ("raw.gpus", "raw.gpus"),
     ("gpus", "marts.gpus"),  # a mart comes before the raw table of its name
     ("rejects", "raw.rejects"),
-])  # fmt: skip
-def test_a_name_finds_a_view(name, found):
-    assert find_view(name).qualified_name == found
-
-
-def test_a_name_that_is_nearly_one_says_which():
-    with pytest.raises(QueryError, match="Did you mean 'runs'"):
-        find_view("rnus")
+)
+test_a_name_that_is_nearly_one_says_which = refuses(
+    QueryError, find_view, ("rnus", "Did you mean 'runs'")
+)
 
 
 README = Path(__file__).parents[3] / "queries" / "README.md"
@@ -167,14 +164,13 @@ def test_a_line_of_a_header_gives_columns_their_meanings(line, expected, monkeyp
     assert found == expected
 
 
-@pytest.mark.parametrize(("column", "kind", "unit"),
-                         [("gpu_ms", "BIGINT", "milliseconds of a GPU"),
-                          ("capacity_gpu_s", "DOUBLE", "seconds of a GPU"),
-                          ("output_tokens_per_gpu_s", "DOUBLE", "per second of a GPU"),
-                          ("price_per_gpu_h", "DECIMAL(18,6)", "money per GPU-hour"),
-                          ("tokens_per_j", "DOUBLE", "per joule"), ("start_at", "TIMESTAMP", "UTC"),
-                          ("start_ms", "BIGINT", "milliseconds since 1970, UTC"),
-                          ("params", "DOUBLE", "parameters"), ("node", "VARCHAR", None),
-                          ("runs", "BIGINT", None)])  # fmt: skip
-def test_a_name_states_its_unit(column, kind, unit):
-    assert columns.unit_of(column, kind) == unit
+test_a_name_states_its_unit = gives(
+    columns.unit_of,
+    ("gpu_ms", "BIGINT", "milliseconds of a GPU"),
+    ("capacity_gpu_s", "DOUBLE", "seconds of a GPU"),
+    ("output_tokens_per_gpu_s", "DOUBLE", "per second of a GPU"),
+    ("price_per_gpu_h", "DECIMAL(18,6)", "money per GPU-hour"),
+    ("tokens_per_j", "DOUBLE", "per joule"), ("start_at", "TIMESTAMP", "UTC"),
+    ("start_ms", "BIGINT", "milliseconds since 1970, UTC"),
+    ("params", "DOUBLE", "parameters"), ("node", "VARCHAR", None), ("runs", "BIGINT", None),
+)  # fmt: skip

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 from tests.queries.conftest import START_MS, built_after, built_file, copy_of, each
+from tests.tables import refuses
 
 from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence import retention
@@ -125,14 +126,13 @@ def test_what_no_build_has_seen_is_not_dropped(two_days):
         drop_old(two_days.store, WEEK)
 
 
-@pytest.mark.parametrize(("ages", "message"), [
+test_ages_that_make_no_sense_are_refused = refuses(
+    StoreError,
+    lambda ages: Retention(**ages),
     ({"samples_days": 0}, "keep one day at least"),
     ({"segments_days": 3}, "set both"),
     ({"samples_days": 9, "segments_days": 3}, "at least as long"),
-])  # fmt: skip
-def test_ages_that_make_no_sense_are_refused(ages, message):
-    with pytest.raises(StoreError, match=message):
-        Retention(**ages)
+)
 
 
 def test_more_than_a_tenth_goes_only_by_a_persons_word(two_days):

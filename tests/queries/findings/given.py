@@ -29,7 +29,8 @@ from typing import Any
 
 from tests.queries.conftest import Evidence
 from tests.queries.conftest import phase as phase_event
-from tests.queries.serving.load import HOUR, Serving, counters
+from tests.queries.loaders import Kept, loaded_at_once
+from tests.queries.serving.load import HOUR, Engine, counters
 
 from goodput_ingest.live.status import Status, write
 from goodput_queries.catalog import rules
@@ -55,12 +56,9 @@ CORES, MEMORY_BYTES = 64, 10**12
 
 def load(cluster: Evidence, entries: list[Row]) -> None:
     """Load what a case is given into a cluster."""
-    given = Given(cluster.store, cluster.name, cluster.first_pid)
-    for entry in entries:
-        getattr(given, f"_add_{next(iter(entry))}")(**entry)
-    given.serving.load()
-    for (table, source), rows in given.rows.items():
-        cluster.load(table, rows, source)
+    with loaded_at_once(cluster, Given) as given:
+        for entry in entries:
+            getattr(given, f"_add_{next(iter(entry))}")(**entry)
 
 
 def cases(rule: str, kind: str) -> list[Row]:
@@ -92,21 +90,13 @@ def times(at: float, every: float | None, to: float | None) -> Iterator[float]:
 
 
 @dataclass
-class Given(Evidence):
-    """Rows of a cluster by table and source, loaded at once."""
+class Given(Kept):
+    """What the entries of a case add to a cluster."""
 
-    rows: dict[tuple[str, str], list[Row]] = field(default_factory=lambda: defaultdict(list))
     gpus: dict[str, int] = field(default_factory=dict)
     ranks: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     done: dict[str, tuple[int, float]] = field(default_factory=lambda: defaultdict(lambda: (0, 0)))
     energy_j: dict[str, float] = field(default_factory=lambda: defaultdict(lambda: 1e6))
-
-    def __post_init__(self) -> None:
-        self.serving = Serving(self)
-
-    def load(self, table: str, rows: list[Row], source: str = "test") -> None:
-        """Keep rows."""
-        self.rows[table, source] += rows
 
     def _add_node(self, node: str, gpus: int, **more: Any) -> None:
         listed = {key: more.pop(key) for key in ("cpus", "partitions") if key in more}
@@ -208,7 +198,7 @@ class Given(Evidence):
         gauges = {"running": 4, "waiting": 0, "cache": 0.5}
         gauges |= {key: more.pop(key) for key in gauges if key in more}
         known = ("requests_running", "requests_waiting", "kv_cache_ratio")
-        made = self.serving.engine(engine, **more)
+        made = Engine(self, engine, **more)
         readings = counters(
             {"generation_tokens": _by_hour(tokens)},
             {name: _by_hour(gauges[key]) for name, key in zip(known, gauges, strict=True)},

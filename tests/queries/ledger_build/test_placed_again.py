@@ -3,6 +3,8 @@
 However long the GPUs of a node were held without a pause before.
 """
 
+from unittest.mock import patch
+
 from tests.queries.conftest import built_file, copy_of, each
 
 from goodput_queries.ledger_build.placement import incremental, place
@@ -44,20 +46,12 @@ def built_nodes(evidence):
 nodes = copy_of("built_nodes")
 
 
-def placed_again(evidence, monkeypatch):
+def placed_again(evidence):
     """Build and return which job runs were placed again."""
-    seen = []
-    claim = incremental.claim
-
-    def spy(runs, *others):
-        seen.append({run.job[0] for run in runs})
-        claim(runs, *others)
-
-    monkeypatch.setattr(incremental, "claim", spy)
-    evidence.store.build()
-    monkeypatch.undo()
+    with patch.object(incremental, "claim", wraps=incremental.claim) as claim:
+        evidence.store.build()
     assert_placed_as_in_a_full_build(evidence.store)
-    return seen[-1]
+    return {run.job[0] for run in claim.call_args.args[0]}
 
 
 # what it shows: what is reported then, job runs that are placed again, slots of some
@@ -74,10 +68,10 @@ def placed_again(evidence, monkeypatch):
         lambda c: c.hold("second", submit=10, node="of two", slurm_index=0),
         {"first", "second", "elsewhere"}, {"first": 1, "second": 0, "elsewhere": 0}),
 })  # fmt: skip
-def test_what_is_placed_again(nodes, monkeypatch, report, again, slots):
+def test_what_is_placed_again(nodes, report, again, slots):
     report(nodes)
 
-    assert placed_again(nodes, monkeypatch) == again
+    assert placed_again(nodes) == again
     found = nodes.store.read("select job_run_key, slurm_index from intermediate.int_holds")
     slot_of = {key.split("/")[1].split("@")[0]: index for key, index in found.rows()}
     assert slot_of.items() >= slots.items()

@@ -1,6 +1,7 @@
 """Stages: built in one transaction, in passes of bounded size, skipped where there is nothing."""
 
 from decimal import Decimal
+from unittest.mock import Mock
 
 import pytest
 from tests.queries.conftest import Evidence, built_file, copy_of, durable, each, steps
@@ -26,10 +27,6 @@ evidence = copy_of("built_gpu")
 
 def reading_series(evidence):
     return sorted(evidence.store.read("from state.reading_series").rows())
-
-
-def refuse(*_, **__):
-    raise BuildError("it cannot be made")
 
 
 def test_stages_that_share_temporary_tables_are_built_in_one_pass():
@@ -75,7 +72,7 @@ def test_a_build_that_fails_at_any_step_changes_nothing(evidence, monkeypatch):
     evidence.samples("a#0", range(1200, 1500, 10), lambda _: False)
     for module, step in STEPS:
         with monkeypatch.context() as patch:
-            patch.setattr(module, step, refuse)
+            patch.setattr(module, step, Mock(side_effect=BuildError("it cannot be made")))
             with pytest.raises(BuildError, match="it cannot be made"):
                 evidence.build()
         assert reading_series(evidence) == series, step

@@ -3,8 +3,7 @@
 Each case is a cluster of one database: one that is not to be named would raise the number.
 """
 
-import pytest
-from tests.queries.conftest import Evidence, durable, printed, shown_by, steps
+from tests.queries.conftest import Evidence, durable, each, printed, shown_by, steps
 
 BUILT_ALONE = True
 
@@ -152,15 +151,14 @@ def test_a_log_under_another_name_whose_clock_is_off_is_named_with_its_offset(cl
 
 
 # what it shows: job runs, begin of the events and their host, why they match none of them
-UNMATCHED = {
-    "a host that nobody knows": (1, 10, "elsewhere", "in no inventory"),
-    "a host without a job then": (1, 1000, "a", "no job was allocated GPUs"),
-    "a host of several jobs": (2, 10, "a", "several jobs"),
-    "no host, and a job of that id in two clusters": (1, 10, None, "job of another cluster"),
-}
-
-
-@pytest.mark.parametrize(("jobs", "start", "host", "why"), UNMATCHED.values(), ids=UNMATCHED)
+@each(
+    {
+        "a host that nobody knows": (1, 10, "elsewhere", "in no inventory"),
+        "a host without a job then": (1, 1000, "a", "no job was allocated GPUs"),
+        "a host of several jobs": (2, 10, "a", "several jobs"),
+        "no host, and a job of that id in two clusters": (1, 10, None, "job of another cluster"),
+    }
+)
 def test_the_finding_says_why_events_match_no_job(evidence, jobs, start, host, why):
     evidence.node("a", 2)
     for job in range(jobs):

@@ -4,9 +4,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from tests.queries.conftest import Evidence
+from tests.queries.loaders import Evidence, at, loaded_at_once
 
 # of vLLM's time to first token
 BOUNDS = (
@@ -16,36 +15,10 @@ BOUNDS = (
 
 
 @dataclass
-class Serving:
-    """Engines whose rows are loaded together, since each load takes time."""
-
-    evidence: Evidence
-    waiting: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-
-    def engine(self, endpoint="pod-0", model="llama", **more):
-        """Return an engine of this load."""
-        return Engine(self, endpoint, model, **more)
-
-    def add(self, table, rows):
-        """Keep rows of a raw table until `load`."""
-        self.waiting.setdefault(table, []).extend(rows)
-
-    def load(self):
-        """Load what waits."""
-        for table, rows in self.waiting.items():
-            self.evidence.load(table, rows)
-        self.waiting.clear()
-
-    def at(self, second):
-        """Return the moment of a second."""
-        return self.evidence.at(second)
-
-
-@dataclass
 class Engine:
     """An engine and what it reports, besides what a request log says."""
 
-    serving: Serving
+    cluster: Evidence
     endpoint: str = "pod-0"
     model: str = "llama"
     role: str = "both"
@@ -58,9 +31,8 @@ class Engine:
 
     @property
     def _of(self):
-        cluster = self.serving.evidence.name
-        gpus = [f"{cluster}/{gpu}" for gpu in self.gpus]
-        return {"cluster": cluster, "endpoint": self.endpoint, "node": self.node,
+        gpus = [self.cluster.gpu(gpu) for gpu in self.gpus]
+        return {"cluster": self.cluster.name, "endpoint": self.endpoint, "node": self.node,
                 "engine": self.engine, "model": self.model, "role": self.role,
                 "product": self.product, "gpu_labels": gpus or None}  # fmt: skip
 
@@ -71,11 +43,11 @@ class Engine:
     def samples(self, readings):
         """Load values of counters (as they stand then) and gauges by second."""
         rows = [
-            {**self._of, "metric": metric, "value": float(value), "ts": self.serving.at(second)}
+            {**self._of, "metric": metric, "value": float(value), "ts": at(second)}
             for second, values in readings.items()
             for metric, value in values.items()
         ]
-        self.serving.add("serving_samples", rows)
+        self.cluster.load("serving_samples", rows)
 
     def histogram(self, metric, observations, seconds, bounds=BOUNDS):
         """Load cumulative buckets at each of the seconds; a restart sets them to 0."""
@@ -87,10 +59,10 @@ class Engine:
             for value in values:
                 counts[bisect_left(bounds, value)] += 1
             for number, le in enumerate(bounds):
-                rows.append({**self._of, "metric": metric, "ts": self.serving.at(second),
+                rows.append({**self._of, "metric": metric, "ts": at(second),
                              "le_s": le, "observations": sum(counts[: number + 1]),
                              "sum_s": sum(values) if math.isinf(le) else None})  # fmt: skip
-        self.serving.add("serving_histograms", rows)
+        self.cluster.load("serving_histograms", rows)
 
     def log(self, requests):
         """Load requests: `arrival`, `ttft` and `e2e` in seconds, tokens; of tenant `a`, unless."""
@@ -100,17 +72,17 @@ class Engine:
             self._logged += 1
             rows.append(
                 {
-                    "cluster": self.serving.evidence.name, "endpoint": self.endpoint,
+                    "cluster": self.cluster.name, "endpoint": self.endpoint,
                     "request_id": f"{self.model}-{self._logged}", "model": self.model,
-                    "arrival_at": self.serving.at(arrival),
-                    "first_token_at": None if ttft is None else self.serving.at(arrival + ttft),
-                    "end_at": None if e2e is None else self.serving.at(arrival + e2e),
+                    "arrival_at": at(arrival),
+                    "first_token_at": None if ttft is None else at(arrival + ttft),
+                    "end_at": None if e2e is None else at(arrival + e2e),
                     "input_tokens": request.get("input", 100),
                     "output_tokens": request.get("output", 11),
                     "status": request.get("status", "ok"), "tenant": request.get("tenant", "a"),
                 }
             )  # fmt: skip
-        self.serving.add("serving_requests", rows)
+        self.cluster.load("serving_requests", rows)
 
 
 def nearest_rank(values, q):
@@ -150,14 +122,13 @@ def fleet(evidence):
     for gpu in range(4):
         use = {"power_w": GPU_POWER_W, "engine_active_ratio": 0.9}
         evidence.readings(evidence.gpu(f"n1#{gpu}"), range(0, 2 * HOUR + 1, 60), **use)
-    serving = Serving(evidence)
-    _one_gpu_each(serving)
-    _apart(serving)
-    serving.load()
+    with loaded_at_once(evidence) as kept:
+        _one_gpu_each(kept)
+        _apart(kept)
 
 
-def _one_gpu_each(serving):
-    llama = serving.engine("pod-0", "llama", node="n1", gpus=["n1#0"])
+def _one_gpu_each(cluster):
+    llama = Engine(cluster, "pod-0", "llama", node="n1", gpus=["n1#0"])
     busy = {"requests_running": (10, 20), "requests_waiting": (0, 1), "kv_cache_ratio": (0.4, 0.8)}
     tokens = {"prompt_tokens": (50, 100), "generation_tokens": (100, 200)}
     cache = {"prefix_cache_queries": (50, 100), "prefix_cache_hits": (25, 75)}
@@ -167,18 +138,18 @@ def _one_gpu_each(serving):
     for metric, seconds in spent.items():
         seen = [(60.0 * minute, seconds) for minute in range(1, 121)]
         llama.histogram(metric, seen, hours)
-    rare = serving.engine("pod-1", "rare", node="n1", gpus=["n1#1"])
+    rare = Engine(cluster, "pod-1", "rare", node="n1", gpus=["n1#1"])
     rare.samples(counters({"generation_tokens": (10, 0)},
                           {"requests_running": (1, 0), "requests_waiting": (0, 0)}))  # fmt: skip
 
 
-def _apart(serving):
+def _apart(cluster):
     for endpoint, role, gpus, output in (
         ("p-0", "prefill", ["n1#2"], (1, 1)),
         ("d-0", "decode", ["n1#3"], (4, 150)),
         ("f-0", "frontend", [], (4, 150)),
     ):
-        engine = serving.engine(endpoint, "moe", role=role, node="n1", gpus=gpus, product="dynamo")
+        engine = Engine(cluster, endpoint, "moe", role=role, node="n1", gpus=gpus, product="dynamo")
         engine.samples(counters({"prompt_tokens": (9, 9), "generation_tokens": output}, {}))
         if role == "frontend":
             slow = [(float(second), 5.5) for second in range(60, HOUR + 1, 60)]

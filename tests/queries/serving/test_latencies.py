@@ -4,23 +4,13 @@ import math
 import random
 
 import pytest
-from tests.queries.conftest import START_MS, Evidence, read_from_world
-from tests.queries.serving.load import BOUNDS, Serving, nearest_rank
+from tests.queries.conftest import START_MS, built_once, read_from_world
+from tests.queries.loaders import loaded_at_once
+from tests.queries.serving.load import BOUNDS, Engine, nearest_rank
 
 from goodput_queries.scope import Scope
 
 LOADS = 100
-
-
-@pytest.fixture
-def serving(evidence):
-    """Give an empty load."""
-    return Serving(evidence)
-
-
-def rows(serving, where="true", **scope):
-    sql = f"select * from marts.serving_latencies where {where} order by all"
-    return serving.evidence.read(sql, Scope(**scope)).to_dicts()
 
 
 def random_load(seed):
@@ -40,28 +30,27 @@ def random_load(seed):
     return requests
 
 
-def test_bounds_contain_the_quantiles_of_the_log_in_all_of_100_random_loads(serving):
+def test_bounds_contain_the_quantiles_of_the_log_in_all_of_100_random_loads(evidence):
     """Half of them with a restart; the quantiles of the log are those of Python."""
     truth = {}
-    for seed in range(LOADS):
-        requests = random_load(seed)
-        restarts, seconds = (), (-10.0, 1999.0)
-        if seed % 2:  # then it counts from 0, and a third of the load comes again
-            again = requests[: len(requests) // 3]
-            requests += [{**r, "arrival": r["arrival"] + 2100} for r in again]
-            restarts, seconds = (2000.0,), (-10.0, 1999.0, 5000.0)
-        engine = serving.engine(f"pod-{seed}", f"model-{seed:02}", restarts=restarts)
-        engine.log(requests)
-        for metric in ("ttft", "e2e"):
-            seen = [(r["arrival"] + r[metric], r[metric]) for r in requests]
-            engine.histogram(f"{metric}_s", seen, seconds)
-            truth[engine.model, f"{metric}_s"] = [value for _, value in seen]
-    serving.load()
+    with loaded_at_once(evidence) as kept:
+        for seed in range(LOADS):
+            requests = random_load(seed)
+            restarts, seconds = (), (-10.0, 1999.0)
+            if seed % 2:  # then it counts from 0, and a third of the load comes again
+                again = requests[: len(requests) // 3]
+                requests += [{**r, "arrival": r["arrival"] + 2100} for r in again]
+                restarts, seconds = (2000.0,), (-10.0, 1999.0, 5000.0)
+            engine = Engine(kept, f"pod-{seed}", f"model-{seed:02}", restarts=restarts)
+            engine.log(requests)
+            for metric in ("ttft", "e2e"):
+                seen = [(r["arrival"] + r[metric], r[metric]) for r in requests]
+                engine.histogram(f"{metric}_s", seen, seconds)
+                truth[engine.model, f"{metric}_s"] = [value for _, value in seen]
 
-    found = {
-        (r["model"], r["metric"], r["method"]): r
-        for r in rows(serving, "level = 'model' and metric in ('ttft_s', 'e2e_s')")
-    }
+    sql = "from marts.serving_latencies where level = 'model' and metric in ('ttft_s', 'e2e_s')"
+    rows = evidence.read(sql).to_dicts()
+    found = {(row["model"], row["metric"], row["method"]): row for row in rows}
     assert len(found) == 2 * len(truth) == 4 * LOADS
     for (model, metric), values in truth.items():
         of_buckets, of_log = (found[model, metric, how] for how in ("histogram", "requests"))
@@ -75,37 +64,34 @@ def test_bounds_contain_the_quantiles_of_the_log_in_all_of_100_random_loads(serv
             assert of_log[f"{name}_s"] == pytest.approx(exact)
 
 
-@pytest.fixture(scope="module")
-def world(module_store):
+@built_once
+def world(evidence):
     """Give engines that start, restart, have other buckets, a frontend, and objectives."""
-    serving = Serving(Evidence(module_store()))
-    _restarted(serving)
+    _restarted(evidence)
     for endpoint, role, ttft_s in (("engine", "both", 0.3), ("frontend", "frontend", 0.9)):
-        engine = serving.engine(endpoint, "gate", role=role)
+        engine = Engine(evidence, endpoint, "gate", role=role)
         engine.histogram("ttft_s", [(10.0, ttft_s)] * 20, (0.0, 60.0))
-    _objectives(serving)
+    _objectives(evidence)
     coarse = (0.1, 1.0, 10.0, math.inf)
     for endpoint, bounds in (("fine", BOUNDS), ("coarse", coarse)):
-        engine = serving.engine(endpoint, "mixed")
+        engine = Engine(evidence, endpoint, "mixed")
         engine.histogram("ttft_s", [(10.0, 0.3)] * 50, (0.0, 100.0), bounds)
-    serving.load()
-    with serving.evidence.store.cursor() as cursor:
+    with evidence.store.cursor() as cursor:
         cursor.execute("insert into state.serving_objectives (place, model, ttft_s, e2e_s, target) "
                        "values (0, 'chat*', 0.5, 3.0, 0.9), (1, '*', 99, null, null)")  # fmt: skip
-    return serving.evidence
 
 
-def _restarted(serving):
-    engine = serving.engine("pod-0", "cold", restarts=(500.0,))
+def _restarted(evidence):
+    engine = Engine(evidence, "pod-0", "cold", restarts=(500.0,))
     first = [(10.0 + n, 5.0) for n in range(8)]
     usual = [(110.0 + n / 10, 0.3) for n in range(100)]
     again = [(510.0 + n / 10, 0.3) for n in range(20)]
     engine.histogram("ttft_s", [*first, *usual, *again], (0.0, 60.0, 400.0, 600.0))
 
 
-def _objectives(serving):
+def _objectives(evidence):
     """Of 100 requests 10 are late with the first token, 20 at the end, 5 of them with both."""
-    engine = serving.engine("pod-1", "chat-7b")
+    engine = Engine(evidence, "pod-1", "chat-7b")
     requests = [{"arrival": float(n), "ttft": 0.6 if n < 10 else 0.2,
                  "e2e": 3.5 if 5 <= n < 25 else 2.0, "status": "error" if n == 99 else "ok"}
                 for n in range(100)]  # fmt: skip

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from tests.queries.conftest import START_MS, built_once, each, read_from_world, shown_by
 from tests.queries.findings import given
-from tests.queries.serving.load import GPU_POWER_W, HOUR, PRICE, Serving, fleet
+from tests.queries.serving.load import GPU_POWER_W, HOUR, PRICE, Engine, fleet
 
 from goodput_billing.render import files, use_tables
 from goodput_billing.statement.account_measures import SERVED_COLUMNS
@@ -145,10 +145,8 @@ def test_the_window_has_each_token_once(models):
 
 
 def silent(cluster):
-    serving = Serving(cluster)
     readings = {s: {"generation_tokens": s} for s in (0.0, 60.0, 2.0 * HOUR)}
-    serving.engine("pod-silent", "silent").samples(readings)
-    serving.load()
+    Engine(cluster, "pod-silent", "silent").samples(readings)
 
 
 test_observed_time = shown_by({"time without a reading for over an hour is not observed": (
@@ -188,13 +186,11 @@ E2E_S = 10.0  # of each of 100 requests an hour
 def test_w41_copies_fall_from_22_to_3_percent_of_latency(cluster):
     """K12: at most 1.24 times as fast, were nothing else in the way."""
     cluster.node("h", 1)
-    serving = Serving(cluster)
-    engine = serving.engine("pod-offload-h100", "offload-h100", node="h", gpus=["h#0"])
+    engine = Engine(cluster, "pod-offload-h100", "offload-h100", node="h", gpus=["h#0"])
     requests = [(hour * HOUR + 30.0 * n + 60, E2E_S) for hour in (0, 1) for n in range(100)]
     engine.histogram("e2e_s", requests, HOURS)
     spent = (0.0, 0.22 * 100 * E2E_S, (0.22 + 0.03) * 100 * E2E_S)
     engine.samples({s: {"kv_load_s": total} for s, total in zip(HOURS, spent, strict=True)})
-    serving.load()
     yield
     hours = (Scope(START_MS + 1000 * HOUR * n, START_MS + 1000 * HOUR * (n + 1)) for n in (0, 1))
     sql = "select copy_ratio from marts.serving_engines"

@@ -3,8 +3,10 @@
 import random
 from math import inf
 
-from tests.queries.conftest import Evidence, each, shown_by, steps
+from tests.queries.conftest import each, shown_by, steps
+from tests.queries.loaders import loaded_at_once
 from tests.queries.serving.engines import buckets, busy, engine, request, scrapes
+from tests.queries.serving.load import Engine
 
 from goodput_queries.serving_objectives import ServingObjective
 
@@ -174,36 +176,30 @@ def load(number):
     ]
 
 
-def histogram(values, of, metric):
-    """Return two readings of a histogram: empty, and with these values."""
-    return [{**of, "metric": metric, "ts": Evidence.at(second), "le_s": le_s,
-             "observations": sum(value <= le_s for value in values) if second else 0}
-            for second in (0, 590) for le_s in BUCKETS[metric]]  # fmt: skip
-
-
 def test_bounds_of_histograms_contain_the_share_of_the_request_log(evidence):
     """Requests of a load have equally many tokens, so that a share of requests is one of tokens."""
     evidence.store.serving_objectives = (
         ServingObjective(ttft_s=TTFT_S, inter_token_s=INTER_TOKEN_S),
     )
     evidence.node("a", 1, watched=3600)
-    buckets, requests, truth = [], [], {}
-    for number in range(LOADS):
-        latencies = load(number)
-        of = engine(evidence, endpoint=f"h{number}")
-        for place, metric in enumerate(BUCKETS):
-            buckets += histogram([values[place] for values in latencies], of, metric)
-        scrapes(evidence, of, (0, 590), lambda second: second)
-        tokens = 2 + number % 50
-        requests += [request(evidence, f"{number}-{place}", 10 + place,
-                             10 + place + ttft_s + (tokens - 1) * inter_token_s + 1e-4, ttft=ttft_s,
-                             output_tokens=tokens, endpoint=f"r{number}")
-                     for place, (ttft_s, inter_token_s) in enumerate(latencies)]  # fmt: skip
-        truth[number] = sum(a <= TTFT_S and b <= INTER_TOKEN_S for a, b in latencies) / len(
-            latencies
-        )
-    evidence.load("serving_histograms", buckets)
-    evidence.load("serving_requests", requests)
+    truth = {}
+    with loaded_at_once(evidence) as kept:
+        for number in range(LOADS):
+            latencies = load(number)
+            scrapes(kept, engine(kept, endpoint=f"h{number}"), (0, 590), lambda second: second)
+            made = Engine(kept, f"h{number}", "limited", node="a", engine="0")
+            for metric, values in zip(BUCKETS, zip(*latencies, strict=True), strict=True):
+                seen = [(1, value) for value in values]
+                made.histogram(metric, seen, (0, 590), BUCKETS[metric])
+            tokens = 2 + number % 50
+            kept.load("serving_requests", [
+                request(kept, f"{number}-{place}", 10 + place,
+                        10 + place + ttft_s + (tokens - 1) * inter_token_s + 1e-4, ttft=ttft_s,
+                        output_tokens=tokens, endpoint=f"r{number}")
+                for place, (ttft_s, inter_token_s) in enumerate(latencies)
+            ])  # fmt: skip
+            are_within = [a <= TTFT_S and b <= INTER_TOKEN_S for a, b in latencies]
+            truth[number] = sum(are_within) / len(latencies)
     evidence.store.build()
 
     found = {row["endpoint"]: row for row in evidence.store.read(SHARES).to_dicts()}

@@ -2,7 +2,8 @@
 
 import pytest
 from tests.queries.conftest import built_once
-from tests.queries.serving.load import HOUR, Serving
+from tests.queries.loaders import loaded_at_once
+from tests.queries.serving.load import HOUR, Engine
 
 from goodput_queries.scope import Scope
 
@@ -12,15 +13,19 @@ MINUTES = [60.0 * minute for minute in range(121)]
 
 
 @built_once
-def world(evidence):
+def world(made):
     """Give engines with a spike at the same time; on each node one thing happens, or none."""
+    with loaded_at_once(made) as evidence:
+        _load(evidence)
+
+
+def _load(evidence):
     evidence.watched(2 * HOUR)
-    serving = Serving(evidence)
     for number in range(1, 9):
         node = f"n{number}"
         evidence.node(node, 2)
         evidence.job(f"serve-{number}", 0, 2 * HOUR, [node], 1)
-        engine = serving.engine(f"e-{number}", f"m-{number}", node=node, gpus=[f"{node}#0"])
+        engine = Engine(evidence, f"e-{number}", f"m-{number}", node=node, gpus=[f"{node}#0"])
         latency(engine)
         waits = {s: 30.0 * (number == 6 and s in SPIKE) for s in MINUTES}
         engine.samples(
@@ -32,8 +37,7 @@ def world(evidence):
     hosts(evidence)
     evidence.job("noisy", 3570, 5000, ["n4"], 1, account="other")
     links(evidence)
-    quiet(serving)
-    serving.load()
+    quiet(evidence)
 
 
 def latency(engine, spike=SPIKE, usual=0.3, slow=4.0):
@@ -65,15 +69,15 @@ def links(evidence):
     evidence.series("link_samples", MINUTES, {"is_up": lambda s: not 3600 <= s < 3900}, **port)
 
 
-def quiet(serving):
+def quiet(evidence):
     """Load engines that are slow all the time, only after their start, or of few requests."""
-    latency(serving.engine("slow", "slow"), spike=range(2 * HOUR))
+    latency(Engine(evidence, "slow", "slow"), spike=range(2 * HOUR))
     started = [(float(s), 30.0 if 3600 < s < 3608 else 0.3) for s in range(2 * HOUR)]
-    serving.engine("new", "new", restarts=(3600.0,)).histogram("ttft_s", started, MINUTES)
+    Engine(evidence, "new", "new", restarts=(3600.0,)).histogram("ttft_s", started, MINUTES)
     few = [(s, 4.0 if s in SPIKE else 0.3) for s in MINUTES[1:]]
-    serving.engine("few", "few").histogram("ttft_s", few, MINUTES[::5])
+    Engine(evidence, "few", "few").histogram("ttft_s", few, MINUTES[::5])
     times = {float(s): 2.5 if s in SPIKE else 0.5 for s in range(0, 2 * HOUR, 10)}
-    serving.engine("logged", "logged").log(
+    Engine(evidence, "logged", "logged").log(
         {"arrival": s, "ttft": ttft, "e2e": 9.0} for s, ttft in times.items()
     )
 

@@ -9,6 +9,7 @@ import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
@@ -289,11 +290,9 @@ def test_a_restore_that_is_killed_leaves_the_database_or_the_backup(
         there.append(samples(fleet))
         raise KeyboardInterrupt
 
-    def no_links(*_):
-        raise OSError(errno.EPERM, "Operation not permitted")
-
     if not has_links:
-        monkeypatch.setattr(os, "link", no_links)
+        denied = OSError(errno.EPERM, "Operation not permitted")
+        monkeypatch.setattr(os, "link", Mock(side_effect=denied))
     monkeypatch.setattr(Path, "replace", killed)
     with pytest.raises(KeyboardInterrupt):
         restore(copy, fleet, is_replacing=True)

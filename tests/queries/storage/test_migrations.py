@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
@@ -108,10 +109,8 @@ def test_a_database_from_before_the_first_migration_is_refused(database, monkeyp
 
 
 def test_a_migration_without_space_for_its_copy_says_so(database, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
     known(monkeypatch, NOTE)
+    full = Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr(migrations.shutil, "copyfile", full)
 
     with pytest.raises(StoreError, match="Free as much disk space as the database takes"):

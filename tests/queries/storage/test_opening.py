@@ -4,6 +4,7 @@ import contextlib
 import os
 import stat
 import tempfile
+from unittest.mock import Mock
 
 import duckdb
 import polars as pl
@@ -103,20 +104,13 @@ def test_a_database_of_another_user_that_is_not_built_says_who_can(store, monkey
 
 
 def test_closing_goes_on_where_a_query_ended_meanwhile():
-    class Root:
-        tries = 0
-
-        def close(self):
-            self.tries += 1
-            if self.tries == 1:
-                raise duckdb.Error("the connection is busy")
-
-    root, ended = Root(), duckdb.connect()
+    root, ended = Mock(), duckdb.connect()
+    root.close.side_effect = [duckdb.Error("the connection is busy"), None]
     ended.close()
 
     opening.close(root, [ended])
 
-    assert root.tries == 2
+    assert root.close.call_count == 2
 
 
 def test_a_closed_database_says_so(tmp_path):
@@ -268,10 +262,8 @@ def test_without_a_cache_folder_a_database_is_created_from_the_sql_files(tmp_pat
 
 
 def test_without_a_home_a_database_is_created_from_the_sql_files(tmp_path, monkeypatch, create):
-    def home():
-        raise RuntimeError("Could not determine home directory.")
-
+    unknown = Mock(side_effect=RuntimeError("Could not determine home directory."))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(template.Path, "home", home)
+    monkeypatch.setattr(template.Path, "home", unknown)
 
     assert copied(tmp_path / "a", create) is None

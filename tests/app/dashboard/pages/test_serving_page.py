@@ -2,7 +2,7 @@
 
 import pytest
 from tests.app.dashboard.pages.test_pages import assert_can_be_downloaded, unexplained
-from tests.queries.serving.load import Serving, fleet
+from tests.queries.serving.load import Engine, fleet
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import serving as read
@@ -16,17 +16,15 @@ HOSTILE = "<b>moe</b> :red[x]"
 def store(made):
     """Give the fleet of the tests of marts, with a tenant of a hostile name."""
     fleet(made)
-    serving = Serving(made)
-    engine = serving.engine("pod-0", "llama")
+    engine = Engine(made)
     engine.log({"arrival": 60.0 + n, "ttft": 2.0, "e2e": 4.0, "tenant": HOSTILE} for n in range(9))
-    rare = serving.engine("pod-1", "rare")
+    rare = Engine(made, "pod-1", "rare")
     rare.log(
         {"arrival": 10.0 * n, "ttft": 2.5 if 180 <= n < 240 else 0.5, "e2e": 10.0}
         for n in range(360)
     )
     xid = {"ts_precision": "exact", "kind": "xid", "code": 74, "gpu_uuid": "c/n1#1"}
     made.load("gpu_events", [{**xid, "cluster": "c", "node": "n1", "ts": made.at(1795)}])
-    serving.load()
     made.build()
     return made.store
 

@@ -172,17 +172,7 @@ def test_the_time_in_a_file_comes_before_its_options_and_its_name_may_say_one(st
     assert found == [(0, 600.0), (1, 601.0), (2, 602.0), (3, 599.0)]
 
 
-# repeats, growth, blocks
-
-
-def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(store, read):
-    text = mark(0) + line(600) + mark(1) + line(601)
-    read(text)
-
-    again, grown = read(text), read(text + mark(2) + line(602))
-
-    assert (again.rows_new, grown.rows_new) == (0, 1)
-    assert [power for _, power in readings(store)] == [600.0, 601.0, 602.0]
+# blocks
 
 
 @pytest.mark.parametrize(("lines", "beginnings"), [(1, 500_000), (7, 2), (400_000, 500_000)])

@@ -1,3 +1,4 @@
+import contextlib
 import json
 import os
 import subprocess
@@ -6,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.tables import each
 
 import goodput_emitter
 from goodput_emitter import Emitter
@@ -165,55 +167,30 @@ def hf(monkeypatch, tmp_path):
     return train
 
 
-def made_before_run(hf, run_id=None):
-    callback = goodput_emitter.hf_callback("hf")
-    with goodput_emitter.run(run_id):
-        hf(callback)
+HF = ("hf",)
 
 
-def made_in_run(hf):
-    with goodput_emitter.run("hf"):
-        hf(goodput_emitter.hf_callback("hf"))
-
-
-def without_run(hf):
-    hf(goodput_emitter.hf_callback("hf"))
-
-
-def two_call_backs(hf):
-    with goodput_emitter.run("hf"):
-        hf(goodput_emitter.hf_callback("hf"), goodput_emitter.hf_callback("hf"))
-
-
-def two_trainers_made_first(hf):
-    hf(*[goodput_emitter.hf_callback("hf") for _ in range(2)])
-
-
-def run_within_run(hf):
-    with goodput_emitter.run("hf"), goodput_emitter.run("hf"):
-        hf(goodput_emitter.hf_callback())
-
-
-def another_way_to_write_the_path(hf):
-    callback = goodput_emitter.hf_callback("hf", "e.jsonl")
-    with goodput_emitter.run("hf", Path("e.jsonl").resolve()):
-        hf(callback)
-
-
-ONE_LIFE = [
-    *(made_before_run, made_in_run, without_run, two_call_backs, two_trainers_made_first),
-    *(run_within_run, another_way_to_write_the_path),
-]
-
-
-@pytest.mark.parametrize("script", ONE_LIFE, ids=lambda script: script.__name__)
+# what it shows: arguments of call-backs made before runs, of runs in each other, of call-backs in
+@each({
+    "a call-back made before a run": ([HF], [()], []),
+    "made in it": ([], [HF], [HF]),
+    "without a run": ([HF], [], []),
+    "two in one run": ([], [HF], [HF, HF]),
+    "two trainers, made first": ([HF, HF], [], []),
+    "a run within a run": ([], [HF, HF], [()]),
+    "another way to write the path": ([("hf", "e.jsonl")], [("hf", "x/../e.jsonl")], []),
+})  # fmt: skip
 def test_however_call_backs_and_run_are_combined_they_are_one_life(
-    hf, script, tmp_path, monkeypatch
+    hf, tmp_path, monkeypatch, before, runs, inside
 ):
     monkeypatch.chdir(tmp_path)
 
     for _ in range(2):  # a second life of the process begins with its own start
-        script(hf)
+        callbacks = [goodput_emitter.hf_callback(*made) for made in before]
+        with contextlib.ExitStack() as stack:
+            for of_run in runs:
+                stack.enter_context(goodput_emitter.run(*of_run))
+            hf(*callbacks, *(goodput_emitter.hf_callback(*made) for made in inside))
 
     seen = [e["event"] for e in events(tmp_path / "e.jsonl")]
     assert [event for event in seen if event != "step"] == ["job.start", "job.end"] * 2

@@ -23,17 +23,13 @@ def attempts_of(path):
     return [event.get("attempt") for event in events if event["event"] == "job.start"]
 
 
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        (SRUN, 0),
-        (SRUN | {"SLURM_STEP_ID": "3", "SLURM_RESTART_COUNT": "2"}, 20_300),
-        (SRUN | {"WORLD_SIZE": "2", "RANK": "1"}, 0),
-        (TORCHRUN, 0),
-        (TORCHRUN | ONE_NODE, 1),
-    ],
-    ids=["srun", "requeued, fourth srun", "ranks are tasks", "torchrun", "torchrun on one node"],
-)
+@each({
+    "srun": (SRUN, 0),
+    "requeued, fourth srun": (SRUN | {"SLURM_STEP_ID": "3", "SLURM_RESTART_COUNT": "2"}, 20_300),
+    "ranks are tasks": (SRUN | {"WORLD_SIZE": "2", "RANK": "1"}, 0),
+    "torchrun": (TORCHRUN, 0),
+    "torchrun on one node": (TORCHRUN | ONE_NODE, 1),
+})  # fmt: skip
 def test_ranks_that_srun_starts_number_their_attempt_alike(
     tmp_path, monkeypatch, environment, expected
 ):

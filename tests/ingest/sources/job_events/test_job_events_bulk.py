@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from tests.ingest.golden_cases import GOLDEN
+from tests.tables import each
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.files import LINE_MAX_BYTES
@@ -68,102 +69,68 @@ LINES = st.one_of(
 )
 
 
-def only(path):
-    (batch,) = JobEvents(path, ReadOptions(cluster="lab")).extract()
-    return batch
-
-
-def one_by_one(path):
-    source = JobEvents(path, ReadOptions(cluster="lab"))
-    (part,) = files.parts(path)
-    return event_lines.batch(part, path, source.name, source._rows, "job_events", "lab")
-
-
 @given(st.lists(LINES, min_size=1, max_size=12))
 def test_lines_parsed_in_bulk_are_those_parsed_one_by_one(tmp_path_factory, lines):
     path = tmp_path_factory.getbasetemp() / "events.jsonl"
     text = "\n".join([json.dumps(STEP), *lines])
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
 
-    at_once, singly = only(path), one_by_one(path)
+    source = JobEvents(path, ReadOptions(cluster="lab"))
+    (at_once,), (part,) = source.extract(), files.parts(path)
+    singly = event_lines.batch(part, path, source.name, source._rows, "job_events", "lab")
 
     assert_frame_equal(at_once.rows, singly.rows, check_exact=True)
     assert at_once.rejects == singly.rejects
     assert at_once.digest == singly.digest
 
 
-def bulk(*lines):
-    part = files.Part(1, files.with_ends(line.encode() for line in lines), "")
-    return job_events_bulk.events_of(part, job_events.REQUIRED, "job-events", "lab")
+def step(**more):
+    return json.dumps({**STEP, **more}, ensure_ascii=False)
 
 
-def test_plain_lines_are_parsed_in_bulk():
-    whole = {**STEP, "run_id": "r", "attempt": 0, "rank": 3, "host": "n1", "data_s": 0, "kind": "é"}
-
-    reported = bulk(
-        json.dumps(STEP), json.dumps(whole, ensure_ascii=False), json.dumps({**STEP, "step": 2**62})
-    )
-
-    assert reported["line"].to_list() == [0, 1, 2]
+PLAIN = {"run_id": "r", "attempt": 0, "rank": 3, "host": "n1", "data_s": 0, "kind": "é"}
 
 
-def test_an_odd_line_leaves_its_neighbours_parsed():
-    odd = [
-        json.dumps({**STEP, **more}) for more in ({"msg": "a\\b"}, {"x": math.nan}, {"rank": []})
-    ]
-
-    reported = bulk(json.dumps(STEP), *odd, json.dumps({**STEP, "lr": 1}), json.dumps(STEP))
-
-    assert reported["line"].to_list() == [0, 5]
-
-
-def test_a_line_that_is_no_json_leaves_other_blocks_parsed(monkeypatch):
+# what it shows: lines, numbers of those that are parsed in bulk
+@each({
+    "plain lines": ([step(), step(**PLAIN), step(step=2**62)], [0, 1, 2]),
+    "those beside odd lines": (
+        [step(), step(msg="a\\b"), step(x=math.nan), step(rank=[]), step(lr=1), step()], [0, 5]),
+    "those in other blocks than a line that is no JSON": (
+        [*[step()] * 4, step()[:-9], *[step()] * 3], [0, 1, 2, 3, 6, 7]),
+})  # fmt: skip
+def test_lines_that_are_parsed_in_bulk(monkeypatch, lines, parsed):
     monkeypatch.setattr(job_events_bulk, "BLOCK_LINES", 2)
+    part = files.Part(1, files.with_ends(line.encode() for line in lines), "")
 
-    reported = bulk(*[json.dumps(STEP)] * 4, json.dumps(STEP)[:-9], *[json.dumps(STEP)] * 3)
+    found = job_events_bulk.events_of(part, job_events.REQUIRED, "job-events", "lab")
 
-    assert reported["line"].to_list() == [0, 1, 2, 3, 6, 7]
-
-
-@pytest.fixture
-def read(read_text):
-    """Return what reads these events."""
-    return lambda *events: read_text(
-        "job-events", "".join(json.dumps(event) + "\n" for event in events)
-    )
+    assert found["line"].to_list() == parsed
 
 
-def reasons(store):
-    return [r for (r,) in store.read("select reason from raw.rejects order by line").rows()]
+HALF = "\ud800"  # of a character
+MANY = {f"label{number}": "x" * 100 for number in range(1000)}
+TOO_LONG = ("select reason from raw.rejects", [("the line is longer than 16 MiB",)])
+CUT = """select json_array_length(extra, '$.names') from raw.job_events
+    where extra ->> '$.cut' = 'true'"""
 
 
-@pytest.mark.parametrize("count", [1, 1000])
-def test_an_unknown_field_that_is_half_a_character_is_kept_as_far_as_it_goes(read, count):
-    fields = {f"{i}\ud800": "\ud800 and 100 %\x00" for i in range(count)}
+# what it shows: more fields of a step, what is read of it
+@each({
+    "a field of half a character": ({HALF: f"{HALF} and 100 %\x00"}, "from raw.rejects", []),
+    "many such fields": (
+        {f"{n}{HALF}": f"{HALF} and 100 %\x00" for n in range(1000)}, "from raw.rejects", []),
+    "too many fields are cut and named": (MANY, CUT, [(50,)]),
+    "a line without end": ({"note": "x" * LINE_MAX_BYTES}, *TOO_LONG),
+    "long texts": (
+        {"msg": "x" * 10**6, "run_id": "r" * 10**4},
+        "select max(length(msg)), max(length(run_id)) from raw.job_events", [(2000, 200)]),
+})  # fmt: skip
+def test_what_a_line_has_too_much_of(store, read_text, more, sql, expected):
+    summary = read_text("job-events", f"{json.dumps(STEP | more)}\n{step(step=402)}\n")
 
-    summary = read({**STEP, **fields})
-
-    assert (summary.rows_new, summary.rejects) == (1, 0)
-
-
-def test_too_many_unknown_fields_are_cut_and_named(store, read):
-    read({**STEP, **{f"label{i}": "x" * 100 for i in range(1000)}})
-
-    extra = json.loads(store.read("select extra from raw.job_events").item())
-    assert extra["cut"] is True
-    assert len(extra["names"]) == 50
-
-
-def test_a_line_without_end_is_rejected_as_too_long(store, read):
-    assert read({**STEP, "note": "x" * LINE_MAX_BYTES}, STEP).rows == 1
-    assert reasons(store) == ["the line is longer than 16 MiB"]
-
-
-def test_long_texts_are_capped(store, read):
-    read({**STEP, "msg": "x" * 10**6, "run_id": "r" * 10**4})
-
-    found = store.read("select length(msg), length(run_id) from raw.job_events").row(0)
-    assert found == (2000, 200)
+    assert (summary.rows, summary.rejects) == ((1, 1) if "note" in more else (2, 0))
+    assert store.read(sql).rows() == expected
 
 
 def test_an_array_of_goodput_events_that_is_cut_is_refused(read_text):

@@ -257,7 +257,9 @@ LABELS = (
     "trainer/0 ", "[2026-08-20T14:03:09Z] trainer/0 ", "Aug 20 14:03:09 n1 python3[123]: ",
     "[pod/train-0/main] ", "(Worker pid=71, ip=10.0.0.1) ",
 )  # fmt: skip
-STEPS = {
+
+
+@each({
     # Megatron with DeepSpeed prints each step twice
     "steps of one format alone": (TEN + DEEPSPEED, list(range(1, 11))),
     **{f"behind the label {label}": (f"{label} {TITAN}", [7]) for label in LABELS},
@@ -271,10 +273,7 @@ STEPS = {
         TEN + ITERATION.format(second=59, step=1_000_000, ms=1000.0),
         [*range(1, 11), 1_000_000],
     ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "steps"), STEPS.values(), ids=STEPS)
+})  # fmt: skip
 def test_the_steps_of_a_log(store, read, text, steps):
     read(text)
 

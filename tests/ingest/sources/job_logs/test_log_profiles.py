@@ -199,12 +199,18 @@ ENTRY = "1795805150561 3.0 1\n"
 EVENTS = (GOLDEN / "tensorboard/scalars_of_every_second_step/input.tfevents").read_bytes()
 
 
+def read(path, **options):
+    """Return run, event, step and loss of each row of a file, and its rejects."""
+    batches = list(recognise(path)(path, ReadOptions(**options)).extract())
+    rows = [r for b in batches for r in b.rows.select("run_id", "event", "step", "loss").rows()]
+    return rows, [reject.reason for batch in batches for reject in batch.rejects]
+
+
 def events_of(path, content, **options):
-    """Return (run, event, step, loss) of a file."""
+    """Return the rows of a file with this content."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    batches = recognise(path)(path, ReadOptions(**options)).extract()
-    return [row for b in batches for row in b.rows.select("run_id", "event", "step", "loss").rows()]
+    return read(path, **options)[0]
 
 
 test_steps_are_entries_of_the_training_loss_else_of_another_metric_of_training = gives(
@@ -239,15 +245,8 @@ def test_a_wandb_run_is_that_of_its_folder_else_of_the_file(tmp_path, folder, ru
 OFFLINE_RUN = Path(__file__).with_name("offline_run.wandb")
 
 
-def of_run_file(path):
-    """Return run, event, step and loss of each row, and the rejects."""
-    batches = list(recognise(path)(path, ReadOptions()).extract())
-    rows = [r for b in batches for r in b.rows.select("run_id", "event", "step", "loss").rows()]
-    return rows, [reject.reason for batch in batches for reject in batch.rejects]
-
-
 def test_the_file_of_a_wandb_run_has_its_steps_and_its_end():
-    rows, rejects = of_run_file(OFFLINE_RUN)
+    rows, rejects = read(OFFLINE_RUN)
 
     assert {run for run, *_ in rows} == {"8w2kq1zt"}
     assert [event for _, event, *_ in rows[:2]] == ["job.start", "failure"]
@@ -263,7 +262,7 @@ def test_the_file_of_a_wandb_run_that_goes_on_ends_with_its_last_record(tmp_path
     path = tmp_path / "run-8w2kq1zt.wandb"
     path.write_bytes(OFFLINE_RUN.read_bytes()[:length])
 
-    rows, (reject,) = of_run_file(path)
+    rows, (reject,) = read(path)
 
     assert "failure" not in {event for _, event, *_ in rows}
     assert reject.startswith("wandb-history: the file is cut or damaged, or its run goes on: ")

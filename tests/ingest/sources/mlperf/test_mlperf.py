@@ -30,23 +30,22 @@ RUN = (
     + mllog("eval_stop", 1_085_000)
     + mllog("run_stop", 1_160_000, status="success")
 )
-LOG = "org/results/sys/bert/result_0.txt"
+RESULTS = "org/results/sys/bert"
+LOG = f"{RESULTS}/result_0.txt"
 SYSJSON = f":::SYSJSON {json.dumps(SYSTEM)}\n"
 
 
-def write(folder, text, name="result_0.txt"):
-    path = (folder / LOG).parent / name
+def write(folder, text, name=LOG):
+    path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
 def test_its_gpus_exist_as_long_as_the_run_and_an_aborted_one_is_wasted(whole_store, tmp_path):
-    aborted = tmp_path / "other" / "results" / "sys" / "bert" / "result_0.txt"
-    aborted.parent.mkdir(parents=True)
-    aborted.write_text(SYSJSON + RUN.replace("success", "aborted"))
-
-    paths = [write(tmp_path, SYSJSON + RUN), aborted]
+    log = SYSJSON + RUN
+    aborted = write(tmp_path, log.replace("success", "aborted"), LOG.replace("org", "other"))
+    paths = [write(tmp_path, log), aborted]
     ingest(whole_store, "auto", paths, ReadOptions())
     whole_store.build()
 
@@ -75,16 +74,6 @@ def test_a_run_without_a_stop_ends_with_its_last_line_until_its_log_has_grown(st
     assert store.read("select count(*) from raw.gpus where valid_to_at is null").item() == 0
 
 
-def test_a_log_that_does_not_describe_its_system_has_it_beside_its_results(store, tmp_path):
-    path = write(tmp_path, RUN)
-    (tmp_path / "org" / "systems").mkdir()
-    (tmp_path / "org" / "systems" / "sys.json").write_text(json.dumps(SYSTEM, indent=1))
-
-    ingest(store, "auto", [path], ReadOptions())
-
-    assert store.read("select gpus from raw.job_runs").item() == 8
-
-
 @each(
     "",
     ':::SYSJSON {"number_of_nodes": "1000000", "accelerators_per_node": "8"}\n',
@@ -111,7 +100,7 @@ def test_a_second_run_in_one_log_is_a_run_of_its_own(store, read_text):
 def test_nodes_bear_the_names_of_their_power_readings(store, tmp_path):
     path = write(tmp_path, SYSJSON + RUN)
     for node in ("node_0", "node_1", "sw_0"):
-        write(tmp_path, mllog("power_reading", 1), f"power/result_0/{node}.txt")
+        write(tmp_path, mllog("power_reading", 1), f"{RESULTS}/power/result_0/{node}.txt")
 
     ingest(store, "mlperf", [path], ReadOptions())
 
@@ -131,19 +120,17 @@ def test_a_benchmark_log_of_a_framework_is_a_benchmark_log(tmp_path):
 
 
 def test_what_lies_beside_the_logs_of_a_submission_is_named_and_refuses_nothing(store, tmp_path):
-    log = write(tmp_path, SYSJSON + RUN)
-    systems = tmp_path / "org" / "systems"
-    systems.mkdir()
-    (systems / "sys.json").write_text(json.dumps(SYSTEM))
-    log.with_name("scaling.json").write_text('{"scaling_factor": 1.0}')
-    power = log.parent / "power" / "result_0" / "node_0.txt"
-    power.parent.mkdir(parents=True)
-    power.write_text(mllog("power_reading", 1_010_000))
-    log.with_name("result_1.txt").write_text("cut before anything was said\n")
+    """A log that does not describe its system has it beside its results."""
+    write(tmp_path, RUN)
+    write(tmp_path, json.dumps(SYSTEM, indent=1), "org/systems/sys.json")
+    write(tmp_path, '{"scaling_factor": 1.0}', f"{RESULTS}/scaling.json")
+    write(tmp_path, mllog("power_reading", 1_010_000), f"{RESULTS}/power/result_0/node_0.txt")
+    write(tmp_path, "cut before anything was said\n", f"{RESULTS}/result_1.txt")
 
     summary = ingest(store, "mlperf", [tmp_path], ReadOptions())
 
     assert summary.files == 1
+    assert store.read("select gpus from raw.job_runs").item() == 8
     assert [Path(name).name for name in summary.unrecognised] == [
         "node_0.txt", "scaling.json", "sys.json"
     ]  # fmt: skip

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 from tests.ingest.golden_cases import GOLDEN
+from tests.tables import each
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -24,11 +25,7 @@ def read_answer(read_text):
     return partial(read_text, "nccl-ras")
 
 
-@pytest.mark.parametrize(
-    ("content", "needed"),
-    [(ANSWER, "--observed-at"), (ANSWER_JSON, "--timezone")],
-    ids=["text", "JSON"],
-)
+@each({"text": (ANSWER, "--observed-at"), "JSON": (ANSWER_JSON, "--timezone")})
 def test_an_answer_without_a_time_in_utc_asks_for_it(store, read_answer, content, needed):
     with pytest.raises(IngestError, match=needed):
         read_answer(content)
@@ -51,27 +48,21 @@ TABLE = (GOLDEN / "nccl_tests/every_form_of_a_row/input.txt").read_text()
 DOCUMENT = (GOLDEN / "nccl_tests/json_of_a_run/input.json").read_text()
 
 
-def extracted(folder, text):
-    path = folder / "out.txt"
+WITHOUT = {"results": [{"size": "x", "out_of_place": {"bus_bw": 1}}]}
+
+
+@each({
+    "cut": DOCUMENT[:-20],
+    "without a number": json.dumps(json.loads(DOCUMENT) | WITHOUT),
+    "a header alone": "".join(f"{line}\n" for line in TABLE.splitlines() if line.startswith("#")),
+})  # fmt: skip
+def test_an_output_without_a_result_is_refused(tmp_path, text):
+    path = tmp_path / "out.txt"
     path.write_text(text)
     assert NcclTests.recognises(path, text.encode())
-    return list(NcclTests(path, ReadOptions()).extract())
 
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        DOCUMENT[:-20],
-        json.dumps(
-            json.loads(DOCUMENT) | {"results": [{"size": "x", "out_of_place": {"bus_bw": 1}}]}
-        ),
-        "".join(line + "\n" for line in TABLE.splitlines() if line.startswith("#")),
-    ],
-    ids=["cut", "without a number", "a header alone"],
-)
-def test_an_output_without_a_result_is_refused(tmp_path, text):
     with pytest.raises(IngestError, match="nccl-tests"):
-        extracted(tmp_path, text)
+        list(NcclTests(path, ReadOptions()).extract())
 
 
 INSPECTOR = (GOLDEN / "nccl_inspector/every_form_of_a_record/input.log").read_text()
@@ -82,31 +73,25 @@ def line(**coll):
     return RECORD | {"coll_perf": RECORD["coll_perf"] | coll}
 
 
-def build_of(store, folder, records):
-    path = folder / "vm-pid20896.log"
+DUMPED_US = RECORD["metadata"]["dump_timestamp_us"]
+LATER = {"metadata": RECORD["metadata"] | {"dump_timestamp_us": DUMPED_US + 5}}
+
+
+# records; how many are missing, of which
+@each({
+    # they are the only word of what rings and samples lost; what comes twice counts once
+    "numbers that are missing are reported": (
+        [*(line(coll_sn=n) for n in (3, 4, 9)), line(coll_sn=9) | LATER],
+        [(4, True, "AllReduce of dp, rank 2 on vm: 3 of 7")]),
+    "where no number is missing nothing is": (
+        [*(line(coll_sn=n) for n in (3, 4, 5)), line(coll="AllGather")], []),
+})  # fmt: skip
+def test_numbers_that_are_missing_are_reported(whole_store, tmp_path, records, expected):
+    path = tmp_path / "vm-pid20896.log"
     path.write_text("".join(json.dumps(r, separators=(",", ":")) + "\n" for r in records))
-    ingest(store, "nccl-inspector", [path], ReadOptions())
-    store.build()
+    ingest(whole_store, "nccl-inspector", [path], ReadOptions())
+    whole_store.build()
 
-
-def test_numbers_that_are_missing_are_reported(whole_store, tmp_path):
-    """They are the only word of what rings and samples lost; what comes twice counts once."""
-    dumped_us = RECORD["metadata"]["dump_timestamp_us"]
-    later = {"metadata": RECORD["metadata"] | {"dump_timestamp_us": dumped_us + 5}}
-    records = [*(line(coll_sn=n) for n in (3, 4, 9)), line(coll_sn=9) | later]
-    build_of(whole_store, tmp_path, records)
-
-    ((n, what, example),) = whole_store.read(
-        "select n, what, example from marts.data_quality where kind = 'collectives not recorded'"
-    ).rows()
-    assert n == 4
-    assert "42.9 % of them" in what
-    assert example == "AllReduce of dp, rank 2 on vm: 3 of 7"
-
-
-def test_where_no_number_is_missing_nothing_is_reported(whole_store, tmp_path):
-    records = [*(line(coll_sn=n) for n in (3, 4, 5)), line(coll="AllGather")]
-    build_of(whole_store, tmp_path, records)
-
-    found = whole_store.read("from marts.data_quality where kind = 'collectives not recorded'")
-    assert found.is_empty()
+    columns = "n, contains(what, '42.9 % of them'), example"
+    of_kind = "from marts.data_quality where kind = 'collectives not recorded'"
+    assert whole_store.read(f"select {columns} {of_kind}").rows() == expected

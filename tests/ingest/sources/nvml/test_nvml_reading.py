@@ -1,5 +1,7 @@
 """Reading one GPU through NVML, from drivers and GPUs of all kinds."""
 
+from unittest.mock import Mock
+
 import pytest
 from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeInstance, FakeNvml
@@ -68,10 +70,7 @@ def test_memory_is_asked_without_a_version_where_the_function_takes_none():
 def test_a_mismatch_of_package_and_driver_leaves_the_call_for_the_versioned_one():
     module = FakeNvml(FakeGpu(processes=[(7, None)]))
     module.without("nvmlDeviceGetComputeRunningProcesses_v3")
-
-    def mismatch(_handle):
-        raise fake_nvml.NVMLLibraryMismatchError
-
+    mismatch = Mock(side_effect=fake_nvml.NVMLLibraryMismatchError)
     module.nvmlDeviceGetComputeRunningProcesses = mismatch
 
     gpu = Gpu(Nvml(module), 0)

@@ -76,7 +76,7 @@ def page(status):
     return {"body": b"<html>no</html>", "status": status, "kind": "text/html"}
 
 
-NO_ANSWERS = {
+@each({
     "no credentials": (page(401), "check username and password, or the token"),
     "no rights": (page(403), "check username and password, or the token"),
     "a redirect": (page(302), "possibly to a login page"),
@@ -88,23 +88,17 @@ NO_ANSWERS = {
     "a reset": ({"is_reset": True}, r"http://127\.0\.0\.1:[0-9]+: the answer broke off"),
     "broken compression": ({"body": b"no gzip", "headers": {"Content-Encoding": "gzip"}},
                            "badly compressed"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("reply", "said"), NO_ANSWERS.values(), ids=NO_ANSWERS)
+})  # fmt: skip
 def test_what_is_no_answer_is_one_sentence(ask, reply, said):
     with pytest.raises(IngestError, match=said):
         ask(Reply(**reply))
 
 
-@pytest.mark.parametrize(
-    ("limit", "reply", "said"),
-    [
-        ("MUCH_BYTES", {"body": b" " * 1000, "pause_s": 0.01}, r"longer than 0.3 s \(timeout_s\)"),
-        ("BODY_MAX_BYTES", {"body": b"{" + b" " * 2000}, "larger than"),
-    ],
-    ids=["one that came in part", "one over the size"],
-)
+@each({
+    "one that came in part": (
+        "MUCH_BYTES", {"body": b" " * 1000, "pause_s": 0.01}, r"longer than 0.3 s \(timeout_s\)"),
+    "one over the size": ("BODY_MAX_BYTES", {"body": b"{" + b" " * 2000}, "larger than"),
+})  # fmt: skip
 def test_of_an_answer_that_is_too_large_less_is_asked(ask, monkeypatch, limit, reply, said):
     monkeypatch.setattr(client_module, limit, 10)
 
@@ -157,7 +151,7 @@ def over_tls(tls, certificate):
         yield f"https://{address}", str(certificate[0])
 
 
-def test_a_certificate_is_trusted_by_its_file_only(over_tls):
+def test_a_certificate_is_trusted_by_its_file_only_unless_the_site_looks_at_none(over_tls):
     url, file = over_tls
 
     with Client(Endpoint(url=url, ca_file=file)) as client:
@@ -168,11 +162,6 @@ def test_a_certificate_is_trusted_by_its_file_only(over_tls):
         client.query("up")
     with Discovery(Endpoint(url=url)) as discovery, pytest.raises(IngestError, match="ca_file"):
         discovery.check()
-
-
-def test_a_certificate_is_not_looked_at_only_where_the_site_says_so(over_tls):
-    url, _ = over_tls
-
     with Client(Endpoint(url=url, is_certificate_checked=False)) as client:
         assert client.query("up").series == []
 

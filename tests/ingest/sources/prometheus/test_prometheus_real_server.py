@@ -128,13 +128,6 @@ def test_engines_are_those_of_the_page_that_the_server_scrapes(store, prometheus
     assert store.read("from raw.rejects").is_empty()
 
 
-def cpu_counters(store):
-    return store.read(
-        "select cpu_busy_s, cpu_total_s from raw.node_samples "
-        "where cpu_total_s is not null order by ts"
-    ).rows()
-
-
 def test_a_real_server_gives_the_host_that_a_real_exporter_reports(
     store, prometheus_of, node_exporter
 ):
@@ -151,7 +144,10 @@ def test_a_real_server_gives_the_host_that_a_real_exporter_reports(
         "from raw.node_samples"
     )
     assert hosts.rows() == [("lab", platform.node(), True)]
-    counters = cpu_counters(store)
+    counters = store.read(
+        "select cpu_busy_s, cpu_total_s from raw.node_samples "
+        "where cpu_total_s is not null order by ts"
+    ).rows()
     assert len(counters) >= 3
     assert all(  # the kernel takes back a little of what it counted as waiting for disks
         -0.1 <= later[0] - before[0] <= later[1] - before[1] + 0.1

@@ -81,15 +81,14 @@ def test_every_way_of_a_pickle_out_of_built_in_values_is_closed(store, tmp_path,
 
 
 WHOLE = pickle.dumps(dump(entry()), protocol=2)
-DAMAGED = {
+
+
+@each({
     **{f"cut at {cut}": ("trace_rank_1", WHOLE[:cut], "cut or broken") for cut in (30, 200, -1)},
     "a cut gzip": ("trace_rank_1.gz", gzip.compress(WHOLE)[:-60], "cut or damaged"),
     "deep JSON": ("trace_rank_1.json", b'{"comm_lib_version":"2","entries":' + b"[" * 200_000,
                   "not a Flight Recorder dump"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "content", "why"), DAMAGED.values(), ids=DAMAGED)
+})  # fmt: skip
 def test_a_damaged_dump_is_refused_with_a_sentence(tmp_path, name, content, why):
     (tmp_path / name).write_bytes(content)
 

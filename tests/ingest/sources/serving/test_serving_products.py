@@ -100,20 +100,17 @@ def test_gauges_are_what_runs_and_waits_at_the_moment(sent):
 
     found = rows(load)["serving_samples"].select("metric", pl.col("ts").dt.epoch("ms"), "value")
 
-    gauges = found.filter(pl.col("metric").is_in(["requests_running", "requests_waiting"])).rows()
+    times = {
+        "requests_running": [(one.start_ms, one.end_ms) for one in load.requests if one.start_ms],
+        "requests_waiting": [(one.arrival_ms, one.start_ms) for one in load.requests
+                             if one.start_ms],
+    }  # fmt: skip
+    gauges = found.filter(pl.col("metric").is_in([*times])).rows()
     assert gauges == [
-        (metric, ms, sum(is_so(one, ms) for one in load.requests)) for metric, ms, _ in gauges
-        for is_so in [is_running if metric == "requests_running" else is_waiting]
-    ]  # fmt: skip
+        (metric, ms, sum(begin <= ms < end for begin, end in times[metric]))
+        for metric, ms, _ in gauges
+    ]
     assert max(value for metric, _, value in gauges if metric == "requests_waiting") > 0
-
-
-def is_running(one, ms):
-    return one.start_ms is not None and one.start_ms <= ms < one.end_ms
-
-
-def is_waiting(one, ms):
-    return one.start_ms is not None and one.arrival_ms <= ms < one.start_ms
 
 
 def test_a_restart_counts_from_zero_and_the_pause_has_no_rows(sent):

@@ -1,16 +1,18 @@
-"""`sacct` rows: the value of each field, which rows are rejected, the nodes of lists."""
+"""What `sacct` prints, as text and as JSON: fields, which rows are rejected, nodes of lists."""
 
+import json
 from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.ingest.golden_cases import GOLDEN
 
 from goodput_ingest.formats import delimited, hostlist
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.slurm import node_lists
+from goodput_ingest.sources.registry import recognise
+from goodput_ingest.sources.slurm import node_lists, texts
 from goodput_ingest.sources.slurm.texts import Slurm
 from goodput_queries.errors import IngestError
 
@@ -165,3 +167,50 @@ def test_the_listing_that_says_the_nodes_wins(read_text, store, texts):
         read_text("slurm", text, cluster="lab", zone=ZoneInfo("UTC"))
 
     assert store.read("select nodes from raw.reservations").rows() == [(["node001"],)]
+
+
+JOB = json.loads((GOLDEN / "slurm/every_field_of_sacct_json/input.txt").read_text())["jobs"][0]
+
+
+def read_json(folder, **document):
+    """Return the batches of job runs of what `sacct --json` prints."""
+    file = folder / "listing.json"
+    file.write_text(json.dumps({"meta": {"plugin": {"type": "openapi/dbv0.0.38"}}, **document}))
+    assert recognise(file) is Slurm
+    batches = Slurm(file, ReadOptions(cluster="lab")).extract()
+    return [batch for batch in batches if batch.table == "job_runs"]
+
+
+def test_a_listing_of_errors_alone_is_refused_and_a_time_without_jobs_is_no_error(tmp_path):
+    """`sacct --json` of 22.05 ends well when it could not ask; only its text shows it."""
+    said = {"description": "Unable to parse time format", "error_number": 9000}
+    idle = {"description": "Nothing found", "error_number": 9003, "source": "slurmdb_jobs_get"}
+
+    with pytest.raises(IngestError, match="the command failed: Unable to parse time format"):
+        read_json(tmp_path, errors=[said])
+    (found,) = read_json(tmp_path, errors=[idle], jobs=[])
+    assert (found.rows.height, found.rejects) == (0, [])
+
+
+def test_a_long_listing_comes_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(texts, "RECORDS_PER_PART", 2)
+
+    batches = read_json(tmp_path, jobs=[JOB | {"job_id": n} for n in range(1, 6)])
+
+    assert [batch.rows.height for batch in batches] == [2, 2, 1]
+    assert len({batch.digest for batch in batches}) == 3
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(sorted(JOB.keys() - {"steps"})), ANYTHING)
+def test_a_field_of_any_kind_gives_a_row_or_a_reject(tmp_path_factory, field, value):
+    batches = read_json(tmp_path_factory.mktemp("json"), jobs=[JOB, JOB | {field: value}])
+
+    assert sum(len(batch.rejects) + batch.rows.height for batch in batches) == 2

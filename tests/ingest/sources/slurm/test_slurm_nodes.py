@@ -3,9 +3,8 @@
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
 from tests.ingest.golden_cases import GOLDEN
-from tests.tables import gives
+from tests.tables import gives, refuses
 
 from goodput_ingest.formats import gres
 from goodput_ingest.formats.gres import gpu_gres
@@ -13,14 +12,10 @@ from goodput_ingest.sources.slurm.jobs import parse_jobs
 from goodput_ingest.sources.slurm.nodes import parse_sinfo
 from goodput_queries.errors import IngestError
 
-
-@pytest.mark.parametrize("index", ["99999999999", "1024", "0-2"])
-def test_indices_that_cannot_be_leave_the_number_of_gpus(index):
-    (found,) = gpu_gres(f"gpu:h100:1(IDX:{index})")
-
-    assert (found.gpus, found.indices) == (1, None)
-
-
+test_indices_that_cannot_be_leave_the_number_of_gpus = gives(
+    lambda index: [(of.gpus, of.indices) for of in gpu_gres(f"gpu:h100:1(IDX:{index})")],
+    *((index, [(1, None)]) for index in ("99999999999", "1024", "0-2")),
+)
 test_parts_of_gpus_in_a_gres_text = gives(
     gres.parts,
     ("shard:a40:2(IDX:0)", {"shard": 2}),
@@ -32,9 +27,11 @@ test_parts_of_gpus_in_a_gres_text = gives(
 )
 
 
-def test_a_sinfo_text_of_unknown_columns_is_refused():
-    with pytest.raises(IngestError, match="with a header"):
-        parse_sinfo("n1|idle\n", cluster="lab", observed_at=None)
+test_a_sinfo_text_of_unknown_columns_is_refused = refuses(
+    IngestError,
+    lambda text: parse_sinfo(text, cluster="lab", observed_at=None),
+    ("n1|idle\n", "with a header"),
+)
 
 
 NOON = datetime.fromisoformat("2026-11-20 12:00")
@@ -55,7 +52,9 @@ def test_listings_with_one_reason_are_one_row_in_ten_minutes(store):
     assert rows == [(6, "Priority"), (18, "Resources")]
 
 
-@pytest.mark.parametrize(("cluster", "why"), [(None, "--cluster"), ("lab", "--timezone")])
-def test_cluster_and_zone_are_asked_for(cluster, why):
-    with pytest.raises(IngestError, match=why):
-        parse_jobs(JOB, cluster=cluster, zone=None)
+test_cluster_and_zone_are_asked_for = refuses(
+    IngestError,
+    lambda cluster: parse_jobs(JOB, cluster=cluster, zone=None),
+    (None, "--cluster"),
+    ("lab", "--timezone"),
+)

@@ -90,17 +90,16 @@ def table(store, mart):
 
 
 # what it shows: level, its name and availability, watts by minute
-POWERS = {
-    "a node has its mean": ("node", "a", None, {30: BUSY_W, 90: IDLE_W}),
-    "a node without readings has none": ("node", "c", None, {30: None, 90: None}),
-    "a rack has the sum of its nodes": ("rack", "r1", None, {30: BUSY_W + IDLE_W}),
-    "a team has that of its GPUs": ("team", "A", "held", {30: BUSY_W}),
-    "a team has that of its GPUs later": ("team", "B", "held", {90: IDLE_W}),
-    "the rest is not allocated": ("team", None, "free", {90: IDLE_W}),
-}
-
-
-@pytest.mark.parametrize(("level", "name", "availability", "watts"), POWERS.values(), ids=POWERS)
+@each(
+    {
+        "a node has its mean": ("node", "a", None, {30: BUSY_W, 90: IDLE_W}),
+        "a node without readings has none": ("node", "c", None, {30: None, 90: None}),
+        "a rack has the sum of its nodes": ("rack", "r1", None, {30: BUSY_W + IDLE_W}),
+        "a team has that of its GPUs": ("team", "A", "held", {30: BUSY_W}),
+        "a team has that of its GPUs later": ("team", "B", "held", {90: IDLE_W}),
+        "the rest is not allocated": ("team", None, "free", {90: IDLE_W}),
+    }
+)
 def test_power_of_half_hours(world, level, name, availability, watts):
     rows = [row for row in power(world.store, level) if row["name"] == name]
     found = {row["minute"]: row for row in rows if availability in (None, row["availability"])}

@@ -86,10 +86,6 @@ def world(made):
     load_other_causes(made, work)
 
 
-def near(value):
-    return pytest.approx(value, rel=1e-5)
-
-
 END_MS = START_MS + 1_000 * END
 RUN_S = 11 * 4_000 + 3_500
 RANKED = {
@@ -153,7 +149,8 @@ test_what_ended_attempts = read_from_world({
     "time between failures and to repair by cause": (
         "select failures, restarts, mttr_s, run_ms, mtbf_s, mtbf_low_s, mtbf_high_s, class "
         "from marts.reliability_by_cause where cause = 'Xid 79'",
-        [(2, 1, 200.0, 1000 * RUN_S, *map(near, (RUN_S / 2, RUN_S / 7.224688, RUN_S / 0.242209)),
+        [(2, 1, 200.0, 1000 * RUN_S, RUN_S / 2,
+          *(pytest.approx(RUN_S / bound, rel=1e-5) for bound in (7.224688, 0.242209)),
           "hardware")]),
     "each failure has one cause": (
         "select sum(failures)::bigint from marts.reliability_by_cause", [(11,)]),

@@ -1,6 +1,6 @@
 """Episodes of throttling: by clock event reasons, else by counters of throttled time."""
 
-from tests.queries.conftest import each, shown_by
+from tests.queries.conftest import shown_by
 
 POWER_CAP, HW_THERMAL = 0x4, 0x40
 
@@ -22,6 +22,8 @@ def counts(evidence, metric, values, step=10):
 EPISODES = """select reason, duration_s, counts_as_loss, evidence, epoch(end_at - start_at)
     from marts.throttle_episodes order by start_at, reason"""
 SOURCES = "from marts.throttle_sources"
+THROTTLED = """select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c
+    from marts.throttled_gpus"""
 CAPPED, HOT = {"clocks_event_reasons": POWER_CAP}, {"clocks_event_reasons": HW_THERMAL}
 THERMAL_S, POWER_S = "throttle_thermal_s", "throttle_power_s"
 
@@ -65,36 +67,26 @@ test_throttling_of_a_gpu = shown_by({
         {"clocks_event_reasons": 0}, ("other", [0, 0]), SOURCES, [(True, True, False)]),
     "one that reports counters": ({}, (POWER_S, [0, 0]), SOURCES, [(True, False, True)]),
     "counters of throttled time count where there are no reasons": (
-        {}, (THERMAL_S, [5, 5, 9, 14, 14]),
-        """select reason, throttled_hours, read_hours, recurrence, slowdown_margin_c
-        from marts.throttled_gpus""", [("thermal", 1, 1, None, None)]),
+        {}, (THERMAL_S, [5, 5, 9, 14, 14]), THROTTLED, [("thermal", 1, 1, None, None)]),
 }, load=lambda c, values, counted: [
     read(c, **values), counted and counts(c, *counted)])  # fmt: skip
 
 
 # what it shows: hours with a reason of those read, limit in the inventory and in readings;
 # whether it comes back, degrees to the limit
-@each({
-    "a quarter of the hours is chronic": (3, 12, 90.0, [], "chronic", 6.0),
-    "two of twelve hours are passing": (2, 12, 90.0, [], "passing", 6.0),
-    "of few hours it is not known": (3, 5, 90.0, [], None, 6.0),
+test_how_often_a_gpu_is_throttled = shown_by({
+    "a quarter of the hours is chronic": (3, 12, 90.0, [], [("hw_thermal", 3, 12, "chronic", 6)]),
+    "two of twelve hours are passing": (2, 12, 90.0, [], [("hw_thermal", 2, 12, "passing", 6)]),
+    "of few hours it is not known": (3, 5, 90.0, [], [("hw_thermal", 3, 5, None, 6)]),
     "a limit of readings comes before that of the inventory": (
-        3, 12, 90.0, [87, 87], "chronic", 3.0),
-    "a limit of readings alone": (3, 12, None, [87, 87], "chronic", 3.0),
-    "no limit": (3, 12, None, [], "chronic", None),
-})  # fmt: skip
-def test_how_often_a_gpu_is_throttled(
-    cluster, hours, of_hours, limit, reported, recurrence, margin
-):
-    cluster.listed("a", "a#0", "test", slurm_index=0, slowdown_temperature_c=limit)
-    reasons = {"clocks_event_reasons": lambda s: HW_THERMAL if s < 3600 * hours else POWER_CAP}
-    seconds = range(0, 3600 * of_hours, 600)
-    cluster.readings(cluster.gpu("a#0"), seconds, gpu_temperature_c=84.0, **reasons)
-    counts(cluster, "slowdown_temperature_c", reported, 600)
-    yield
-    columns = "reason, throttled_hours, read_hours, recurrence, slowdown_margin_c"
-    found = cluster.read(f"select {columns} from marts.throttled_gpus")
-    assert found.rows() == [("hw_thermal", hours, of_hours, recurrence, margin)]
+        3, 12, 90.0, [87, 87], [("hw_thermal", 3, 12, "chronic", 3)]),
+    "a limit of readings alone": (3, 12, None, [87, 87], [("hw_thermal", 3, 12, "chronic", 3)]),
+    "no limit": (3, 12, None, [], [("hw_thermal", 3, 12, "chronic", None)]),
+}, read=THROTTLED, load=lambda c, hours, of_hours, limit, reported: [
+    c.listed("a", "a#0", "test", slurm_index=0, slowdown_temperature_c=limit),
+    c.readings(c.gpu("a#0"), range(0, 3600 * of_hours, 600), gpu_temperature_c=84.0,
+               clocks_event_reasons=lambda s: HW_THERMAL if s < 3600 * hours else POWER_CAP),
+    counts(c, "slowdown_temperature_c", reported, 600)])  # fmt: skip
 
 
 BUS = "00000000:19:00.0"

@@ -82,6 +82,17 @@ test_collectives = shown_by({
     "what is not in a ring is not forecast": (
         lambda c: benchmarked(c, 2, ring, operation="AlltoAll"),
         "select distinct ranks, forecast_ranks from marts.collective_forecasts", [(16, 16)]),
+    # of records without a moment it is not known when they ran: they are not in the timeline
+    "the rank that came last waited least": (
+        lambda c: [
+            c.job("1", 0, 60, ["a"], 2),
+            *(c.events("1", steps(0, 3, 10), rank=rank, gpu_uuid=c.gpu(f"a#{rank}"),
+                       pid=c.first_pid + rank) for rank in range(2)),
+            c.all_reduces([3.0, 0.5], [15], message_bytes=MIB, kernel_start_at=15.0),
+            c.all_reduces([3.0, 0.5], [25], first=1)],
+        "select rank, sequence_number, exec_s, waited_s, size_bytes "
+        "from marts.collective_timeline order by rank",
+        [(0, 0, 3.0, 2.5, MIB), (1, 0, 0.5, 0.0, MIB)]),
 }, before=lambda c: c.node("a", 8))  # fmt: skip
 
 
@@ -119,23 +130,6 @@ def test_published_times_of_144_gpus_are_forecast_from_those_of_72(cluster):
     ).rows()
     both = {size: s / took[144, size] for size, s in rows if (144, size) in took}
     assert both == {size: pytest.approx(1, abs=0.05) for size in (2**30, 2**33)}
-
-
-def test_the_rank_that_came_last_waited_least(cluster):
-    """Of records without a moment it is not known when they ran: they are not in the timeline."""
-    cluster.job_on_a_node("1", 0, 60, 2)
-    for rank in range(2):
-        named = {"gpu_uuid": cluster.gpu(f"a#{rank}"), "pid": cluster.first_pid + rank}
-        cluster.events("1", steps(0, 3, 10), rank=rank, **named)
-    more = {"message_bytes": MIB, "kernel_start_at": 15.0}
-    cluster.all_reduces([3.0, 0.5], [15], **more)
-    cluster.all_reduces([3.0, 0.5], [25], first=1)
-    yield
-    rows = cluster.read(
-        "select rank, sequence_number, exec_s, waited_s, size_bytes from marts.collective_timeline"
-        " order by rank"
-    ).rows()
-    assert rows == [(0, 0, 3.0, 2.5, MIB), (1, 0, 0.5, 0.0, MIB)]
 
 
 def gang(cluster, **measured):

@@ -1,7 +1,7 @@
 """Bandwidth of collectives against what is to be expected; nodes and transports that stand out."""
 
 import pytest
-from tests.queries.conftest import START_MS, shown_by
+from tests.queries.conftest import START_MS, at, shown_by
 
 from goodput_queries.scope import Scope
 
@@ -86,23 +86,22 @@ test_bandwidths = shown_by({
 }, before=four_nodes)  # fmt: skip
 
 
-@pytest.mark.parametrize(("busbw", "verdict"), [
-    pytest.param([60.0, 61.0, 60.0], "Likely", id="a limit"),
-    pytest.param([60.0, 61.0, 198.0], "Not confirmed", id="others are in the way at times"),
-])  # fmt: skip
-def test_a_run_that_never_gets_what_others_get_between_the_same_nodes_is_limited(
-    cluster, busbw, verdict
-):
-    four_nodes(cluster)
+def two_sizes(cluster, busbw):
+    """Load what others get between the nodes of a run, in two sizes."""
     for first, size in ((0, 256 * MIB), (10, 1024 * MIB)):
         benchmark(cluster, size, 200.0, size=size)
         cluster.collectives("0x1", ["a", "b"], [200.0, 199.0], size=size, first=first)
         cluster.collectives("0x2", ["a", "b"], busbw, size=size, first=first)
         cluster.collectives("0x3", ["a", "c"], [200.0], size=size, first=first)
-    yield
-    columns = "node, slow_communicators, communicators, verdict"
-    found = cluster.read(f"select {columns} from marts.slow_nodes order by 1")
-    assert found.rows() == [("a", 1, 3, verdict), ("b", 1, 2, verdict)]
+
+
+test_a_run_that_never_gets_what_others_get_between_the_same_nodes_is_limited = shown_by({
+    "a limit": ([60.0, 61.0, 60.0], [("a", 1, 3, "Likely"), ("b", 1, 2, "Likely")]),
+    "others are in the way at times": (
+        [60.0, 61.0, 198.0], [("a", 1, 3, "Not confirmed"), ("b", 1, 2, "Not confirmed")]),
+}, before=four_nodes, load=two_sizes,
+    read="select node, slow_communicators, communicators, verdict from marts.slow_nodes "
+    "order by 1")  # fmt: skip
 
 
 def test_link_errors_of_gpus_are_rises_of_counters_in_hours_of_the_window(cluster):
@@ -147,17 +146,13 @@ test_line_rates_of_ports = shown_by({
     "a port without a speed has no share, and two sources are one port": (
         line_rates(1, UNKNOWN, *TWICE), LINE_RATES,
         [("eth0", None, None), ("eth1", *map(pytest.approx, (0.08, GB)))]),
+    # two nodes with two GPUs of 900 GB/s of NVLink each; the second hour has more traffic
+    "a rack has the sum of its ports in its busiest hour": (
+        lambda c: [[c.node(node, 2, model="NVIDIA H100 80GB HBM3"),
+                    c.add("node_racks", node=node, rack="r1"), port(c, node, first),
+                    port(c, node, then, second=HOUR_S)]
+                   for node, first, then in (("a", 1.0, 5.0), ("b", 2.0, 10.0))],
+        "select rack, nodes, ports, busiest_at, line_bytes_per_s, gpu_link_bytes_per_s, "
+        "round(line_rate_ratio, 6) from marts.rack_line_rates",
+        [("r1", 2, 2, at(HOUR_S), 25 * GB, 3_600 * GB, 0.6)]),
 })  # fmt: skip
-
-
-def test_a_rack_has_the_sum_of_its_ports_in_its_busiest_hour(cluster):
-    """Two nodes with two GPUs of 900 GB/s of NVLink each; the second hour has more traffic."""
-    for node, first, then in (("a", 1.0, 5.0), ("b", 2.0, 10.0)):
-        cluster.node(node, 2, model="NVIDIA H100 80GB HBM3")
-        cluster.add("node_racks", node=node, rack="r1")
-        port(cluster, node, first)
-        port(cluster, node, then, second=HOUR_S)
-    yield
-    columns = "rack, nodes, ports, busiest_at, line_bytes_per_s, gpu_link_bytes_per_s"
-    found = cluster.read(f"select {columns}, round(line_rate_ratio, 6) from marts.rack_line_rates")
-    assert found.rows() == [("r1", 2, 2, cluster.at(HOUR_S), 25 * GB, 3_600 * GB, 0.6)]

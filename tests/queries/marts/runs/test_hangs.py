@@ -167,11 +167,8 @@ def test_the_attempt_that_had_these_ranks_then_reports_node_and_gpu(evidence):
 
     columns = "cluster, run_id, attempt, culprit_node, culprit_gpu_uuid"
     assert hangs(evidence, columns) == [("c", "9", 0, "a", "c/a#1")]
-    of_runs = [
-        evidence.store.read("from marts.hangs", scope=Scope(run=run)).height
-        for run in ("c/9", "c/8")
-    ]
-    assert of_runs == [1, 0]
+    for run, count in (("c/9", 1), ("c/8", 0)):
+        assert evidence.read("from marts.hangs", Scope(run=run)).height == count
 
 
 def test_of_two_jobs_with_these_ranks_the_one_in_the_folders_name_is_taken(evidence):

@@ -119,19 +119,6 @@ def gang(made, job, nodes, gpus=2):
     made.job(job, 0, 3600, nodes, gpus * len(nodes), "COMPLETED")
 
 
-def test_reads_of_its_hosts_count_for_each_gpu_of_a_run(cluster):
-    gang(cluster, "1", ["a", "b"])
-    cluster.events("1", [*steps(1, 300, 0, 10), NEED])
-    host(cluster, "a", 400_000_000, 100)
-    host(cluster, "b", 200_000_000, 50)
-    yield
-    (found,) = cluster.read("from marts.run_input").to_dicts()
-    assert found.items() >= {
-        "gpus": 4, "nodes": 2, "read_bytes_per_gpu_s": 150_000_000, "mean_read_bytes": 4_000_000,
-        "most_read_bytes_per_gpu_s": 150_000_000, "need_bytes_per_gpu_s": 2e8,
-        "memory_available_bytes": 6 * 10**11}.items()  # fmt: skip
-
-
 EPOCHS = [
     {**step, "data_s": wait, "extra": f'{{"epoch": {epoch + n / 10}}}'}
     for epoch, wait in ((0, 4.0), (1, 1.0))
@@ -163,6 +150,12 @@ test_what_is_read_of_runs = shown_by({
         lambda c: c.job_on_a_node("1", 0, 1000, 1),
         "select goodput_of_held_ratio, goodput_of_held_hi_ratio from marts.runs", [(None, 1)]),
     "reads of a host that two jobs share are of neither": (shared_host, "from marts.run_input", []),
+    "reads of its hosts count for each GPU of a run": (
+        lambda c: [gang(c, "1", ["a", "b"]), c.events("1", [*steps(1, 300, 0, 10), NEED]),
+                   host(c, "a", 400_000_000, 100), host(c, "b", 200_000_000, 50)],
+        "select gpus, nodes, read_bytes_per_gpu_s, mean_read_bytes, most_read_bytes_per_gpu_s, "
+        "need_bytes_per_gpu_s, memory_available_bytes from marts.run_input",
+        [(4, 2, 150_000_000, 4_000_000, 150_000_000, 2e8, 6 * 10**11)]),
     "a first epoch waits longer than the next": (
         lambda c: [gang(c, "1", ["a"]), c.events("1", EPOCHS)],
         "select epoch, steps, data_wait_ratio, median_step_s from marts.run_epochs order by epoch",

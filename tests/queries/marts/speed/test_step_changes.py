@@ -4,7 +4,7 @@ import math
 import random
 
 import pytest
-from tests.queries.conftest import each, steps
+from tests.queries.conftest import each, shown_by, steps
 
 STEPS, BASE_S = 1500, 0.5
 
@@ -77,10 +77,6 @@ SAVES = dict.fromkeys(range(100, STEPS, 100), 20.0)
 STALLS = dict.fromkeys(range(700, 900), 0.4)
 
 
-def larger_batch(step):
-    return {"samples": 16.0 if step <= 700 else 32.0}
-
-
 # what it shows: the lives of a run (factors, more), columns of its only episode, if it has one
 @each({
     "steps that become slower twice are one episode": (
@@ -92,7 +88,8 @@ def larger_batch(step):
         [(noise(3), {"gap": SAVES, "data_s": STALLS}), (noise(4), {})], None),
     # twice the samples in 1.4 times the time is faster: throughput is compared
     "a larger batch is no slower step": (
-        [([1.0 if k <= 700 else 1.4 for k in range(1, STEPS + 1)], {"more": larger_batch})],
+        [([1.0 if k <= 700 else 1.4 for k in range(1, STEPS + 1)],
+          {"more": lambda step: {"samples": 16.0 if step <= 700 else 32.0}})],
         {"ratio": pytest.approx(0.7, abs=0.01), "lost_gpu_ms": 0}),
     "an attempt of few steps has no changes": ([([1.0] * 60 + [2.0] * 60, {})], None),
 })  # fmt: skip
@@ -168,26 +165,19 @@ def in_an_hour(*used_gib):
     return used
 
 
-# what it shows: GiB at a second, hours of the job, in how many windows it grew, if it is listed
-MEMORIES = {
-    "memory that varies": (lambda t: 40 + 2 * math.sin(t), 8, None),
-    "memory that levels off": (lambda t: 40 + 20 * min(1, t / (3 * HOUR_S)), 8, None),
-    "memory that rises and falls": (lambda t: 40 + 20 * (t % (2 * HOUR_S)) / HOUR_S, 8, None),
+# what it shows: GiB at a second, seconds of the job, in how many windows it grew, if it is listed
+test_memory_that_grows = shown_by({
+    "memory that varies": (lambda t: 40 + 2 * math.sin(t), 8 * HOUR_S, []),
+    "memory that levels off": (lambda t: 40 + 20 * min(1, t / (3 * HOUR_S)), 8 * HOUR_S, []),
+    "memory that rises and falls": (
+        lambda t: 40 + 20 * (t % (2 * HOUR_S)) / HOUR_S, 8 * HOUR_S, []),
     # a short attempt has to grow more and all the time
-    "12 GiB an hour": (in_an_hour(40, 42, 44, 46, 48), 1, 4),
-    "1 % in 40 minutes": (in_an_hour(40, 40.2, 40.4, 40.6, 40.8), 1, None),
-    "caches fill, then level off": (in_an_hour(40, 44, 46, 46, 46), 1, None),
-    "one allocation": (in_an_hour(40, 40, 40, 46, 46), 1, None),
-    "half an hour is too short": (lambda t: 40 + 10 * t / HOUR_S, 0.5, None),
-}
-
-
-@each(MEMORIES)
-def test_memory_that_grows(cluster, used, hours, windows):
-    end = int(hours * HOUR_S)
-    cluster.listed("a", "a#0", "test", slurm_index=0, memory_bytes=MEMORY)
-    cluster.job("1", 0, end, ["a"], 1)
-    readings(cluster, "a#0", end, every=300, memory_used_bytes=lambda t: int(used(t) * 2**30))
-    yield
-    found = cluster.read("select windows from marts.memory_growth").rows()
-    assert found == ([(windows,)] if windows else [])
+    "12 GiB an hour": (in_an_hour(40, 42, 44, 46, 48), HOUR_S, [(4,)]),
+    "1 % in 40 minutes": (in_an_hour(40, 40.2, 40.4, 40.6, 40.8), HOUR_S, []),
+    "caches fill, then level off": (in_an_hour(40, 44, 46, 46, 46), HOUR_S, []),
+    "one allocation": (in_an_hour(40, 40, 40, 46, 46), HOUR_S, []),
+    "half an hour is too short": (lambda t: 40 + 10 * t / HOUR_S, HOUR_S // 2, []),
+}, before=lambda c: c.listed("a", "a#0", "test", slurm_index=0, memory_bytes=MEMORY),
+    load=lambda c, used, end: [c.job("1", 0, end, ["a"], 1), readings(
+        c, "a#0", end, every=300, memory_used_bytes=lambda t: int(used(t) * 2**30))],
+    read="select windows from marts.memory_growth")  # fmt: skip

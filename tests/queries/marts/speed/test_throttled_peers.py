@@ -91,18 +91,17 @@ test_the_throttled_gpu = shown_by({
 
 # what it shows: unthrottled steps, what ranks 0 and 1 measure, which one is late by NCCL; losses,
 # where the GPU of rank 1 is held back
-BLAMED = {
-    # by the ranks' own measure
-    "a straggler that is throttled passes the blame on": (10, WAITS, LATE, None, {PEER: 55}),
-    # rank 1 waits, its clocks cost nothing
-    "a straggler beside a throttled GPU keeps the blame": (10, LATE, WAITS, None, {OWN: 55}),
-    # the attempt's median is that of its unthrottled steps: 12 of them and 10 slow ones
-    "by NCCL the throttled GPU is the late one": (12, {}, {}, 1, {OF_GPU: 50, PEER: 50}),
-    "by NCCL the other one is late": (12, {}, {}, 0, {("straggler_wait", None, "own"): 50}),
-}
-
-
-@each(BLAMED)
+@each(
+    {
+        # by the ranks' own measure
+        "a straggler that is throttled passes the blame on": (10, WAITS, LATE, None, {PEER: 55}),
+        # rank 1 waits, its clocks cost nothing
+        "a straggler beside a throttled GPU keeps the blame": (10, LATE, WAITS, None, {OWN: 55}),
+        # the attempt's median is that of its unthrottled steps: 12 of them and 10 slow ones
+        "by NCCL the throttled GPU is the late one": (12, {}, {}, 1, {OF_GPU: 50, PEER: 50}),
+        "by NCCL the other one is late": (12, {}, {}, 0, {("straggler_wait", None, "own"): 50}),
+    }
+)
 def test_who_is_blamed_for_waits_beside_a_throttled_gpu(cluster, fast, r0, r1, late, expected):
     slow_gang(cluster, fast=fast, r0=r0, r1=r1)
     readings(cluster, hot=1, until=269)

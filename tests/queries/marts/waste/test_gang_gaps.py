@@ -88,21 +88,16 @@ test_gaps = shown_by({
 })  # fmt: skip
 
 
-@pytest.mark.parametrize(("declared", "coincides", "confidence"), [
-    pytest.param((1000, 1090), "Checkpoint save", "Confirmed", id="most of it"),
-    pytest.param((985, 1010), "Checkpoint save", "Likely", id="its beginning"),
-    pytest.param((960, 990), "Checkpoint save", "Likely", id="just before"),
-    pytest.param((700, 800), "Nothing declared", "Not confirmed", id="long before"),
-])  # fmt: skip
-def test_a_gap_coincides_with_what_the_job_declares(cluster, declared, coincides, confidence):
-    gang(cluster, [(1000, 1100)])
-    before, after = declared
-    later = steps(before // 10 + 1, 500, max(after, 1110))
-    saved = [phase("ckpt_save", before, after), *later, durable(500, 7000)]
-    cluster.events("1", [*steps(1, before // 10, 0), *saved])
-    yield
-    found = cluster.read(f"select coincides, confidence {GAPS}")
-    assert found.rows() == [(coincides, confidence)]
+# what the job declares as a save of the gap, with what that coincides
+test_a_gap_coincides_with_what_the_job_declares = shown_by({
+    "most of it": (1000, 1090, [("Checkpoint save", "Confirmed")]),
+    "its beginning": (985, 1010, [("Checkpoint save", "Likely")]),
+    "just before": (960, 990, [("Checkpoint save", "Likely")]),
+    "long before": (700, 800, [("Nothing declared", "Not confirmed")]),
+}, before=lambda c: gang(c, ONE), load=lambda c, begin, end: c.events("1", [
+    *steps(1, begin // 10, 0), phase("ckpt_save", begin, end),
+    *steps(begin // 10 + 1, 500, max(end, 1110)), durable(500, 7000)]),
+    read=f"select coincides, confidence {GAPS}")  # fmt: skip
 
 
 def test_regular_gaps_are_tied_to_the_saves_that_they_come_with(cluster):

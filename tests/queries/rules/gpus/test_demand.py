@@ -35,7 +35,7 @@ def test_the_last_reason_that_the_accounting_has_decides(cluster):
 A_B = {"a": ["h100", "ib"], "b": ["a100"]}
 
 
-@each({
+test_a_job_could_use_the_nodes_it_asks_for = shown_by({
     "any node": (A_B, {}, "ab"),
     "a node": (A_B, {"requested_nodes": ["a"]}, "a"),
     "a node that is not there": (A_B, {"requested_nodes": ["z"]}, ""),
@@ -48,18 +48,13 @@ A_B = {"a": ["h100", "ib"], "b": ["a100"]}
     "a feature of nodes whose features no source names": (
         {"a": None, "b": ["a100"]}, {"feature_sets": ["ib"]}, "a"),
     "a feature of nodes without any": ({"a": [], "b": ["ib"]}, {"feature_sets": ["ib"]}, "b"),
-})  # fmt: skip
-def test_a_job_could_use_the_nodes_it_asks_for(cluster, nodes, request_, expected):
-    for node, features in nodes.items():
-        cluster.node(node, 1)
-        cluster.add("nodes", node=node, partitions=["p"], features=features)
-    cluster.watched(100)
-    waiting_job(cluster)
-    listing(cluster, 50, reason="Resources", **request_)
-    yield
-    states = "select node from marts.unit_states where category = 'idle_with_demand' order by node"
-    found = cluster.read(states)
-    assert "".join(found["node"]) == expected
+}, load=lambda c, nodes, asked: [
+    *([c.node(node, 1), c.add("nodes", node=node, partitions=["p"], features=features)]
+      for node, features in nodes.items()),
+    c.watched(100), waiting_job(c), listing(c, 50, reason="Resources", **asked)],
+    read=lambda c: "".join(c.read(
+        "select node from marts.unit_states where category = 'idle_with_demand' order by node"
+    )["node"]))  # fmt: skip
 
 
 # what a job asks for that waits 70 s and never runs; are there other, whole GPUs; GPU-seconds of

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from zoneinfo import ZoneInfo
 
-from tests.queries.conftest import START, durable, each, steps
+from tests.queries.conftest import START, Cluster, durable, each, shown_by, steps
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
@@ -59,6 +59,11 @@ def composer(*saves):
                    [(at, saver.format(line)) for at, line in saves])  # fmt: skip
 
 
+def job(cluster):
+    cluster.job_on_a_node("7", 0, 200, 1)
+    cluster.samples("a#0", cluster.every(-1, 200, 1), lambda s: not 100 < s <= 105)
+
+
 TOOK = "Time taken: 60.000000s. directory=/ckpt/9"
 SYNC = "[process=0] [sync] Finished"
 
@@ -94,20 +99,11 @@ def test_a_log_gives_the_part_that_blocked(cluster, log, expected):
 
 
 # what it shows: what job events say of the save, the ledger
-@each({
+test_job_events_give_the_part_that_blocked = shown_by({
     "the blocking part": ([(100, "phase.start"), (105, "phase.end")], BLOCKED),
     "a save that ends after a step has ended": (
         [(100, "phase.start"), (160, "phase.end")], UNBLOCKED),
     "the end alone": ([(160, "phase.end")], UNBLOCKED),
-})  # fmt: skip
-def test_job_events_give_the_part_that_blocked(cluster, marks, expected):
-    job(cluster)
-    save = [{"event": event, "t": at, "phase": "ckpt_save"} for at, event in marks]
-    cluster.events("7", [*steps(1, 10, 0), *steps(11, 19, 105), *save, durable(10, 160)])
-    yield
-    assert cluster.gpu_s() == expected
-
-
-def job(cluster):
-    cluster.job_on_a_node("7", 0, 200, 1)
-    cluster.samples("a#0", cluster.every(-1, 200, 1), lambda s: not 100 < s <= 105)
+}, before=job, read=Cluster.gpu_s, load=lambda c, marks: c.events("7", [
+    *steps(1, 10, 0), *steps(11, 19, 105), durable(10, 160),
+    *({"event": event, "t": at, "phase": "ckpt_save"} for at, event in marks)]))  # fmt: skip

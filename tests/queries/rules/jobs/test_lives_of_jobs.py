@@ -60,15 +60,14 @@ def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(cluster, again, 
 
 
 # what it shows: first step of the second attempt, lost steps of both, what data quality names
-RESUMED = {
-    "after the saved step": (5, [4, 0], []),
-    "after the last step": (9, [0, 0], []),
-    "where a log that prints every 8th step begins": (17, [0, 0], []),
-    "at a step that was not reached": (201, [None, 0], [(1, "{}/r at step 201 after 8")]),
-}
-
-
-@each(RESUMED)
+@each(
+    {
+        "after the saved step": (5, [4, 0], []),
+        "after the last step": (9, [0, 0], []),
+        "where a log that prints every 8th step begins": (17, [0, 0], []),
+        "at a step that was not reached": (201, [None, 0], [(1, "{}/r at step 201 after 8")]),
+    }
+)
 def test_steps_that_a_run_rolled_back(cluster, first, lost, named):
     cluster.job_on_a_node("1", 0, 100, 1, "FAILED", job_name="r")
     cluster.job("2", 100, 200, ["a"], 1, job_name="r")

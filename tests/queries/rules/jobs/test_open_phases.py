@@ -42,41 +42,27 @@ def test_an_open_phase_of_a_scheduled_job(cluster, events, read, active, expecte
     assert cluster.gpu_s() == expected
 
 
+BEGUN = [event("job.start", 10), opened("init", 20)]
 # length of the steps, GPU-seconds; of a first one without a length it is not known when it began
-SILENT_IN_A_PHASE = {
+test_a_rank_that_falls_silent_in_a_phase_does_not_stop_the_steps_of_its_gang = shown_by({
     "given": ({}, {"startup": 100, "step_unsplit": 1200, "teardown": 100}),
     "not given": ({"dur_s": None}, {"startup": 120, "step_unsplit": 1180, "teardown": 100}),
-}
-
-
-@each(SILENT_IN_A_PHASE)
-def test_a_rank_that_falls_silent_in_a_phase_does_not_stop_the_steps_of_its_gang(
-    cluster, length, expected
-):
-    cluster.node("a", 2)
-    cluster.job("1", 0, 700, ["a"], 2)
-    begun = [event("job.start", 10), opened("init", 20)]
-    stepping = [step | length for step in steps(1, 60, 50)]
-    cluster.events("1", [*begun, event("phase.end", 30, phase="init"), *stepping])
-    cluster.events("1", begun, rank=1)
-    yield
-    assert cluster.gpu_s() == expected
+}, before=lambda c: c.job_on_a_node("1", 0, 700, 2), read=Cluster.gpu_s, load=lambda c, length: [
+    c.events("1", [*BEGUN, event("phase.end", 30, phase="init"),
+                   *(step | length for step in steps(1, 60, 50))]),
+    c.events("1", BEGUN, rank=1)])  # fmt: skip
 
 
 # what it shows: until when the GPU is read, GPU-seconds of a run that saves from second 100 on
-@each({
+test_an_open_phase_of_a_run_known_from_events_alone = shown_by({
     "lasts while less than 15 minutes have passed": (
         990, {"step_unsplit": 100, "checkpoint_save": 890}),
     "is silence after 15 minutes: the job stalled with its last event": (
         2000, {"step_unsplit": 100, "fault_stall": 1900}),
-})  # fmt: skip
-def test_an_open_phase_of_a_run_known_from_events_alone(cluster, until, expected):
-    cluster.telemetry("a", 1)
-    events = [event("job.start", 0), *STEPS, opened("ckpt_save")]
-    cluster.events("train", events, attempt=None, host="a", local_rank=0)
-    cluster.samples("a-0", cluster.every(-10, until), lambda _: True, source="nvml")
-    yield
-    assert cluster.gpu_s() == expected
+}, before=lambda c: c.telemetry("a", 1), read=Cluster.gpu_s, load=lambda c, until: [
+    c.events("train", [event("job.start", 0), *STEPS, opened("ckpt_save")], attempt=None, host="a",
+             local_rank=0),
+    c.samples("a-0", c.every(-10, until), lambda _: True, source="nvml")])  # fmt: skip
 
 
 def readings(gpu, interval, active, first=None):

@@ -23,9 +23,10 @@ def at(seconds):
 
 @dataclass
 class Cluster:
-    """Series by name and labels; times are seconds since START_S."""
+    """Series by name and labels; times are seconds since `start_s`."""
 
     until_s: int = 3_600
+    start_s: float = START_S
     series: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, name, value=1, first_s=0, last_s=None, **labels):
@@ -37,7 +38,8 @@ class Cluster:
             {
                 "metric": {"__name__": name, "instance": "10.0.0.9:8080", **labels},
                 "values": [
-                    [START_S + t + OFFSET_S, str(v)] for t, v in zip(times, values, strict=True)
+                    [self.start_s + t + OFFSET_S, str(v)]
+                    for t, v in zip(times, values, strict=True)
                 ],
             }
         )
@@ -82,7 +84,7 @@ class Cluster:
         def add(metric, value=1, **labels):
             self.add(metric, value, **seen, **own, **labels)
 
-        add("kube_pod_created", START_S + created_s)
+        add("kube_pod_created", self.start_s + created_s)
         add("kube_pod_info", **where, created_by_kind=owner[0], created_by_name=owner[1])
         add("kube_pod_owner", owner_kind=owner[0], owner_name=owner[1], owner_is_controller="true")
         add(
@@ -90,7 +92,7 @@ class Cluster:
             gpus, container="main", resource=resource, unit="integer", **where,
         )  # fmt: skip
         if bound_s is not None:
-            add("kube_pod_status_scheduled_time", START_S + bound_s)
+            add("kube_pod_status_scheduled_time", self.start_s + bound_s)
         runs_until_s = ended_s if ended_s is not None and phase in ("Succeeded", "Failed") else 0
         for one in ("Pending", "Running", "Succeeded", "Failed", "Unknown"):
             add(
@@ -99,9 +101,8 @@ class Cluster:
                 phase=one,
             )
         if ended_s is not None:
-            self.add(
-                "kube_pod_completion_time", START_S + ended_s, first_s=ended_s, last_s=gone_s, **own
-            )
+            ended = {"first_s": ended_s, "last_s": gone_s}
+            self.add("kube_pod_completion_time", self.start_s + ended_s, **ended, **own)
         if reason:
             add("kube_pod_container_status_terminated_reason", container="main", reason=reason)
         if exit_code is not None:
@@ -114,6 +115,15 @@ class Cluster:
     def answer(self):
         """Return what the server would answer."""
         return {"status": "success", "data": {"resultType": "matrix", "result": self.series}}
+
+    def page(self):
+        """Return what exporters print of the last values."""
+        lines = []
+        for one in self.series:
+            name, _, *labels = one["metric"].items()
+            said = ",".join(f'{label}="{value}"' for label, value in labels)
+            lines.append(f"{name[1]}{{{said}}} {one['values'][-1][1]}\n")
+        return "".join(lines)
 
     def save(self, folder):
         """Write the answer to a file."""
@@ -128,13 +138,20 @@ def cluster():
     return Cluster().node("gpu-a01").node("gpu-a02")
 
 
-@pytest.fixture(scope="session")
-def new_cluster():
-    """Give an empty one to be made."""
-    return Cluster
-
-
 @pytest.fixture
 def load(store, tmp_path):
     """Read a cluster into the store."""
     return lambda cluster: ingest(store, "kubernetes", [cluster.save(tmp_path)], K8S)
+
+
+def read_once(cases):
+    """Make the fixture of a database of the cluster that this loads, for all tests of a module."""
+
+    @pytest.fixture(scope="module", name=cases.__name__)
+    def opened(module_store, without_views, tmp_path_factory):
+        store, cluster = module_store(copy_of=without_views), Cluster()
+        cases(cluster)
+        ingest(store, "kubernetes", [cluster.save(tmp_path_factory.mktemp("cases"))], K8S)
+        return store
+
+    return opened

@@ -1,9 +1,13 @@
 """Pods into job runs: whose GPUs, from when to when, how it ended."""
 
-import contextlib
-
 import pytest
-from tests.ingest.sources.prometheus.kubernetes.conftest import K8S, START_S, at
+from tests.ingest.sources.prometheus.kubernetes.conftest import (
+    K8S,
+    START_S,
+    Cluster,
+    at,
+    read_once,
+)
 
 from goodput_ingest.run.ingest import ingest
 from goodput_queries.errors import IngestError
@@ -142,18 +146,11 @@ def disruption(metric, reason):
     return add
 
 
-def failed_job(cluster, namespace):
-    cluster.add(
-        "kube_job_failed", first_s=930, namespace=namespace, job_name="train", condition="true",
-        reason="DeadlineExceeded",
-    )  # fmt: skip
-
-
-def job_of_a_jobset(cluster, namespace):
-    cluster.add(
-        "kube_job_owner", namespace=namespace, job_name="train", owner_kind="JobSet",
-        owner_name="llm",
-    )  # fmt: skip
+def of_job(metric, first_s=0, **labels):
+    """Return what adds a series of the job `train`."""
+    return lambda cluster, namespace: cluster.add(
+        metric, first_s=first_s, namespace=namespace, job_name="train", **labels
+    )
 
 
 def containers(cluster, namespace):
@@ -192,10 +189,13 @@ MORE = {
         )
     },
     "a job reports how it ended after its pods have gone": (
-        {"gone_s": 900}, failed_job, {"state": "TIMEOUT", "reason": "DeadlineExceeded"},
+        {"gone_s": 900},
+        of_job("kube_job_failed", 930, condition="true", reason="DeadlineExceeded"),
+        {"state": "TIMEOUT", "reason": "DeadlineExceeded"},
     ),
     "a job made by a JobSet is its gang where pod labels are not allowed": (
-        {}, job_of_a_jobset, {"job_id": "llm", "comment": "JobSet"},
+        {}, of_job("kube_job_owner", owner_kind="JobSet", owner_name="llm"),
+        {"job_id": "llm", "comment": "JobSet"},
     ),
     "containers add up and init containers do not": ({"gpus": 2}, containers, {"gpus": 3}),
     "labels that Prometheus renamed are the pod's own": (
@@ -205,10 +205,10 @@ MORE = {
 NAMESPACES = {name: f"ns{number}" for number, name in enumerate((*CASES, *MORE))}
 
 
-@pytest.fixture(scope="module")
-def all_cases(new_cluster, new_store, without_views, tmp_path_factory):
-    """Give a database of a cluster that has the pods of all cases, a namespace each."""
-    cluster = new_cluster().node("gpu-a01").node("gpu-a02")
+@read_once
+def all_cases(cluster):
+    """Load the pods of all cases, a namespace each."""
+    cluster.node("gpu-a01").node("gpu-a02")
     pods = {name: pods for name, (pods, _) in CASES.items()}
     pods |= {name: [pod] for name, (pod, _, _) in MORE.items()}
     for name, of_case in pods.items():
@@ -216,10 +216,6 @@ def all_cases(new_cluster, new_store, without_views, tmp_path_factory):
             cluster.pod(**{"name": f"train-{number}", "namespace": NAMESPACES[name], **pod})
     for name, (_, add, _) in MORE.items():
         add(cluster, NAMESPACES[name])
-    with contextlib.closing(new_store(copy_of=without_views)) as opened:
-        path = cluster.save(tmp_path_factory.mktemp("cases"))
-        ingest(opened, "kubernetes", [path], K8S)
-        yield opened
 
 
 @pytest.mark.parametrize("name", NAMESPACES)
@@ -236,11 +232,9 @@ def test_pods_of_a_namespace_are_these_job_runs(all_cases, name):
     assert found == expected
 
 
-def test_a_pod_that_was_gone_after_a_hole_in_the_watching_has_no_reported_end(
-    new_cluster, store, load
-):
+def test_a_pod_that_was_gone_after_a_hole_in_the_watching_has_no_reported_end(store, load):
     """For half an hour nobody looked: it may have run until the look before the next one."""
-    cluster = new_cluster().pod("train-0", gone_s=900)
+    cluster = Cluster().pod("train-0", gone_s=900)
     watched = {"node": "gpu-a01", "resource": "nvidia_com_gpu"}
     cluster.add("kube_node_status_capacity", 8, last_s=900, **watched)
     cluster.add("kube_node_status_capacity", 8, first_s=2_700, **watched)
@@ -296,8 +290,8 @@ def cores(cluster, pod, percent, node="gpu-h01", resource="nvidia_com_gpucores",
     )  # fmt: skip
 
 
-def test_percentages_of_a_gpu_are_parts_and_other_pods_hold_as_before(new_cluster, store, load):
-    cluster = new_cluster().node("gpu-h01", 10).node("gpu-h02", 10, label_nvidia_com_gpu_count="2")
+def test_percentages_of_a_gpu_are_parts_and_other_pods_hold_as_before(store, load):
+    cluster = Cluster().node("gpu-h01", 10).node("gpu-h02", 10, label_nvidia_com_gpu_count="2")
     cores(cluster, "half", 50)
     cores(cluster, "volcano", 25, "gpu-h02", "volcano_sh_vgpu_cores")
     cores(cluster, "whole", 100)
@@ -322,8 +316,8 @@ def test_percentages_of_a_gpu_are_parts_and_other_pods_hold_as_before(new_cluste
     ]  # fmt: skip
 
 
-def test_four_pods_of_a_quarter_make_one_gpu(new_cluster, whole_store, tmp_path):
-    cluster = new_cluster().node("gpu-h01", 10)
+def test_four_pods_of_a_quarter_make_one_gpu(whole_store, tmp_path):
+    cluster = Cluster().node("gpu-h01", 10)
     for number in range(4):
         cores(cluster, f"quarter-{number}", 25, bound_s=0)
     util(cluster, "GPU-1", "quarter-0", "gpu-h01")
@@ -342,16 +336,16 @@ def test_four_pods_of_a_quarter_make_one_gpu(new_cluster, whole_store, tmp_path)
 
 
 def test_a_pod_does_not_end_when_the_server_stops_watching_and_a_longer_recording_completes_it(
-    new_cluster, store, load
+    store, load
 ):
     found = "select state, start_at, end_at from raw.job_runs"
-    load(new_cluster(until_s=600).node("gpu-a01").pod("train-0"))
+    load(Cluster(until_s=600).node("gpu-a01").pod("train-0"))
     assert store.read(found).rows() == [("RUNNING", at(10), None)]
 
-    load(new_cluster().node("gpu-a01").pod("train-0", ended_s=1_200, phase="Succeeded"))
+    load(Cluster().node("gpu-a01").pod("train-0", ended_s=1_200, phase="Succeeded"))
     assert store.read(found).rows() == [("COMPLETED", at(10), at(1_200))]
 
 
-def test_a_file_without_a_series_that_is_known_is_refused(new_cluster, load):
+def test_a_file_without_a_series_that_is_known_is_refused(load):
     with pytest.raises(IngestError, match="no series of kube-state-metrics that is known"):
-        load(new_cluster().add("kube_service_info"))
+        load(Cluster().add("kube_service_info"))

@@ -4,7 +4,8 @@ import contextlib
 
 import pytest
 from tests.ingest.sources.prometheus.fake_server import Reply, remembering
-from tests.ingest.sources.prometheus.kubernetes.conftest import K8S, at
+from tests.ingest.sources.prometheus.kubernetes.conftest import K8S, Cluster, at
+from tests.tables import each
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.sources.kubernetes import Kubernetes
@@ -81,9 +82,9 @@ def test_polls_over_outages_and_a_restart_give_the_rows_of_one_look(
     assert found == whole(busy)
 
 
-def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(new_cluster, store, source, whole):
+def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(store, source, whole):
     """What holds at the end of one window has its end in the next."""
-    cluster = new_cluster(until_s=3 * 3_600).node("gpu-a01").node("gpu-a02")
+    cluster = Cluster(until_s=3 * 3_600).node("gpu-a01").node("gpu-a02")
     cluster.pod("train-a", ended_s=4_000, phase="Succeeded", gone_s=4_100)
     for node, since_s, until_s in (("gpu-a01", 3_300, 3_700), ("gpu-a02", 6_000, 9_000)):
         cluster.add(
@@ -97,16 +98,13 @@ def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(new_cluster, store
     assert rows(store) == whole(cluster)
 
 
-@pytest.mark.parametrize(
-    ("names", "said"),
-    [
-        (["kube_pod_container_resource_requests", "kube_pod_owner"],
-         "kube_pod_labels is missing; allow JobSet, Kueue and Volcano labels"),
-        ([*NEEDED, "kube_pod_resourceclaim_info"], "by ResourceClaims (DRA) are in no job run"),
-        (["up"], "there are no series of kube-state-metrics"),
-    ],
-    ids=["series", "claims of GPUs", "everything"],
-)  # fmt: skip
+@each({
+    "series": (["kube_pod_container_resource_requests", "kube_pod_owner"],
+               "kube_pod_labels is missing; allow JobSet, Kueue and Volcano labels"),
+    "claims of GPUs": (
+        [*NEEDED, "kube_pod_resourceclaim_info"], "by ResourceClaims (DRA) are in no job run"),
+    "everything": (["up"], "there are no series of kube-state-metrics"),
+})  # fmt: skip
 def test_doctor_says_what_is_missing(fake, names, said):
     fake.names = names
 

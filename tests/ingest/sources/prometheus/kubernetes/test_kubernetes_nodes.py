@@ -1,9 +1,13 @@
 """Nodes with GPUs: what they have, when they could not be used, when nobody looked."""
 
-import contextlib
-
 import pytest
-from tests.ingest.sources.prometheus.kubernetes.conftest import K8S, START_S, at
+from tests.ingest.sources.prometheus.kubernetes.conftest import (
+    K8S,
+    START_S,
+    Cluster,
+    at,
+    read_once,
+)
 
 from goodput_ingest.run.ingest import ingest
 
@@ -88,10 +92,9 @@ PARTS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def all_cases(new_cluster, new_store, without_views, tmp_path_factory):
-    """Give a database of a cluster in which each case is a node."""
-    cluster = new_cluster()
+@read_once
+def all_cases(cluster):
+    """Load a node for each case."""
     for name, (add, _) in STATES.items():
         cluster.node(name)
         add(cluster, name)
@@ -102,9 +105,6 @@ def all_cases(new_cluster, new_store, without_views, tmp_path_factory):
     cluster.add("kube_node_status_capacity", 64, node="web-1", resource="cpu")
     cluster.add("kube_node_spec_unschedulable", 1, node="web-1")
     cluster.add("kube_node_status_capacity", 1, 0, 900, node="left", resource="nvidia_com_gpu")
-    with contextlib.closing(new_store(copy_of=without_views)) as opened:
-        ingest(opened, "kubernetes", [cluster.save(tmp_path_factory.mktemp("nodes"))], K8S)
-        yield opened
 
 
 @pytest.mark.parametrize("node", STATES)
@@ -174,9 +174,9 @@ def parts(store, cluster, folder):
 
 @pytest.mark.parametrize(("after", "taking_their_place"), [("1", 0), ("", 0), ("3", 3)])
 def test_shares_end_where_the_node_hands_out_whole_gpus_again_or_other_shares(
-    new_cluster, store, tmp_path, after, taking_their_place
+    store, tmp_path, after, taking_their_place
 ):
-    cluster = of_replicas(new_cluster(), "2", 0, 1800, "nvidia_com_gpu_shared")
+    cluster = of_replicas(Cluster(), "2", 0, 1800, "nvidia_com_gpu_shared")
     of_replicas(cluster, after, 1830, None)
 
     assert parts(store, cluster, tmp_path) == sorted([
@@ -186,10 +186,10 @@ def test_shares_end_where_the_node_hands_out_whole_gpus_again_or_other_shares(
     assert store.read("select count(*) from raw.gpus").item() == 2
 
 
-def test_shares_reported_in_one_reading_end_in_the_next(new_cluster, whole_store, tmp_path):
+def test_shares_reported_in_one_reading_end_in_the_next(whole_store, tmp_path):
     """Then the GPU is a unit of its own again."""
     for number, (first_s, turn_s) in enumerate([(0, None), (900, 1800)]):
-        cluster = of_replicas(new_cluster(), "2", first_s, turn_s)
+        cluster = of_replicas(Cluster(), "2", first_s, turn_s)
         if turn_s:
             of_replicas(cluster, "", turn_s + 30, None)
         (tmp_path / str(number)).mkdir()
@@ -212,10 +212,10 @@ def test_shares_reported_in_one_reading_end_in_the_next(new_cluster, whole_store
     ).rows() == [("", True), ("share.0/2", False), ("share.1/2", False)]  # fmt: skip
 
 
-def test_all_nodes_were_watched_while_the_series_were_read(new_cluster, store, load):
+def test_all_nodes_were_watched_while_the_series_were_read(store, load):
     """In the hole nothing is known of free GPUs: they are not idle, they are unknown."""
     gpu = {"node": "gpu-a01", "resource": "nvidia_com_gpu"}
-    cluster = new_cluster().add("kube_node_status_capacity", 8, 0, 900, **gpu)
+    cluster = Cluster().add("kube_node_status_capacity", 8, 0, 900, **gpu)
     load(cluster.add("kube_node_status_capacity", 8, 1_800, 2_100, **gpu))
 
     assert store.read(

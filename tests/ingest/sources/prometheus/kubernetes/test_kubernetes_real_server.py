@@ -4,6 +4,7 @@ import time
 from datetime import datetime, timedelta
 
 import pytest
+from tests.ingest.sources.prometheus.kubernetes.conftest import Cluster
 
 from goodput_ingest.live.config import collectors
 from goodput_ingest.live.scheduler import Collection
@@ -28,8 +29,8 @@ def moment(seconds):
     return EPOCH + timedelta(milliseconds=round(seconds * 1000))
 
 
-class Cluster:
-    """A node with four GPUs and the pods on it, as two exporters print them on one page."""
+class Pods:
+    """The pods on a node with four GPUs, as two exporters print them on one page."""
 
     def __init__(self, exporter, replicas=1):
         self.exporter, self.replicas = exporter, replicas
@@ -50,44 +51,24 @@ class Cluster:
 
     def show(self):
         """Render the page again."""
-        count = f'node="{NODE}",resource="nvidia_com_gpu",unit="integer"'
-        labels = f'label_nvidia_com_gpu_replicas="{self.replicas}"'
-        lines = [
-            f"kube_node_status_capacity{{{count}}} {GPUS * self.replicas}",
-            f"kube_node_status_allocatable{{{count}}} {GPUS * self.replicas}",
-            f'kube_node_status_condition{{node="{NODE}",condition="Ready",status="true"}} 1',
-            f'kube_node_labels{{node="{NODE}",{labels}}} 1',
-        ]
-        for name, pod in self.pods.items():
-            lines += self._pod(name, **pod)
+        now_s = time.time() + 1  # after all times of pods, which are rounded
+        shown = Cluster(until_s=0, start_s=now_s)
+        shown.node(NODE, GPUS * self.replicas, label_nvidia_com_gpu_replicas=self.replicas)
+        shown.add("kube_node_status_condition", node=NODE, condition="Ready", status="true")
         owners = {gpu: [] for gpu in range(GPUS)}
         for name, pod in self.pods.items():
-            for gpu in pod["gpus"]:
-                if "end_s" not in pod:
-                    owners[gpu].append(f',namespace="nlp",pod="{name}",container="main"')
-        lines += [
-            f'DCGM_FI_DEV_GPU_UTIL{{gpu="{gpu}",UUID="{uuid(gpu)}",Hostname="{NODE}"{pod}}} '
-            f"{97 if pod else 0}"
-            for gpu, pods in owners.items()
-            for pod in pods or [""]
-        ]
-        self.exporter.text = "\n".join(lines) + "\n"
-
-    def _pod(self, name, gpus, job, start_s, end_s=None):
-        own = f'namespace="nlp",pod="{name}",uid="uid-{name}"'
-        asked = f'container="main",node="{NODE}",resource="nvidia_com_gpu",unit="integer"'
-        phase = "Running" if end_s is None else "Succeeded"
-        lines = [
-            f"kube_pod_created{{{own}}} {start_s}",
-            f'kube_pod_owner{{{own},owner_kind="Job",owner_name="{job}"}} 1',
-            f"kube_pod_status_scheduled_time{{{own}}} {start_s}",
-            f"kube_pod_container_resource_requests{{{own},{asked}}} {len(gpus)}",
-            *(
-                f'kube_pod_status_phase{{{own},phase="{one}"}} {int(one == phase)}'
-                for one in ("Running", "Succeeded")
-            ),
-        ]
-        return lines if end_s is None else [*lines, f"kube_pod_completion_time{{{own}}} {end_s}"]
+            begin_s, ended = pod["start_s"] - now_s, {}
+            if "end_s" in pod:
+                ended = {"ended_s": pod["end_s"] - now_s, "phase": "Succeeded"}
+            times = {"created_s": begin_s, "bound_s": begin_s, **ended}
+            shown.pod(name, NODE, gpus=len(pod["gpus"]), owner=("Job", pod["job"]), **times)
+            for gpu in () if ended else pod["gpus"]:
+                owners[gpu].append({"namespace": "nlp", "pod": name, "container": "main"})
+        for gpu, pods in owners.items():
+            named = {"gpu": gpu, "UUID": uuid(gpu), "Hostname": NODE}
+            for pod in pods or [{}]:
+                shown.add("DCGM_FI_DEV_GPU_UTIL", 97 if pod else 0, **named, **pod)
+        self.exporter.text = shown.page()
 
 
 @pytest.fixture
@@ -132,17 +113,17 @@ def held(store):
 def test_pods_hold_the_gpus_that_the_exporter_names_over_outages_of_both(
     store, prometheus, exporter, seen, poll
 ):
-    cluster = Cluster(exporter)
+    pods = Pods(exporter)
     start_s = {
-        "train-0": cluster.start("train-0", [0, 1], "train"),
-        "eval": cluster.start("eval", [3], "eval"),
+        "train-0": pods.start("train-0", [0, 1], "train"),
+        "eval": pods.start("eval", [3], "eval"),
     }
     seen()
     assert poll() == [None, None]
     running = held(store)
 
     prometheus.stop()
-    end_s = cluster.complete("train-0")
+    end_s = pods.complete("train-0")
     assert all("no connection" in error for error in poll())
     prometheus.start()
     seen()
@@ -162,9 +143,9 @@ def test_pods_hold_the_gpus_that_the_exporter_names_over_outages_of_both(
 
 
 def test_pods_on_one_gpu_in_shares_hold_a_share_each(store, exporter, seen, poll):
-    cluster = Cluster(exporter, replicas=2)
+    pods = Pods(exporter, replicas=2)
     for name in ("a", "b"):
-        cluster.start(name, [2], name)
+        pods.start(name, [2], name)
     seen()
     poll()
 
