@@ -23,6 +23,7 @@ from goodput_ingest.formats.json_text import json_lines, mllog_lines
 from goodput_ingest.formats.json_text.event_lines import SCHEMA
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.job_logs.formats import formats
+from goodput_ingest.sources.job_logs.lines import uncoloured
 from goodput_ingest.sources.job_logs.pods import of_pods
 from goodput_ingest.sources.job_logs.reader import LogReader
 from goodput_ingest.sources.job_logs.run_name import RunName, is_of_one_process, rank_of
@@ -173,7 +174,8 @@ class JobLog:
 
 
 def _is_marked(text: bytes) -> bool:
-    return any(log_format.is_in(text) for log_format in formats())
+    plain = uncoloured(text)
+    return any(log_format.is_in(plain) for log_format in formats())
 
 
 def _beginning(path: Path) -> bytes:
