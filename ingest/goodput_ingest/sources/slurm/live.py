@@ -143,10 +143,12 @@ class SlurmLive:
             begin = end
 
     def _gpus_of_jobs(self, options: ReadOptions) -> Iterator[Batch]:
-        if self.form == "json":
-            yield from self._read(options, "squeue", "-a", "--json")
-        else:
-            yield from self._read(options, "scontrol", "show", "job", "-d", "-o")
+        """Yield what the controller lists but for its job runs, which the accounting has."""
+        is_json = self.form == "json"
+        asked = ("squeue", "-a", "--json") if is_json else ("scontrol", "show", "job", "-d", "-o")
+        for batch in self._read(options, *asked):
+            if batch.table != "job_runs":
+                yield batch
 
     def _nodes(self, options: ReadOptions) -> Iterator[Batch]:
         if self.form == "json":
