@@ -78,7 +78,9 @@ class Contents:
         if self.reject.line is None:
             return f"; {self.reject.reason.removeprefix(f'{self.source}: ').rstrip('.')}"
         content = self.reject.content.strip()[:CONTENT_MAX_CHARS]
-        return f"; line {self.reject.line} ({content}) was rejected: {self.reject.reason}"
+        return (
+            f"; line {self.reject.line} ({content}) was rejected: {self.reject.reason.rstrip('.')}"
+        )
 
 
 def _is_almost(reject: Reject) -> bool:
