@@ -89,7 +89,9 @@ def _parsed(
         {name: [row.get(name, "") for row in map(_held, rows)] for name in names},
         schema=dict.fromkeys(names, pl.String),
     ).with_columns(pl.col("line").cast(pl.Int64))
-    runs, *_ = slurm_accounting.parse(table, accounting.tracking(table), "|")
+    # without accounting no TRES may count GPUs: what an ended job had is in the listings before
+    tracking = accounting.tracking(table.select("ReqTRES"))
+    runs, *_ = slurm_accounting.parse(table, tracking, "|")
     return [Parsed(runs.table, runs.rows, [*rejects, *runs.rejects])]
 
 

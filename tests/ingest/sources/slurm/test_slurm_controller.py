@@ -99,7 +99,16 @@ def test_a_queue_gives_what_waits_and_runs_without_planned_times(tmp_path):
     names = ("job_id", "state", "gpus", "nodes", "end_at")
     assert rejects == []
     assert [tuple(row[name] for name in names) for row in rows] == [
-        ("4", "PENDING", 0, [], None),
+        ("4", "PENDING", None, [], None),
         ("3_2", "RUNNING", 4, ["n1"], None),
     ]
     assert [row["start_at"] is None for row in rows] == [True, False]
+
+
+def test_a_job_of_a_queue_that_has_ended_keeps_the_gpus_of_the_listing_before(tmp_path):
+    """Its details are gone then, and where no TRES counts GPUs nothing else names them."""
+    ended = RUNNING | {"job_id": 6, "job_state": ["COMPLETED"], "gres_detail": []}
+
+    rows, _ = runs_of(tmp_path, json.dumps({"jobs": [RUNNING, ended]}))
+
+    assert [(row["job_id_raw"], row["gpus"]) for row in rows] == [("5", 4), ("6", None)]
