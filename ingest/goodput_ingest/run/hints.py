@@ -35,6 +35,11 @@ KNOWN: Final = tuple(
             "/api/v1/query?query=METRIC[1h] (source prometheus)",
         ),
         (
+            rb"\A# (?:HELP|TYPE) [A-Za-z_:]",
+            'a scrape of an exporter that is not read. Those that are: the table "Sources" in '
+            "docs/connect.md",
+        ),
+        (
             rb'\A"Step","[^"\n]* - ',
             "the CSV of a chart of W&B has no times and is not read. `run.history().to_csv()` is, "
             "and wandb-history.jsonl (source wandb-history)",

@@ -166,6 +166,8 @@ UNKNOWN = {
     "bjobs.txt": ("JOBID   USER    STAT  QUEUE      FROM_HOST\n", "LSF and PBS are not read"),
     "trainer_log.jsonl": ('{"current_steps": 5, "total_steps": 100, "loss": 2.3, "epoch": 0.1}\n',
                           "trainer_log.jsonl of LLaMA-Factory is not read"),
+    "amd_smi.prom": ('# TYPE amd_gpu_power gauge\namd_gpu_power{gpu_power="0"} 9e+07\n',
+                     "a scrape of an exporter that is not read. Those that are: the table"),
     "chart.csv": ('"Step","llama - train/loss","llama - train/loss__MIN"\n"0","3.1","3.1"\n',
                   "the CSV of a chart of W&B has no times and is not read. `run.history()"),
     "runs.csv": ("Start Time,Duration,Run ID,Name\n2026-11-27 10:00:00,1.0h,0a1b,ant\n",
