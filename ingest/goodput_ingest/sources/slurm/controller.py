@@ -92,7 +92,8 @@ def _parsed(
     # without accounting no TRES may count GPUs: what an ended job had is in the listings before
     tracking = accounting.tracking(table.select("ReqTRES"))
     runs, *_ = slurm_accounting.parse(table, tracking, "|")
-    return [Parsed(runs.table, runs.rows, [*rejects, *runs.rejects])]
+    listed = runs.rows.with_columns(is_listed=pl.lit(value=True))
+    return [Parsed(runs.table, listed, [*rejects, *runs.rejects])]
 
 
 def _held(row: dict[str, str]) -> dict[str, str]:

@@ -112,3 +112,30 @@ def test_a_job_of_a_queue_that_has_ended_keeps_the_gpus_of_the_listing_before(tm
     rows, _ = runs_of(tmp_path, json.dumps({"jobs": [RUNNING, ended]}))
 
     assert [(row["job_id_raw"], row["gpus"]) for row in rows] == [("5", 4), ("6", None)]
+
+
+SACCT = (
+    "Cluster|JobIDRaw|State|Submit|Start|End|Suspended|NodeList|AllocTRES\n"
+    "lab|1|{state}|2026-11-27T09:00:00|2026-11-27T09:30:00|{end}|00:01:00|gn01|gres/gpu=2\n"
+)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(
+    ("state", "end", "suspended_s"),
+    [("COMPLETED", "2026-11-27T11:50:00", 60), ("RUNNING", "Unknown", None)],
+)
+def test_the_accounting_knows_more_of_a_record_that_has_ended_than_a_listing(
+    store, read_text, is_first, state, end, suspended_s
+):
+    """However late the listing is; of one that it has still running the listing knows more."""
+    at = datetime(2026, 11, 27, 12, tzinfo=UTC).replace(tzinfo=None)
+    texts = [
+        (SACCT.format(state=state, end=end), "sacct", {}),
+        (job(1, "COMPLETED", "2026-11-27T11:50:00"), "listing", {"observed_at": at}),
+    ]
+    for text, name, options in texts if is_first else texts[::-1]:
+        read_text("slurm", text, name, cluster="lab", zone=UTC_ZONE, **options)
+
+    (row,) = store.read("select state, hour(end_at), suspended_s from raw.job_runs").rows()
+    assert row == ("COMPLETED", 11, suspended_s)
