@@ -128,6 +128,10 @@ SAID = {
         "Traceback (most recent call last):\nstep 12 loss 2.3\n" + STARTED,
         "job-log: no step was read; line 2 (step 12 loss 2.3) looks like a training step of no",
     ),
+    "ticks.log": (
+        STARTED + "".join(f"tick {n} obj=3.1\n" for n in range(9)),
+        "job-log: no step was read; if a number that rises in it is that of the step, `goodput pro",
+    ),
     "epochs.log": (
         "2026-11-20T14:00:00Z {'loss': 2.3, 'epoch': 0.1}\n",
         "job-log: no step was read; the dictionaries of the Hugging Face Trainer have an epoch",

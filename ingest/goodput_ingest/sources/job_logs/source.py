@@ -25,6 +25,7 @@ from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.job_logs.formats import formats
 from goodput_ingest.sources.job_logs.lines import uncoloured
 from goodput_ingest.sources.job_logs.pods import of_pods
+from goodput_ingest.sources.job_logs.profile_draft import has_steps
 from goodput_ingest.sources.job_logs.reader import LogReader
 from goodput_ingest.sources.job_logs.run_name import RunName, is_of_one_process, rank_of
 from goodput_ingest.sources.job_logs.world_size import WORLD_SIZE
@@ -116,6 +117,16 @@ class JobLog:
         return (
             f"; line {found.number} ({shown}) looks like a training step of no known format: "
             "`goodput profile draft` proposes a profile for it"
+        )
+
+    @property
+    def to_draft(self) -> str:
+        """Say of a log without steps that lines of its beginning may be some."""
+        if not has_steps(files.head(self.path).decode("utf-8", "replace").splitlines()):
+            return ""
+        return (
+            "; if a number that rises in it is that of the step, `goodput profile draft` proposes "
+            "a profile for it"
         )
 
     def read(self, part: Part) -> Iterator[Batch]:
