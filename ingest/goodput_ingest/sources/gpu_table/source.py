@@ -52,8 +52,9 @@ PROCESSES: Final = re.compile(r"#\s*gpu[\s,]+pid", re.IGNORECASE)  # nvidia-smi 
 CELLS: Final = re.compile(  # a row of --query-gpu, to recognise a file without a header
     r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, .*|(?:.*, )?[\d.]+ (?:%|MiB|W|MHz)(?:, .*)?"
 )
-DATE: Final = re.compile(  # of a loop in a shell: a day of the week or an ISO date, and a time
-    r"(?=.{0,50}\d:\d\d:\d\d)(?:\d{4}-\d\d-\d\d|[^\W\d]{2})[\w./ :+-]{6,60}"
+DATE: Final = re.compile(  # of a loop in a shell: a day of the week or an ISO date, time and year
+    r"(?=.{0,50}\d:\d\d:\d\d)(?=.{0,60}\b20\d\d\b)"
+    r"(?:\d{4}-\d\d-\d\d|[^\W\d]{2})[\w./ :+-]{6,60}"
 )
 NO_TIME: Final = "it has no time"
 ADD_UUID: Final = ", or add uuid to `nvidia-smi --query-gpu`"
