@@ -3,7 +3,8 @@
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterable, Iterator
+from codecs import BOM_UTF16, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -71,7 +72,7 @@ def with_ends(lines: Iterable[bytes]) -> bytes:
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressed; raises IngestError where it cannot be read.
 
-    Lines of a text that end with CR alone are given with LF.
+    Text in UTF-16 with its mark is given in UTF-8, lines that end with CR alone with LF.
     """
     try:
         file = path.open("rb")
@@ -80,9 +81,9 @@ def open_bytes(path: Path) -> IO[bytes]:
     except OSError as error:
         raise IngestError(f"{path}: cannot be read ({error.strerror}).") from error
     if magic != GZIP_MAGIC:
-        return _with_newlines(file)
+        return _with_newlines(_as_utf8(file))
     file.close()  # gzip closes only what it has opened itself
-    return _with_newlines(cast("BufferedReader", gzip.open(path)))
+    return _with_newlines(_as_utf8(cast("BufferedReader", gzip.open(path))))
 
 
 def are_of_cr(text: bytes) -> bool:
@@ -93,17 +94,24 @@ def are_of_cr(text: bytes) -> bool:
     return b"\r" in text and b"\n" not in text and b"\x00" not in text
 
 
-class _Newlines(RawIOBase):
-    """A file with a LF for each CR."""
+class _Converted(RawIOBase):
+    """A file of which each piece is converted; convert: the piece, and whether the file ends."""
 
-    def __init__(self, file: BufferedReader) -> None:
+    def __init__(self, file: BufferedReader, convert: Callable[[bytes, bool], bytes]) -> None:
         self._file = file
+        self._convert = convert
+        self._rest = b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._file.read1(len(buffer)).replace(b"\r", b"\n")
+        while not self._rest:
+            piece = self._file.read1(len(buffer))
+            self._rest = self._convert(piece, not piece)
+            if not piece:
+                break
+        data, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
         buffer[: len(data)] = data
         return len(data)
 
@@ -112,16 +120,32 @@ class _Newlines(RawIOBase):
         super().close()
 
 
+def _as_utf8(file: BufferedReader) -> BufferedReader:
+    """Return the file in UTF-8, where it begins as UTF-16 does (`>` of Windows PowerShell)."""
+    try:
+        is_utf16 = file.peek(len(BOM_UTF16))[: len(BOM_UTF16)] in {BOM_UTF16_LE, BOM_UTF16_BE}
+    except BROKEN_OFF:
+        return file  # whoever reads on says so
+    if not is_utf16:
+        return file
+    decoder = getincrementaldecoder("utf-16")("replace")
+    return BufferedReader(
+        _Converted(file, lambda piece, is_end: decoder.decode(piece, is_end).encode())
+    )
+
+
 def _with_newlines(file: BufferedReader) -> IO[bytes]:
     """Return the file, with a LF for each CR where these end its lines."""
     try:
-        if b"\n" in file.peek(1):  # the usual case
+        if b"\n" in file.peek(1) or not file.seekable():  # the usual case, or it was UTF-16
             return file
         head = file.read(HEAD_BYTES)
     except BROKEN_OFF:
         head = b""  # whoever reads on says so
     file.seek(0)
-    return BufferedReader(_Newlines(file)) if are_of_cr(head) else file
+    if not are_of_cr(head):
+        return file
+    return BufferedReader(_Converted(file, lambda piece, _: piece.replace(b"\r", b"\n")))
 
 
 def head(path: Path) -> bytes:

@@ -12,7 +12,13 @@ gets rows back:
 """
 
 from goodput_ingest.gpu_metrics import labels
-from goodput_ingest.gpu_metrics.catalogue import Metric, is_exporters, is_wanted, resolve
+from goodput_ingest.gpu_metrics.catalogue import (
+    Metric,
+    is_exporters,
+    is_wanted,
+    resolve,
+    unread_names,
+)
 from goodput_ingest.gpu_metrics.memory import Memory
 from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE, missing_counters
 from goodput_ingest.gpu_metrics.rows import gpu_rows
@@ -27,4 +33,5 @@ __all__ = [
     "labels",
     "missing_counters",
     "resolve",
+    "unread_names",
 ]

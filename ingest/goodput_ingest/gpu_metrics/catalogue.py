@@ -9,6 +9,7 @@ exporter's names begin and where they are documented.
 
 import csv
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
@@ -45,6 +46,9 @@ UNIT_SUFFIXES: Final = {
 }
 OTEL: Final = re.compile(r"hw[._][\w.]+")
 OTEL_UNIT: Final = re.compile(r"(?:_(?:bytes|ratio|watts|joules|celsius|hertz))?(?:_total)?$")
+OF_GPUS: Final = re.compile(r"(?i)(?:^|[_:])(?:gpus?|rocm)(?:[_:]|$)")
+# what names GPUs and reads none: what orders, counts or reports them
+OF_OTHERS: Final = ("goodput_", "gpu_operator_", "kube_", "slurm_", "ray_", "kueue_", "volcano_")
 NAMES_REMEMBERED: Final = 65_536  # a hostile file may make up names
 
 
@@ -132,6 +136,15 @@ def is_exporters(raw_name: str) -> bool:
 def is_wanted(raw_name: str) -> bool:
     """Say whether series of this name may be of a GPU, by the name alone or with a label."""
     return resolve(raw_name) is not None or _otel(raw_name) in _with_labels()
+
+
+def unread_names(raw_names: Iterable[str]) -> list[str]:
+    """Return those names that look like readings of GPUs by an exporter that is not read."""
+    return sorted(
+        name
+        for name in raw_names
+        if OF_GPUS.search(name) and not name.startswith(OF_OTHERS) and not is_wanted(name)
+    )
 
 
 def _with_unit(raw_name: str) -> Metric | None:

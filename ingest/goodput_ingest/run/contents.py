@@ -53,6 +53,8 @@ class Contents:
         if not self.tables.total():
             yield f"{self.source}: {RARE.get(self.source, 'no row was read')}{why}."
         elif self.source == "job-log":
+            if "step" not in self.events and not (why or self.is_of_engine):
+                why = getattr(source, "to_draft", "")
             yield from self._gaps_of_log(why)
             if getattr(source, "is_inferred", False):
                 yield INFERRED
@@ -78,7 +80,9 @@ class Contents:
         if self.reject.line is None:
             return f"; {self.reject.reason.removeprefix(f'{self.source}: ').rstrip('.')}"
         content = self.reject.content.strip()[:CONTENT_MAX_CHARS]
-        return f"; line {self.reject.line} ({content}) was rejected: {self.reject.reason}"
+        return (
+            f"; line {self.reject.line} ({content}) was rejected: {self.reject.reason.rstrip('.')}"
+        )
 
 
 def _is_almost(reject: Reject) -> bool:

@@ -5,6 +5,7 @@ from typing import Final
 
 from goodput_ingest.formats import syslog
 from goodput_ingest.sources.job_logs.formats import looks_like_step
+from goodput_ingest.sources.job_logs.profile_draft import has_steps
 from goodput_ingest.sources.slurm.fields import COMMAND
 
 EVENTS: Final = "job events are read (goodput_emitter.py, see docs/job-events.md)"
@@ -32,6 +33,35 @@ KNOWN: Final = tuple(
             rb'\A"Time",',
             "a panel's CSV of Grafana is not read. Answers of Prometheus are, to "
             "/api/v1/query?query=METRIC[1h] (source prometheus)",
+        ),
+        (
+            rb"\A# (?:HELP|TYPE) [A-Za-z_:]",
+            'a scrape of an exporter that is not read. Those that are: the table "Sources" in '
+            "docs/connect.md",
+        ),
+        (
+            rb'\A"Step","[^"\n]* - ',
+            "the CSV of a chart of W&B has no times and is not read. `run.history().to_csv()` is, "
+            "and wandb-history.jsonl (source wandb-history)",
+        ),
+        (
+            rb"\A\"?Start Time\"?,\"?Duration\"?,\"?Run ID",
+            "a list of runs of MLflow is not read. Its folder mlruns is (source mlflow)",
+        ),
+        (
+            rb'\A\s*\{"resourceMetrics":',
+            "files of OpenTelemetry metrics are not read. What is sent to [receive] is, see "
+            '"Receive metrics" in docs/connect.md',
+        ),
+        (
+            rb'\A[\w "/.-]+(?:;[\w "/.-]*){2,}\r?\n',
+            "cells between semicolons are not read. CSV is, with commas between cells and a point "
+            "in numbers",
+        ),
+        (
+            rb"\A(?=[^\n]*\bstep\b)(?=[^\n]*\bepoch\b)[\w/.-]+(?:,[\w/.@ -]+)+\r?\n",
+            "a table of steps without their times is not read. The job's log is, and what it "
+            "logged to TensorBoard, MLflow or W&B",
         ),
         (
             rb"\A *JobID(?:Raw)? [^|\n]*\n[- ]+\n",
@@ -71,11 +101,17 @@ def hint_of(head: bytes) -> str:
             return f"{sentence}."
     if b"\x00" in head:
         return ""
-    for number, line in enumerate(head.decode("utf-8", "replace").splitlines(), 1):
+    lines = head.decode("utf-8", "replace").splitlines()
+    for number, line in enumerate(lines, 1):
         if looks_like_step(line):
             shown = line.strip()[: syslog.HEAD_LINE_MAX_CHARS // 5]
             return (
                 f"line {number} ({shown}) looks like a training step of no known format; "
                 "`goodput profile draft` proposes a profile for such lines."
             )
+    if has_steps(lines):
+        return (
+            "a number rises from line to line, as in the log of a job; if it is one, "
+            "`goodput profile draft` proposes a profile for it."
+        )
     return ""

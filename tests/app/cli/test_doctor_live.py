@@ -1,5 +1,6 @@
 """`goodput doctor`: live sources, what a database holds, and the lines that add more."""
 
+import json
 import re
 import threading
 import tomllib
@@ -73,6 +74,23 @@ def test_counters_that_are_off_are_one_line_with_the_file_of_lines_to_add(here, 
     assert len(found) < 300
     assert "DCGM_FI_PROF_SM_ACTIVE" not in found
     assert str(COUNTERS_FILE) in then
+
+
+def test_metrics_of_gpus_by_an_exporter_that_is_not_read_are_named(here):
+    answers = {"label": ["rocm_utilization_percentage", "up"], "targets": {"activeTargets": []}}
+
+    def answer(path, _):
+        part = re.match(r"/api/v1/(\w+)", path)
+        data = answers.get(part[1] if part else "", {"resultType": "vector", "result": []})
+        return json.dumps({"status": "success", "data": data}).encode(), "application/json"
+
+    with pages(answer) as url:
+        configure(here, f'[[collect]]\nsource = "prometheus"\nurl = "{url}"\n')
+
+        rows = findings()["live prometheus"]
+
+    named = "metrics of GPUs by an exporter that is not read: rocm_utilization_percentage"
+    assert ("missing", named, live_sources.READ_EXPORTERS) in rows
 
 
 def test_a_source_that_does_not_answer_is_a_problem_and_stops_no_other(here, exporter):

@@ -35,6 +35,25 @@ def test_lines_come_without_their_ends(tmp_path, text, *, is_gzip):
     assert lines_of(path) == text.splitlines()
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("text", ["", "a\r\nb\r\n", "größer\n" * 9_000, "🚀" * 70_000])
+@pytest.mark.parametrize("is_gzip", [False, True])
+def test_text_in_utf_16_is_read_as_in_utf_8(tmp_path, encoding, text, *, is_gzip):
+    path = tmp_path / "x"
+    content = f"\ufeff{text}".encode(encoding)
+    path.write_bytes(gzip.compress(content) if is_gzip else content)
+
+    assert lines_of(path) == text.splitlines()
+    assert files.head(path) == text.encode()[: files.HEAD_BYTES]
+
+
+def test_a_character_of_utf_16_that_was_cut_is_replaced(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes("\ufeffone\ntwo".encode("utf-16-le")[:-1])
+
+    assert lines_of(path) == ["one", "tw\ufffd"]
+
+
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1000])
 @pytest.mark.parametrize("per_part", [1, 2, 100])
 def test_parts_are_the_same_however_the_file_is_read(tmp_path, monkeypatch, chunk, per_part):

@@ -14,6 +14,7 @@ from goodput_ingest.gpu_metrics import (
     is_exporters,
     missing_counters,
     resolve,
+    unread_names,
 )
 from goodput_ingest.gpu_metrics.catalogue import WIDE, Kind, OnMig
 from goodput_queries.catalog import models
@@ -23,6 +24,16 @@ def test_names_are_known_with_the_suffix_of_openmetrics_and_the_prefix_of_a_site
     energy, of_amd = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "gpu_package_power"
     for name, known in ((f"{energy}_total", energy), ("amd_site_gpu_package_power", of_amd)):
         assert resolve(name) == resolve(known) is not None, name
+
+
+def test_names_of_gpus_by_an_exporter_that_is_not_read_are_named():
+    unread = ["amd_gpu_use_percent", "cluster:gpu_busy:avg", "rocm_utilization_percentage"]
+    others = [
+        *("DCGM_FI_DEV_GPU_UTIL", "amd_site_gpu_package_power", "nvidia_smi_utilization_gpu_ratio"),
+        *("kube_pod_info", "slurm_gpus_alloc", "goodput_gpu_seconds_total", "node_cpu_seconds"),
+    ]
+
+    assert unread_names([*others, *reversed(unread)]) == unread
 
 
 def test_every_exporter_of_the_catalogue_is_documented_somewhere():

@@ -13,13 +13,14 @@ from goodput_app.notify.plan import OWN_SOURCE
 from goodput_app.server.background import RETENTION_STATUS
 from goodput_app.server.metrics import push
 from goodput_app.settings import RetentionSettings, settings, settings_file
-from goodput_ingest.gpu_metrics import missing_counters
+from goodput_ingest.gpu_metrics import missing_counters, unread_names
 from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
 from goodput_ingest.live.config import Collector, collectors
 from goodput_ingest.live.store_lease import is_collected
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.prometheus_api.discovery import Discovery
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
+from goodput_ingest.serving_metrics import is_serving_metric
 from goodput_ingest.sources.kernel_log.live import KernelLogLive
 from goodput_ingest.sources.nvml.live import NvmlLive
 from goodput_ingest.sources.prometheus import Prometheus
@@ -68,6 +69,11 @@ KINDS = {  # of evidence: which sources give it, and the lines of goodput.toml t
 COUNTER_OFF = re.compile(r"counter off that could be used; add to .*: (?P<counter>[^,:\s]+)")
 METRICS_SEEN = re.compile(r"\d+ GPUs, \d+ metrics$|\d+ metrics of [\w, -]+$")
 STAYS_UNKNOWN = re.compile(r"^no \w+: .* stays unknown$")
+UNREAD = "metrics of GPUs by an exporter that is not read: "
+READ_EXPORTERS = (
+    'an exporter of the table "Sources" in docs/connect.md; of a site\'s own: names of metrics in '
+    "exporters/ of [plugins], see docs/log-profiles.md"
+)
 NAMED_MAX = 8  # counters; the file of lines to add has all
 START_SLURMDBD = "start it: systemctl status slurmdbd on its host says why it is down"
 COLLECTOR_OFF = re.compile(r"the collector (?P<collector>\w+) is off")
@@ -148,7 +154,7 @@ def _answer(one: Collector) -> list[Finding]:
     try:
         answers = list(one.source.probe())
         if isinstance(one.source, Prometheus):
-            answers += _counters_off(one.source)
+            answers += _of_names(one.source)
     except GoodputError as error:
         is_of_slurmdbd = "does not reach slurmdbd" in str(error)
         then = START_SLURMDBD if is_of_slurmdbd else f"fix it there, or in {_file()}"
@@ -163,9 +169,7 @@ def _answer(one: Collector) -> list[Finding]:
         rows.insert(0, (what, "ok", f"{one.origin} answers", ""))
     if off:
         names = list(dict.fromkeys(off))
-        others = [f"{len(names) - NAMED_MAX} more"] if len(names) > NAMED_MAX else []
-        named = ", ".join([*names[:NAMED_MAX], *others])
-        text = f"{len(names)} optional counters are off: {named}"
+        text = f"{len(names)} optional counters are off: {_named(names)}"
         add = f"add the lines that you want of {COUNTERS_FILE} to the exporter's counters file"
         rows.append((what, "missing", text, add))
     return rows
@@ -177,6 +181,8 @@ def _finding(one: Collector, what: str, text: str) -> Finding:
         return what, "missing", text, f"folder and pattern in {_file()}, or let jobs write there"
     if off := COLLECTOR_OFF.search(text):
         return what, "missing", text, f"--collector.{off['collector']} of node_exporter"
+    if text.startswith(UNREAD):
+        return what, "missing", text, READ_EXPORTERS
     if STAYS_UNKNOWN.search(text):
         return what, "missing", text, "an option or a newer release of the engine"
     if isinstance(one.source, STATES_FACTS) or METRICS_SEEN.search(text):
@@ -184,15 +190,21 @@ def _finding(one: Collector, what: str, text: str) -> Finding:
     return what, "problem", text, f"fix it there, or in {_file()}"
 
 
-def _counters_off(server: Prometheus) -> list[str]:
-    """Return the counters that the exporters behind a server could give and do not."""
+def _of_names(server: Prometheus) -> Iterator[str]:
+    """Yield what the names of a server's metrics say: counters that are off, what is not read."""
     now_s = time.time()
     with Discovery(server) as discovery:
         names = discovery.metric_names(now_s - 3_600, now_s)
-    return [
-        f"counter off that could be used; add to the exporters' counters file: {line}"
-        for line in missing_counters(names)
-    ]
+    for line in missing_counters(names):
+        yield f"counter off that could be used; add to the exporters' counters file: {line}"
+    if unread := [name for name in unread_names(names) if not is_serving_metric(name)]:
+        yield UNREAD + _named(unread)
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return the first of many names and how many more there are."""
+    more = [f"{len(names) - NAMED_MAX} more"] if len(names) > NAMED_MAX else []
+    return ", ".join([*names[:NAMED_MAX], *more])
 
 
 def _statuses(store: Store | None, sources: Sequence[Collector]) -> Iterator[Finding]:

@@ -52,6 +52,10 @@ PROCESSES: Final = re.compile(r"#\s*gpu[\s,]+pid", re.IGNORECASE)  # nvidia-smi 
 CELLS: Final = re.compile(  # a row of --query-gpu, to recognise a file without a header
     r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, .*|(?:.*, )?[\d.]+ (?:%|MiB|W|MHz)(?:, .*)?"
 )
+DATE: Final = re.compile(  # of a loop in a shell: a day of the week or an ISO date, time and year
+    r"(?=.{0,50}\d:\d\d:\d\d)(?=.{0,60}\b20\d\d\b)"
+    r"(?:\d{4}-\d\d-\d\d|[^\W\d]{2})[\w./ :+-]{6,60}"
+)
 NO_TIME: Final = "it has no time"
 ADD_UUID: Final = ", or add uuid to `nvidia-smi --query-gpu`"
 ADD_TIMESTAMP: Final = "Add timestamp to `nvidia-smi --query-gpu`"
@@ -117,9 +121,12 @@ class GpuTable(RecordedFile):
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
         """Say whether it begins with a header of these programs, or a row of the CSV without."""
         text = json_lines.without_stamps(head).decode("utf-8", "replace")
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        first, second = [*lines, "", ""][:2]
+        is_loop = DATE.fullmatch(first) is not None and lines.count(second) > 1
         return (
             _header(first) is not None
+            or (is_loop and _header(second) is not None)
             or CELLS.fullmatch(first) is not None
             or query_log.begins(text)
         )
@@ -193,6 +200,8 @@ class GpuTable(RecordedFile):
             may_be = text[:1] == "#" or text[:1].isalpha()
             if may_be and (header := _header(text)) is not None:
                 self._header = self._checked(header)
+            elif DATE.fullmatch(text):
+                continue
             elif self._header is None and text and not text.startswith("<?xml"):
                 raise IngestError(
                     f"{self.path}: line {number} comes before any header. Leave out noheader, or "

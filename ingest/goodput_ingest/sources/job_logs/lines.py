@@ -19,6 +19,7 @@ TEXT_MAX_CHARS = 20_000  # a log line that says something is shorter; beyond, it
 BAR = re.compile(r"\d/\d+ \[[\d:]+<")  # of tqdm
 LABELS_MAX = 8  # labels around labels
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+COLOUR_BYTES = re.compile(COLOUR.pattern.encode())
 DATED = r"\[?20\d\d-\d\d-\d\d[ T]\d\d:\d\d.{12}|\[(?:rank|default)\d"
 # of a pod and its container, where a time or a rank follows; names of pods have a hyphen
 STERN = r"(?P<name>[a-z0-9][a-z0-9.]{0,60}-[a-z0-9.-]{0,190}) [a-z0-9][a-z0-9-]{0,62} "
@@ -47,6 +48,11 @@ class Line:
     at: datetime | None = None
     rank: int | None = None
     bar: str = ""
+
+
+def uncoloured(text: bytes) -> bytes:
+    """Return the text of a file without the colours that a terminal shows."""
+    return COLOUR_BYTES.sub(b"", text) if b"\x1b" in text else text
 
 
 def cleaned(number: int, raw: str) -> Iterator[Line]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from goodput_ingest.formats.files import Part
 from goodput_ingest.formats.json_text import json_lines
-from goodput_ingest.sources.job_logs.lines import COLOUR, DATED, STERN
+from goodput_ingest.sources.job_logs.lines import DATED, STERN, uncoloured
 
 PODS_MAX: Final = 500  # lines of more stay together
 KUBECTL: Final = r"\[pod/(?P<pod>[^/\]\s]{1,253})/[^\]\s]{1,63}\]"
@@ -21,7 +21,7 @@ def of_pods(part: Part, known: set[str]) -> Iterator[tuple[str, Part]]:
 
     Lines without a label are of the pod '', known: pods of the parts before.
     """
-    data = re.sub(COLOUR.pattern.encode(), b"", part.data) if b"\x1b" in part.data else part.data
+    data = uncoloured(part.data)
     if LABEL.search(data) is None:
         yield "", part
         return

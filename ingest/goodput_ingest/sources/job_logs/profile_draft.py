@@ -75,11 +75,7 @@ class _Shape:
 
 def draft(name: str, lines: Sequence[str]) -> str:
     """Return a profile as TOML; raises IngestError where no lines repeat with a rising number."""
-    shapes = [
-        _shape(line)
-        for number, raw in enumerate(lines[:LINES_MAX], 1)
-        for line in cleaned(number, raw)
-    ]
+    shapes = _shapes(lines)
     steps, place = _steps(shapes)
     text = "\n".join(_toml(name, steps, place, _others(shapes)))
     example = "\n".join(map(_example, range(EXAMPLE_LINES), steps))
@@ -95,6 +91,22 @@ def draft(name: str, lines: Sequence[str]) -> str:
             "]\n",
         )
     )
+
+
+def has_steps(lines: Sequence[str]) -> bool:
+    """Say whether lines repeat with a rising number, so that a profile can be drafted."""
+    try:
+        return bool(_steps(_shapes(lines)))
+    except IngestError:
+        return False
+
+
+def _shapes(lines: Sequence[str]) -> list[_Shape]:
+    return [
+        _shape(line)
+        for number, raw in enumerate(lines[:LINES_MAX], 1)
+        for line in cleaned(number, raw)
+    ]
 
 
 def _example(number: int, shape: _Shape) -> str:

@@ -25,7 +25,7 @@ from goodput_ingest.sources.job_logs.formats import (
     looks_like_step,
 )
 from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
-from goodput_ingest.sources.job_logs.lines import Line, cleaned
+from goodput_ingest.sources.job_logs.lines import Line, cleaned, uncoloured
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.nemo import Nemo
@@ -86,8 +86,10 @@ class LogReader:
         """Yield rows and rejects of a part, in bounded pieces."""
         if part.first_line == 1:
             self.first_line = None
-        if self.fallbacks and any(one.is_in(part.data[:BEGINNING_BYTES]) for one in self.trainers):
-            self._drop_fallbacks()
+        if self.fallbacks:
+            beginning = uncoloured(part.data[:BEGINNING_BYTES])
+            if any(one.is_in(beginning) for one in self.trainers):
+                self._drop_fallbacks()
         rows: list[dict[str, Any]] = []
         rejects: list[Reject] = []
         for number, raw in enumerate(part.lines, part.first_line):

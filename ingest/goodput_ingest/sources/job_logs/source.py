@@ -23,7 +23,9 @@ from goodput_ingest.formats.json_text import json_lines, mllog_lines
 from goodput_ingest.formats.json_text.event_lines import SCHEMA
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.job_logs.formats import formats
+from goodput_ingest.sources.job_logs.lines import uncoloured
 from goodput_ingest.sources.job_logs.pods import of_pods
+from goodput_ingest.sources.job_logs.profile_draft import has_steps
 from goodput_ingest.sources.job_logs.reader import LogReader
 from goodput_ingest.sources.job_logs.run_name import RunName, is_of_one_process, rank_of
 from goodput_ingest.sources.job_logs.world_size import WORLD_SIZE
@@ -117,6 +119,16 @@ class JobLog:
             "`goodput profile draft` proposes a profile for it"
         )
 
+    @property
+    def to_draft(self) -> str:
+        """Say of a log without steps that lines of its beginning may be some."""
+        if not has_steps(files.head(self.path).decode("utf-8", "replace").splitlines()):
+            return ""
+        return (
+            "; if a number that rises in it is that of the step, `goodput profile draft` proposes "
+            "a profile for it"
+        )
+
     def read(self, part: Part) -> Iterator[Batch]:
         """Yield the events of the next lines; raises ZoneNeededError as `extract` does."""
         is_one_run = self.options.run_id is not None  # of which all pods are ranks
@@ -173,7 +185,8 @@ class JobLog:
 
 
 def _is_marked(text: bytes) -> bool:
-    return any(log_format.is_in(text) for log_format in formats())
+    plain = uncoloured(text)
+    return any(log_format.is_in(plain) for log_format in formats())
 
 
 def _beginning(path: Path) -> bytes:

@@ -1,8 +1,9 @@
 """How many processes a job has, as its log prints it: where nothing else says, a GPU is each one's.
 
 `using world size: 64`, `MEMBER: 1/64`, `All distributed processes registered. Starting with 8
-processes`, `Num processes: 8`; else processes of a node times nodes, as torchrun and verl print
-them, or the batch of the Hugging Face Trainer over that of a device.
+processes`, `Num processes: 8`, `training on 8 devices (GPUs/TPUs)` of fairseq, `GPU number: 8` of
+mmengine, `Num_devices: 8, shape` of MaxText; else processes of a node times nodes, as torchrun and
+verl print them, or the batch of the Hugging Face Trainer over that of a device.
 """
 
 import re
@@ -19,6 +20,9 @@ HINTS: Final = (  # a line with a number has one of these; they begin with what 
         "_per_node",
         "_nodes",
         "'nnodes",
+        "training on ",
+        "GPU number: ",
+        "Num_devices: ",
     ),
     *("Total train batch size", "Instantaneous batch size", "Gradient Accumulation"),
 )
@@ -35,6 +39,9 @@ NUMBERS: Final = tuple(
         ("size", r"\bMEMBER: \d{1,6}/(\d{1,6})\b"),
         ("size", r"\bdistributed processes registered\. Starting with (\d{1,6}) processes"),
         ("size", r"^Num processes: (\d{1,6})\s*$"),
+        ("size", r"\btraining on (\d{1,6}) (?:devices \(GPUs/TPUs\)|GPUs)"),
+        ("size", r"^ *GPU number: (\d{1,6})\s*$"),
+        ("size", r"\bNum_devices: (\d{1,6}), shape "),
         ("size", r"\bProcess \d{1,6}, total (\d{1,6}), device\b"),
         ("per_node", r"\b(?:nproc|n_gpus)_per_node['\"]?\s{0,20}[:=]\s?(\d{1,3})\b"),
         ("nodes", r"\b(?:min_nodes|nnodes)['\"]?\s{0,20}[:=]\s?(\d{1,5})\b"),

@@ -6,7 +6,7 @@ kept as the accounting has them: that a resized record repeats the first one's s
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -47,6 +47,10 @@ class Accounting:
     zone: ZoneInfo | None = None
     observed_at: datetime | None = None
     tracks_gpus: bool = False
+
+    def tracking(self, rows: pl.DataFrame) -> "Accounting":
+        """Return the same, which tracks GPUs where one of these rows names any."""
+        return replace(self, tracks_gpus=self.tracks_gpus or names_gpus(rows))
 
 
 def require_fields(names: Sequence[str]) -> None:

@@ -6,7 +6,6 @@ a list of words, a time that is not set is null, 0 or 4294967294. A record becom
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -77,8 +76,7 @@ def parse_records(
         {name: [row.get(name, "") for row in rows] for name in names},
         schema=dict.fromkeys(names, pl.String),
     ).with_columns(pl.col("line").cast(pl.Int64))
-    tracks = accounting.tracks_gpus or slurm_accounting.names_gpus(table)
-    runs, *steps = slurm_accounting.parse(table, replace(accounting, tracks_gpus=tracks), "|")
+    runs, *steps = slurm_accounting.parse(table, accounting.tracking(table), "|")
     return [Parsed(runs.table, runs.rows, [*rejects, *runs.rejects]), *steps]
 
 

@@ -1,5 +1,7 @@
 """Polls Slurm: accounting, GPUs of running jobs, nodes, their past states, reservations.
 
+Of a cluster without accounting the jobs are those that its controller lists.
+
 What its commands print is read by the code that reads their texts from files.
 
     [[collect]]
@@ -31,6 +33,9 @@ NODES = (
 )
 NODES_HEADER = "NODELIST|PARTITION|STATE|GRES|CPUS(A/I/O/T)|MEMORY|ACTIVE_FEATURES|REASON|USER"
 RESERVATIONS = "Cluster,Name,Start,End,Flags,NodeNames"
+NO_ACCOUNTING = re.compile(
+    r"^AccountingStorageType\s*=\s*(?:\(null\)|accounting_storage/none)\s*$", re.MULTILINE
+)
 NUMBERED = re.compile(r"^slurm: (?:line|record|node|job) \d+")
 NOTHING = re.compile(rb"\s*(?:No jobs in the system|No reservations in the system)?\s*")
 VARYING = re.compile(r" Priority=| CPUAlloc=|\|\d+/\d+/\d+/\d+\|")  # of scontrol, and sinfo's CPUs
@@ -73,13 +78,19 @@ class SlurmLive:
         The controller is asked before the accounting: a record that runs there and is unknown to
         it has run away.
         """
-        cluster = self.cluster or self._cluster()
+        config = self._config()
+        has_accounting = NO_ACCOUNTING.search(config) is None
+        cluster = self.cluster or _cluster(config)
         begin = self._begin(reached, now)
         options = ReadOptions(cluster=cluster, zone=ZoneInfo("UTC"), observed_at=now)
-        known = self._known_jobs()
-        yield from self._gpus_of_jobs(options)
+        known = self._known_jobs() if has_accounting else set()
+        for batch in self._listed_jobs(options):
+            if not (has_accounting and batch.table == "job_runs"):
+                yield batch
         yield from self._nodes(options)
         yield from self._read(options, "scontrol", "show", "reservation", "-o")
+        if not has_accounting:
+            return
         for what in (("event",), ("reservation", f"format={RESERVATIONS}")):
             name, *form = what  # the controller forgets both once they are over
             since = f"start={_printed(begin)}"
@@ -88,8 +99,14 @@ class SlurmLive:
             yield _without_runaways(batch, known, now)
 
     def probe(self) -> list[str]:
-        """Return what is odd; raise IngestError where controller or accounting do not answer."""
-        cluster = self._cluster()
+        """Return what is odd; raise IngestError where controller or accounting do not answer.
+
+        A cluster without accounting is not odd.
+        """
+        config = self._config()
+        if NO_ACCOUNTING.search(config) is not None:
+            return []
+        cluster = _cluster(config)
         asked = self.cluster or cluster
         tracked = self._commands.text("sacctmgr", "-n", "-P", "show", "tres", "format=Type,Name")
         findings = []
@@ -109,14 +126,8 @@ class SlurmLive:
             return now - timedelta(seconds=self.backfill_s)
         return min(known, now) - timedelta(seconds=self.overlap_s)
 
-    def _cluster(self) -> str:
-        config = self._commands.text("scontrol", "show", "config")
-        found = re.search(r"^ClusterName\s*=\s*(\S+)", config, re.MULTILINE)
-        if found is None:
-            raise IngestError(
-                "slurm: scontrol show config does not name the cluster. Name it with cluster."
-            )
-        return found[1]
+    def _config(self) -> str:
+        return self._commands.text("scontrol", "show", "config")
 
     def _fields(self) -> list[str]:
         """Return the fields to ask for: one that sacct does not know fails the whole question."""
@@ -142,11 +153,10 @@ class SlurmLive:
                 return
             begin = end
 
-    def _gpus_of_jobs(self, options: ReadOptions) -> Iterator[Batch]:
-        if self.form == "json":
-            yield from self._read(options, "squeue", "-a", "--json")
-        else:
-            yield from self._read(options, "scontrol", "show", "job", "-d", "-o")
+    def _listed_jobs(self, options: ReadOptions) -> Iterator[Batch]:
+        is_json = self.form == "json"
+        asked = ("squeue", "-a", "--json") if is_json else ("scontrol", "show", "job", "-d", "-o")
+        yield from self._read(options, *asked)
 
     def _nodes(self, options: ReadOptions) -> Iterator[Batch]:
         if self.form == "json":
@@ -168,6 +178,16 @@ class SlurmLive:
         for batch in Slurm(file, options).extract():
             rejects = [_without_counts(reject) for reject in batch.rejects]
             yield replace(batch, origin=self.origin, rejects=rejects)
+
+
+def _cluster(config: str) -> str:
+    """Return the name of the cluster in what `scontrol show config` prints."""
+    found = re.search(r"^ClusterName\s*=\s*(\S+)", config, re.MULTILINE)
+    if found is None:
+        raise IngestError(
+            "slurm: scontrol show config does not name the cluster. Name it with cluster."
+        )
+    return found[1]
 
 
 def _printed(moment: datetime) -> str:

@@ -20,7 +20,7 @@ from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
-from goodput_ingest.sources.slurm import events, fields, jobs, json_answers, nodes
+from goodput_ingest.sources.slurm import controller, events, fields, jobs, json_answers, nodes
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import Reject
 
@@ -90,11 +90,7 @@ class Slurm(RecordedFile):
         header = _header(first.data)
         slurm_accounting.require_fields(header.names)
         wanted = fields.FIELDS
-        accounting = slurm_accounting.Accounting(
-            cluster=self.options.cluster,
-            zone=self.options.zone,
-            observed_at=self.options.observed_at,
-        )
+        accounting = self._context(self.options.observed_at)
         rows, rejects = delimited.rows_of(first, header, wanted)
         tracks = slurm_accounting.names_gpus(rows) or self._names_gpus_later(header, first)
         accounting = replace(accounting, tracks_gpus=tracks)
@@ -170,12 +166,10 @@ class Slurm(RecordedFile):
         observed_at = options.observed_at or updated_at
         digest = self._digest(f"{kind}\n{updated_at}\n{json.dumps(records)}\n{broken_off}")
         if kind == "json accounting":
-            accounting = slurm_accounting.Accounting(
-                cluster=options.cluster, zone=options.zone, observed_at=options.observed_at
-            )
-            tables = json_answers.parse_records(records, accounting)
+            tables = json_answers.parse_records(records, self._context(options.observed_at))
         elif kind == "json queue":
             tables = json_answers.parse_queue(records, options.cluster, observed_at)
+            tables += controller.of_queue(records, self._context(observed_at))
         else:
             tables = json_answers.parse_nodes(records, options.cluster, observed_at)
         yield from self._listed(tables, broken_off, digest)
@@ -199,7 +193,8 @@ class Slurm(RecordedFile):
         cluster, zone = self.options.cluster, self.options.zone
         observed_at = self.options.observed_at
         if kind == "jobs":
-            return jobs.parse_jobs(text, cluster=cluster, zone=zone, observed_at=observed_at)
+            holds = jobs.parse_jobs(text, cluster=cluster, zone=zone, observed_at=observed_at)
+            return [*holds, *controller.of_listing(text, self._context(observed_at))]
         if kind == "nodes":
             return nodes.parse_nodes(text, cluster=cluster, observed_at=observed_at)
         if kind == "sinfo":
@@ -210,6 +205,11 @@ class Slurm(RecordedFile):
             return events.parse_events(text, cluster=cluster, zone=zone)
         return events.parse_reservation_rows(
             text, cluster=cluster, zone=zone, observed_at=observed_at
+        )
+
+    def _context(self, observed_at: datetime | None) -> slurm_accounting.Accounting:
+        return slurm_accounting.Accounting(
+            cluster=self.options.cluster, zone=self.options.zone, observed_at=observed_at
         )
 
     def _digest(self, content: str, *meaning: str) -> str:

@@ -3,7 +3,8 @@
 -- A requeue and a resize submit the job again, so that the submit time distinguishes records of one job; the
 -- database index does not, since the JSON of the accounting lacks it.
 -- grain: source, cluster, job_id_raw, submit_at
--- keep: end_at is not null, start_at is not null, observed_at, end_at, elapsed_s, db_index
+-- Of a record that has ended the accounting knows more than the listing of a controller, however late that is.
+-- keep: end_at is not null, start_at is not null, end_at is not null and is_listed is null, observed_at, end_at, elapsed_s, db_index
 -- times: observed submit_at, start_at, end_at, observed_at; planned eligible_at
 create table raw.job_runs (
     source varchar not null,
@@ -44,5 +45,6 @@ create table raw.job_runs (
     alloc_tres varchar,
     req_tres varchar,
     observed_at timestamp,              -- when the accounting was asked, if known
+    is_listed boolean,                  -- true: as the controller lists it; null: as the accounting has it
     load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -3,9 +3,9 @@
 -- grain: node
 -- cluster: null where two clusters have a node of this name, or no source reports one
 -- is_scheduled: a scheduler names it
--- known_as: its name with or without its domain: the one that a scheduler writes, else the short one; else, where an
---  inventory file has all GPUs that are seen there on one other node, that node (an exporter may call itself after its
---  container); null: its own
+-- known_as: its name with or without its domain, in upper or lower case: the one that a scheduler writes, else the short
+--  one, else that in lower case; else, where an inventory file has all GPUs that are seen there on one other node, that
+--  node (an exporter may call itself after its container); null: its own
 -- materialised: full, since every source that names only nodes joins it
 -- change_tracking: all
 with named as (
@@ -23,7 +23,8 @@ with named as (
 nodes as (
     select
         node,
-        split_part(node, '.', 1) as host,
+        lower(node) as folded,
+        split_part(folded, '.', 1) as host,
         case when count(distinct cluster) = 1 then min(cluster) end as cluster,
         list(distinct cluster) filter (where cluster is not null) as clusters,
         bool_or(is_scheduled) as is_scheduled
@@ -40,17 +41,18 @@ same as (
         -- a short name in another cluster is another machine
         and coalesce(list_has_any(names.clusters, others.clusters), true)
         and (
-            starts_with(names.node, others.node || '.')
-            or (others.is_scheduled and starts_with(others.node, names.node || '.'))
+            starts_with(names.folded, others.folded || '.')
+            or (others.is_scheduled and starts_with(others.folded, names.folded || '.'))
+            or (names.folded = others.folded and (others.is_scheduled or names.node < others.node))
         )
     qualify others.is_scheduled = bool_or(others.is_scheduled) over (partition by names.node)
 ),
 
 by_name as (
-    select node, min(other) as known_as
+    select node, max(other) as known_as
     from same
     group by node
-    having count(*) = 1
+    having count(distinct lower(other)) = 1
 ),
 
 by_gpus as (

@@ -47,8 +47,11 @@ known_as as (
     anti join gpu_nodes as same on hosts.cluster = same.cluster and hosts.host = same.node
     inner join gpu_nodes as nodes
         on hosts.cluster = nodes.cluster
-        and split_part(hosts.host, '.', 1) = split_part(nodes.node, '.', 1)
-        and (starts_with(hosts.host, nodes.node || '.') or starts_with(nodes.node, hosts.host || '.'))
+        and split_part(lower(hosts.host), '.', 1) = split_part(lower(nodes.node), '.', 1)
+        and (
+            starts_with(lower(hosts.host) || '.', lower(nodes.node) || '.')
+            or starts_with(lower(nodes.node), lower(hosts.host) || '.')
+        )
     group by hosts.cluster, hosts.host
     having count(*) = 1
 ),

@@ -60,6 +60,9 @@ def test_the_root_cause_of_torchrun_has_the_kind_of_its_signal(store, tmp_path, 
     ("step 2 | loss = -inf", -math.inf),
     ("val_loss: 3.0 loss scale: 65536.0", None),
     ("loss: 7.1.2", None),
+    ("step 12 loss 0,0512 lr 0,0001", 0.0512),
+    ("step 12, loss 3, lr 0.1", 3.0),
+    ("loss 1,234.5", None),
 )
 def test_the_loss_of_a_line(text, loss):
     found = loss_of(text)

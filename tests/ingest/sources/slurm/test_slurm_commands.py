@@ -111,6 +111,28 @@ def test_a_record_that_the_controller_does_not_know_is_rejected(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("kind", ["(null)", "accounting_storage/none"])
+def test_of_a_cluster_without_accounting_jobs_are_those_of_the_controller(tmp_path, kind):
+    started = int(datetime.fromisoformat("2026-11-20T11:00:00+00:00").timestamp())
+    job = (
+        f"JobId=7 JobName=x UserId=ann(1) GroupId=g(1) JobState=RUNNING SubmitTime={started} "
+        f"StartTime={started} EndTime={started + 86_400} NodeList=n1 CoreSpec=* JOB_GRES=gpu:1 "
+        "Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:1(IDX:0)"
+    )
+    config = f"ClusterName = lab; echo 'AccountingStorageType   = {kind}'"
+    off = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
+    scontrol = f"case $2 in config) echo {config};; job) echo '{job}';; esac"
+    folder = cluster(tmp_path, scontrol=scontrol, sacct=off, sacctmgr=off)
+
+    found = {batch.table: batch.rows for batch in poll(folder)}
+
+    assert found["job_runs"].select("job_id", "state", "gpus", "end_at", "observed_at").rows() == [
+        ("7", "RUNNING", 1, None, NOW)
+    ]
+    assert found["holds"].select("node", "slurm_index").rows() == [("n1", 0)]
+    assert SlurmLive(folder=str(folder)).probe() == []
+
+
 def test_what_is_rejected_in_each_poll_is_counted_once(store, tmp_path):
     """Each answer differs a little from the one before, as times that have passed do."""
     row = dict.fromkeys(ASKED, "") | {"Cluster": "lab", "JobID": "7", "JobIDRaw": "7"}

@@ -105,6 +105,23 @@ def test_a_gpu_that_two_sources_read_is_there_once(cluster, of_dcgm, of_nvml, of
     assert cluster.gpu_s() == {"busy_unclassified": 1000, "free_unknown": 5}
 
 
+@pytest.mark.parametrize("of_dcgm", DOMAINS)
+@pytest.mark.parametrize("has_scheduler", [True, False])
+def test_names_in_upper_and_lower_case_are_of_one_node(cluster, of_dcgm, has_scheduler):
+    node = f"gpu-{cluster.name}"
+    read_by(cluster, "dcgm", f"{node}{of_dcgm}".upper(), 0, 1000)
+    read_by(cluster, "nvml", node, 5, 1005)
+    cluster.add(
+        "gpus", {"gpu_uuid": cluster.gpu("other"), "gpu_index": 1}, source="nvml", node=node
+    )
+    if has_scheduler:
+        cluster.job("1", 0, 1000, [node], 1)
+    cluster.events("r", steps(1, 8, 10), rank=0, host=f"{node}.Cluster.example", cluster=None)
+    yield
+    found = cluster.read("select distinct node, gpu_uuid from marts.ledger_scoped")
+    assert sorted(found.rows()) == [(node, cluster.gpu("gpu")), (node, cluster.gpu("other"))]
+
+
 NODES = "select node from intermediate.int_gpu_units where gpu_uuid = '{}' order by start_ms"
 test_nodes_of_two_domains = shown_by({
     # the GPU was taken from one to the other, as its names say

@@ -1,0 +1,141 @@
+"""A cluster without accounting: its job runs are those that the controller lists."""
+
+import json
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.slurm.texts import Slurm
+
+JOB = (
+    "JobId={job} JobName={name} UserId=ann(1001) GroupId=users(100) Account=(null) JobState={state}"
+    " Reason=None Dependency=(null) SubmitTime=2026-11-27T09:00:00 StartTime=2026-11-27T09:30:00"
+    " EndTime={end} Partition=gpu ReqNodeList=(null) NodeList=gn01 NumNodes=1 CoreSpec=*"
+    " JOB_GRES=gpu:2 Nodes=gn01 CPU_IDs=0-15 Mem=65536 GRES=gpu:2(IDX:{gpus})\n"
+)
+TOMORROW = "2026-11-28T09:30:00"  # when the time limit ends what runs
+UTC_ZONE = ZoneInfo("UTC")
+
+
+def job(number, state, end=TOMORROW, gpus="0-1", name="train"):
+    return JOB.format(job=number, state=state, end=end, gpus=gpus, name=name)
+
+
+def test_job_runs_of_listings_end_when_they_say_or_with_the_last_listing_they_are_in(
+    whole_store, tmp_path
+):
+    """Half past nine to 11:50; to noon, the last listing with it before one of 14:00; until now."""
+    ended, gone = job(1, "COMPLETED", "2026-11-27T11:50:00"), job(2, "RUNNING", gpus="2-3")
+    runs = job(3, "RUNNING").replace("StartTime=2026-11-27T09:30", "StartTime=2026-11-27T12:15")
+    listings = {11: job(1, "RUNNING") + gone, 12: ended + gone, 14: runs}
+    for hour, text in listings.items():
+        path = tmp_path / f"{hour}.txt"
+        path.write_text(text)
+        at = datetime(2026, 11, 27, hour, tzinfo=UTC).replace(tzinfo=None)
+        ingest(whole_store, "auto", [path], ReadOptions("lab", UTC_ZONE, observed_at=at))
+    whole_store.build()
+
+    found = whole_store.read(
+        "select run_id, state, gpus, user_name, is_running, held_ms / 60000 "
+        "from marts.runs order by run_id"
+    )
+    assert found.rows() == [
+        ("1", "COMPLETED", 2, "ann", False, 140 * 2),
+        ("2", "RUNNING", 2, "ann", False, 150 * 2),
+        ("3", "RUNNING", 2, "ann", True, 105 * 2),
+    ]
+
+
+def runs_of(tmp_path, text):
+    path = tmp_path / "listing"
+    path.write_text(text)
+    batches = list(Slurm(path, ReadOptions("lab", UTC_ZONE)).extract())
+    runs = [batch for batch in batches if batch.table == "job_runs"]
+    return runs[0].rows.to_dicts(), [reject.reason for reject in runs[0].rejects]
+
+
+@pytest.mark.parametrize(
+    ("name", "comment", "rejected"),
+    [
+        ("x UserId=root(0) x", "", "UserId"),
+        ("x", "EndTime=2026-11-27T23:00:00", "EndTime"),
+        ("x StartTime=2020-01-01T00:00:00", "", None),
+    ],
+)
+def test_free_text_that_imitates_when_a_job_ran_or_whose_it_was_is_not_believed(
+    tmp_path, name, comment, rejected
+):
+    imitation = job(7, "RUNNING", name=name).replace("\n", f" Comment=a {comment}\n")
+
+    rows, rejects = runs_of(tmp_path, imitation + job(8, "RUNNING"))
+
+    assert {row["start_at"].hour for row in rows} == {9}
+    assert [row["job_id"] for row in rows] == ["7", "8"][rejected is not None :]
+    assert rejects == [f"slurm: job run rejected: {rejected}= appears twice."] * bool(rejected)
+
+
+WAITING = {"job_id": 4, "job_state": ["PENDING"], "submit_time": 1795176243, "name": "a 'b'\nc"}
+RUNNING = {
+    **WAITING,
+    "job_id": 5,
+    "job_state": ["RUNNING"],
+    "nodes": "n1",
+    "array_job_id": 3,
+    "array_task_id": 2,
+    "start_time": 1795176364,
+    "end_time": 1795180000,
+    "gres_detail": ["gpu:h100:4(IDX:0-3)"],
+}
+
+
+def test_a_queue_gives_what_waits_and_runs_without_planned_times(tmp_path):
+    document = {"jobs": [WAITING | {"start_time": 1795186364}, RUNNING], "last_update": 1795177000}
+
+    rows, rejects = runs_of(tmp_path, json.dumps(document))
+
+    names = ("job_id", "state", "gpus", "nodes", "end_at")
+    assert rejects == []
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("4", "PENDING", None, [], None),
+        ("3_2", "RUNNING", 4, ["n1"], None),
+    ]
+    assert [row["start_at"] is None for row in rows] == [True, False]
+
+
+def test_a_job_of_a_queue_that_has_ended_keeps_the_gpus_of_the_listing_before(tmp_path):
+    """Its details are gone then, and where no TRES counts GPUs nothing else names them."""
+    ended = RUNNING | {"job_id": 6, "job_state": ["COMPLETED"], "gres_detail": []}
+
+    rows, _ = runs_of(tmp_path, json.dumps({"jobs": [RUNNING, ended]}))
+
+    assert [(row["job_id_raw"], row["gpus"]) for row in rows] == [("5", 4), ("6", None)]
+
+
+SACCT = (
+    "Cluster|JobIDRaw|State|Submit|Start|End|Suspended|NodeList|AllocTRES\n"
+    "lab|1|{state}|2026-11-27T09:00:00|2026-11-27T09:30:00|{end}|00:01:00|gn01|gres/gpu=2\n"
+)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(
+    ("state", "end", "suspended_s"),
+    [("COMPLETED", "2026-11-27T11:50:00", 60), ("RUNNING", "Unknown", None)],
+)
+def test_the_accounting_knows_more_of_a_record_that_has_ended_than_a_listing(
+    store, read_text, is_first, state, end, suspended_s
+):
+    """However late the listing is; of one that it has still running the listing knows more."""
+    at = datetime(2026, 11, 27, 12, tzinfo=UTC).replace(tzinfo=None)
+    texts = [
+        (SACCT.format(state=state, end=end), "sacct", {}),
+        (job(1, "COMPLETED", "2026-11-27T11:50:00"), "listing", {"observed_at": at}),
+    ]
+    for text, name, options in texts if is_first else texts[::-1]:
+        read_text("slurm", text, name, cluster="lab", zone=UTC_ZONE, **options)
+
+    (row,) = store.read("select state, hour(end_at), suspended_s from raw.job_runs").rows()
+    assert row == ("COMPLETED", 11, suspended_s)
