@@ -41,3 +41,93 @@ def test_gpus_of_claims_are_held_by_name_and_share(built):
         ("half", "GPU-1", 0.5), ("llm", "GPU-0", 1), ("one-of-two", "GPU-2", 0.5),
         ("quarter", "GPU-1", 0.25), ("two-of-two", "GPU-2", 0.5),
     ]  # fmt: skip
+
+
+def queued(reserved=None, admitted=None, evicted=None):
+    """Return a Workload of the job nlp/llm made at minute 0; minutes of what became of it."""
+    marks = {"QuotaReserved": reserved, "Admitted": admitted, "Evicted": evicted}
+    conditions = [
+        {"type": name, "status": "True", "reason": name, "lastTransitionTime": at(minute)}
+        for name, minute in marks.items()
+        if minute is not None
+    ]
+    if reserved is None:
+        why = "insufficient unused quota for nvidia.com/gpu in flavor h100, 8 more needed"
+        conditions.append({"type": "QuotaReserved", "status": "False", "reason": "Pending",
+                           "message": why, "lastTransitionTime": at(evicted or 0)})  # fmt: skip
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload",
+        "metadata": {"name": "job-llm", "namespace": "nlp", "uid": "w", "creationTimestamp": at(0),
+                     "ownerReferences": [{"kind": "Job", "name": "llm", "controller": True}]},
+        "spec": {"queueName": "gold", "podSets": [{"name": "main", "count": 2, "template": {
+            "spec": {"containers": [{"resources": {"requests": {"nvidia.com/gpu": 8}}}]}}}]},
+        "status": {"conditions": conditions},
+    }  # fmt: skip
+
+
+def pod(name="llm-0", created=10, started=None):
+    """Return a pod of the job nlp/llm with 8 GPUs."""
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": at(started or 0)}
+    requests = {"requests": {"nvidia.com/gpu": 8}}
+    return {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "nlp", "uid": name,
+                     "creationTimestamp": at(created),
+                     "ownerReferences": [{"kind": "Job", "name": "llm", "controller": True}]},
+        "spec": {"nodeName": "n1" if started else "", "containers": [{"resources": requests}]},
+        "status": {"phase": "Running" if started else "Pending",
+                   "conditions": [scheduled] if started else []},
+    }  # fmt: skip
+
+
+def at(minute):
+    """Return a moment of 2026-08-20 after 12:00."""
+    return f"2026-08-20T12:{minute:02d}:00Z"
+
+
+def other_job(minute):
+    """Return a Job, after whose end nothing else is known: until then all was watched."""
+    done = {"type": "Complete", "status": "True", "lastTransitionTime": at(minute)}
+    of = {"name": "other", "namespace": "cv", "creationTimestamp": at(0)}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": of,
+            "status": {"conditions": [done]}}  # fmt: skip
+
+
+WAITS = "select job_name, queue, gpus, is_started, wait_s, reason, evictions from marts.job_waits"
+QUOTA = "WaitingForQuota"
+# what it shows: what was listed, one after the other; waits at the end
+CASES = {
+    "a workload without quota waits since it was made": (
+        [[queued(), other_job(30)]], [("llm", "gold", 16, False, 1800, QUOTA, 0)]),
+    "an admitted workload without pods that are known has started": (
+        [[queued()], [queued(10, 12)]], [("llm", "gold", 16, True, 720, None, 0)]),
+    "an evicted workload waits since its eviction": (
+        [[queued(10, 10)], [queued(None, None, 20), other_job(30)]],
+        [("llm", "gold", 16, True, 600, None, 0), ("llm", "gold", 16, False, 600, QUOTA, 1)]),
+    "pods of a workload have waited since it was made": (
+        [[queued(10, 10)], [pod(started=11), pod("llm-1", started=11)]],
+        [("llm", "gold", 16, True, 660, None, 0)]),
+}  # fmt: skip
+
+
+def test_quotas_show_what_waits_for_them(built):
+    rows = built(
+        """select kind, queue, flavor, quota_gpus, limit_gpus, reserved_gpus, used_gpus, waiting_jobs, waiting_gpus
+        from marts.queue_quotas order by all""",  # noqa: E501 -- one select
+        GOLDEN / "kubernetes" / "workloads_and_queues_of_kueue" / "input.json",
+        GOLDEN / "kubernetes" / "watch_of_pod_groups_of_volcano" / "input.json",
+    )
+
+    assert rows == [
+        ("ClusterQueue", "gpu", "a100", 8, None, 0, None, 5, 534),
+        ("ClusterQueue", "gpu", "h100", 16, 24, 12, 8, 5, 534),
+        ("ClusterQueue", "stopped", "h100", 4, None, None, None, 0, 0),
+        ("LocalQueue", "nlp/research", "h100", None, None, None, 8, 5, 534),
+        ("Queue", "default", "", None, None, None, 1, 1, 2),
+        ("Queue", "gold", "", 24, 32, None, 16, 1, 32),
+    ]
+
+
+@pytest.mark.parametrize(("lists", "expected"), CASES.values(), ids=CASES)
+def test_waits_of_workloads_by_reason(built, lists, expected):
+    assert built(f"{WAITS} order by since_at", *lists) == expected

@@ -6,9 +6,11 @@ Objects of one file are looked at together: of several with one uid the last cou
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,11 +24,13 @@ from goodput_ingest.sources.kubernetes.job_runs import COMPLETED, FAILED, rows_o
 from goodput_ingest.sources.kubernetes.objects.claims import GPU, Claims
 from goodput_ingest.sources.kubernetes.objects.fields import ApiObject, word
 from goodput_ingest.sources.kubernetes.objects.pod_objects import pod_of, with_claims
+from goodput_ingest.sources.kubernetes.objects.queues import ENTRIES, QUOTAS, Row
 from goodput_ingest.sources.kubernetes.pods import Pod
 
 HEAD: Final = re.compile(
-    rb'\A\s*\{(?=.*"apiVersion"\s*:\s*"(?:v1|(?:batch|resource\.k8s\.io)/v1\w*)")'
-    rb'(?=.*"kind"\s*:\s*"(?:\w*List|Pod|Job|Resource(?:Claim|Slice))")',
+    rb'\A\s*\{(?=.*"apiVersion"\s*:\s*"(?:v1|(?:batch|resource\.k8s\.io'
+    rb"|kueue\.x-k8s\.io|scheduling\.volcano\.sh)/v1\w*)\")"
+    rb'(?=.*"kind"\s*:\s*"(?:\w*List|Pod|Job|Resource(?:Claim|Slice)|Workload|\w*Queue|PodGroup)")',
     re.DOTALL,
 )
 # objects that have no fact of the ledger: what others of them become is in pods and workloads
@@ -36,8 +40,14 @@ SILENT: Final = {
     "batch": {"CronJob"},
     "apps": {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"},
     "jobset.x-k8s.io": {"JobSet"},
+    "kueue.x-k8s.io": {"ResourceFlavor", "AdmissionCheck", "WorkloadPriorityClass", "Cohort"},
+    "batch.volcano.sh": {"Job"},
 }
-GPUS: Final = raw_tables.columns("gpus", "source")
+KEYS: Final = {
+    "queue_entries": ("uid", "since_at"),
+    "queue_quotas": ("kind", "queue", "flavor", "resource"),
+}
+TABLES: Final = {name: raw_tables.columns(name, "source") for name in ("gpus", *KEYS)}
 
 
 def recognises(head: bytes) -> bool:
@@ -53,6 +63,9 @@ class Objects:
     parents: dict[Job, Job] = field(default_factory=dict)
     ends: dict[Job, Job] = field(default_factory=dict)
     claims: Claims = field(default_factory=Claims)
+    rows: dict[str, dict[tuple[object, ...], Row]] = field(  # by table and what tells rows apart
+        default_factory=lambda: defaultdict(dict)
+    )
     rejects: list[Reject] = field(default_factory=list)
     as_of: datetime | None = None
 
@@ -68,6 +81,8 @@ class Objects:
     @property
     def _handlers(self) -> dict[tuple[str, str], Callable[[ApiObject], None]]:
         return {
+            **{key: partial(self._add, "queue_entries", take) for key, take in ENTRIES.items()},
+            **{key: partial(self._add, "queue_quotas", take) for key, take in QUOTAS.items()},
             ("", "Pod"): self._pod,
             ("batch", "Job"): self._job,
             ("resource.k8s.io", "ResourceClaim"): self.claims.add_claim,
@@ -82,6 +97,12 @@ class Objects:
     def _seen_at(self, *moments: datetime) -> None:
         self.as_of = max([*moments, *([self.as_of] if self.as_of else [])])
 
+    def _add(
+        self, table: str, take: Callable[[ApiObject], Iterator[Row]], found: ApiObject
+    ) -> None:
+        for row in take(found):
+            self.rows[table][tuple(row[name] for name in KEYS[table])] = row
+
     def _job(self, found: ApiObject) -> None:
         of = found.namespace, found.name
         if found.owners and word(found.owners[0], "kind") not in NO_PARENTS:
@@ -92,6 +113,7 @@ class Objects:
 
     def parsed(self, cluster: str, observed: datetime | None) -> list[Parsed]:
         """Return the rows of all objects. observed: when they were listed, naive UTC, if known."""
+        observed = observed or self.as_of
         claimed, errors = self.claims.by_pod()
         self.rejects += [Reject(None, str(error)) for error in errors]
         found = gangs(self.parents, with_claims(self.pods.values(), claimed))
@@ -101,15 +123,24 @@ class Objects:
                 self.ends,
                 lambda pod: [(gpu_uuid, "") for gpu_uuid in pod.gpu_uuids],
                 cluster,
-                observed or self.as_of,
+                observed,
             ),
-            Parsed("gpus", frame(self._gpus(cluster), GPUS)),
+            *(
+                Parsed(
+                    table,
+                    frame(
+                        [{**of, "cluster": cluster, "observed_at": observed} for of in rows],
+                        columns,
+                    ),
+                )
+                for table, columns in TABLES.items()
+                if (rows := self._gpus() if table == "gpus" else self.rows[table].values())
+            ),
         ]
 
-    def _gpus(self, cluster: str) -> list[dict[str, Any]]:
+    def _gpus(self) -> list[Row]:
         return [
             {
-                "cluster": cluster,
                 "gpu_uuid": device.gpu_uuid,
                 "node": device.node,
                 "pci_bus_id": device.pci_bus_id,
