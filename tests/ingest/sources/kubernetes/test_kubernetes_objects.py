@@ -93,6 +93,39 @@ def other_job(minute):
             "status": {"conditions": [done]}}  # fmt: skip
 
 
+def train_job(minute, percent, left_s, **metrics):
+    """Return a TrainJob of the pods of nlp/llm with the status of a minute."""
+    named = [{"name": name, "value": f"{value}"} for name, value in metrics.items()]
+    status = {"progressPercentage": percent, "estimatedRemainingSeconds": left_s,
+              "metrics": named, "lastUpdatedTime": at(minute)}  # fmt: skip
+    return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+            "metadata": {"name": "llm", "namespace": "nlp", "uid": "t", "creationTimestamp": at(0)},
+            "status": {"trainerStatus": status}}  # fmt: skip
+
+
+def test_a_run_shows_the_progress_that_its_trainer_reports(built):
+    rows = built(
+        """select progress_ratio, expected_end_at::varchar, done_steps from marts.run_forecasts""",
+        [pod(created=0, started=1), train_job(10, 20, 1800)],
+        [train_job(30, 45, 1200), other_job(40)],
+    )
+
+    assert rows == [(0.45, "2026-08-20 12:50:00", None)]
+
+
+def test_steps_of_a_train_job_took_as_long_as_the_time_left_says(built):
+    rows = built(
+        """select category, sum(gpu_ms) / 8 // 60000 from marts.ledger_pieces
+        where job_run_key is not null group by 1 order by 1""",
+        [pod(created=0, started=1)],
+        [train_job(20, 10, 8100, currentStep=100, totalSteps=1000)],
+        [train_job(30, 20, 5400, currentStep=200, totalSteps=1000), other_job(40)],
+    )
+
+    # 15 minutes for the first hundred, of which what is over the next ones' time is start-up
+    assert rows == [("at_risk", 20), ("startup", 9)]
+
+
 WAITS = "select job_name, queue, gpus, is_started, wait_s, reason, evictions from marts.job_waits"
 QUOTA = "WaitingForQuota"
 # what it shows: what was listed, one after the other; waits at the end

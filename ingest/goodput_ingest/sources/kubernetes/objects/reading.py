@@ -25,12 +25,13 @@ from goodput_ingest.sources.kubernetes.objects.claims import GPU, Claims
 from goodput_ingest.sources.kubernetes.objects.fields import ApiObject, word
 from goodput_ingest.sources.kubernetes.objects.pod_objects import pod_of, with_claims
 from goodput_ingest.sources.kubernetes.objects.queues import ENTRIES, QUOTAS, Row
+from goodput_ingest.sources.kubernetes.objects.training import GROUPS, Training
 from goodput_ingest.sources.kubernetes.pods import Pod
 
 HEAD: Final = re.compile(
     rb'\A\s*\{(?=.*"apiVersion"\s*:\s*"(?:v1|(?:batch|resource\.k8s\.io'
-    rb"|kueue\.x-k8s\.io|scheduling\.volcano\.sh)/v1\w*)\")"
-    rb'(?=.*"kind"\s*:\s*"(?:\w*List|Pod|Job|Resource(?:Claim|Slice)|Workload|\w*Queue|PodGroup)")',
+    rb"|kueue\.x-k8s\.io|scheduling\.volcano\.sh|(?:trainer\.)?kubeflow\.org)/v[12]\w*)\")"
+    rb'(?=.*"kind"\s*:\s*"(?:\w*List|Pod|\w*Job|Resource(?:Claim|Slice)|Workload|\w*Queue|PodGroup)")',
     re.DOTALL,
 )
 # objects that have no fact of the ledger: what others of them become is in pods and workloads
@@ -45,6 +46,7 @@ SILENT: Final = {
 }
 KEYS: Final = {
     "queue_entries": ("uid", "since_at"),
+    "job_events": ("run_id", "ts", "event"),
     "queue_quotas": ("kind", "queue", "flavor", "resource"),
 }
 TABLES: Final = {name: raw_tables.columns(name, "source") for name in ("gpus", *KEYS)}
@@ -63,6 +65,7 @@ class Objects:
     parents: dict[Job, Job] = field(default_factory=dict)
     ends: dict[Job, Job] = field(default_factory=dict)
     claims: Claims = field(default_factory=Claims)
+    training: Training = field(default_factory=Training)
     rows: dict[str, dict[tuple[object, ...], Row]] = field(  # by table and what tells rows apart
         default_factory=lambda: defaultdict(dict)
     )
@@ -83,6 +86,11 @@ class Objects:
         return {
             **{key: partial(self._add, "queue_entries", take) for key, take in ENTRIES.items()},
             **{key: partial(self._add, "queue_quotas", take) for key, take in QUOTAS.items()},
+            **{
+                (group, kind): partial(self._add, "job_events", self.training.events)
+                for group, kinds in GROUPS.items()
+                for kind in kinds
+            },
             ("", "Pod"): self._pod,
             ("batch", "Job"): self._job,
             ("resource.k8s.io", "ResourceClaim"): self.claims.add_claim,
