@@ -1,4 +1,4 @@
--- What a queue of Kueue (ClusterQueue, LocalQueue) or Volcano may have of GPUs and uses, as it was listed last.
+-- What a queue of Kueue or Volcano may have of GPUs and uses, as it was listed last; of a LocalQueue its ClusterQueue alone.
 -- grain: source, cluster, kind, queue, flavor, resource
 -- keep: observed_at
 -- times: observed observed_at
@@ -9,7 +9,7 @@ create table raw.queue_quotas (
     queue varchar not null,             -- '<namespace>/<name>' of a LocalQueue
     parent varchar,                     -- cohort, or ClusterQueue of a LocalQueue
     flavor varchar not null,            -- ResourceFlavor; '' without
-    resource varchar not null,          -- as kube-state-metrics prints it: nvidia_com_gpu; '': no GPU is used
+    resource varchar not null,          -- as kube-state-metrics prints it: nvidia_com_gpu; '' of a LocalQueue
     quota_gpus integer,                 -- nominal quota, or what it deserves
     limit_gpus integer,                 -- with what it may borrow; null: no limit
     reserved_gpus integer,              -- of admitted jobs, and of those whose quota is reserved

@@ -3,6 +3,7 @@
 -- grain: job_run_key
 -- reason: null: it gives none
 -- message: the reason in the words of the queue; queue, cluster_queue: of Kueue or Volcano, where the job was queued
+-- min_pods: it starts with as many
 -- evictions: how often it lost its place since; eviction_reason: of the last time
 with queued as (
     select
@@ -28,6 +29,7 @@ select
     arg_max(queued.message, queued.since_ms) as message,
     arg_max(queued.queue, queued.since_ms) as queue,
     arg_max(queued.cluster_queue, queued.since_ms) as cluster_queue,
+    arg_max(queued.min_pods, queued.since_ms) as min_pods,
     arg_max(queued.evictions, queued.since_ms) as evictions,
     arg_max(queued.eviction_reason, queued.since_ms) as eviction_reason
 from records

@@ -155,7 +155,6 @@ def test_quotas_show_what_waits_for_them(built):
         ("ClusterQueue", "gpu", "a100", 8, None, 0, None, 5, 534),
         ("ClusterQueue", "gpu", "h100", 16, 24, 12, 8, 5, 534),
         ("ClusterQueue", "stopped", "h100", 4, None, None, None, 0, 0),
-        ("LocalQueue", "nlp/research", "h100", None, None, None, 8, 5, 534),
         ("Queue", "default", "", None, None, None, 1, 1, 2),
         ("Queue", "gold", "", 24, 32, None, 16, 1, 32),
     ]

@@ -26,6 +26,7 @@ TYPES: Final = {"gpu": GPU, "amdgpu": GPU, "mig": MIG}  # others are no GPUs: `v
 GPU_DRIVER: Final = re.compile(r"gpu\.[a-z0-9.-]+")  # where no slice says what its devices are
 WHOLE, SHARED = "nvidia_com_gpu", "nvidia_com_gpu_shared"
 Key = tuple[str, str, str]  # driver, pool, device
+Claim = tuple[str, list[str], list[dict[str, Any]]]  # name, uids of pods, allocated devices
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Claims:
     """The GPUs of slices, and which pods have which, by the uid of the pod."""
 
     devices: dict[Key, Device] = field(default_factory=dict)
-    claims: dict[str, ApiObject] = field(default_factory=dict)  # by uid, as they are last
+    claims: dict[str, Claim] = field(default_factory=dict)  # by uid, as they are last
 
     def add_slice(self, found: ApiObject) -> None:
         """Take the devices of a ResourceSlice."""
@@ -68,30 +69,26 @@ class Claims:
 
     def add_claim(self, found: ApiObject) -> None:
         """Take a ResourceClaim, whose slice may come later; one that has gone holds nothing."""
-        listed(found.status, "allocation", "devices", "results")
-        listed(found.status, "reservedFor")
         uid = word(found.metadata, "uid") or f"{found.namespace}/{found.name}"
-        if found.is_deleted:
-            self.claims.pop(uid, None)
-        else:
-            self.claims[uid] = found
+        reserved = listed(found.status, "reservedFor")
+        users = sorted({word(one, "uid") for one in reserved if one.get("resource") == "pods"})
+        results = listed(found.status, "allocation", "devices", "results")
+        self.claims.pop(uid, None)
+        if not found.is_deleted:
+            self.claims[uid] = f"{found.namespace}/{found.name}", users, results
 
-    def by_pod(self) -> tuple[dict[str, list[Allocated]], list[FieldError]]:
+    def by_pod(self) -> tuple[dict[str, list[Allocated]], list[str]]:
         """Return what each pod has, by its uid, and what of claims cannot be counted."""
         found: dict[str, list[Allocated]] = defaultdict(list)
-        errors: list[FieldError] = []
-        for claim in self.claims.values():
-            reserved = listed(claim.status, "reservedFor")
-            users = sorted({word(one, "uid") for one in reserved if one.get("resource") == "pods"})
-            for result in listed(claim.status, "allocation", "devices", "results"):
+        errors: list[str] = []
+        for name, users, results in self.claims.values():
+            for result in results:
                 try:
                     for place, uid in enumerate(users):
                         if (one := self._allocated(result, place, len(users))) is not None:
                             found[uid].append(one)
                 except FieldError as error:
-                    errors.append(
-                        FieldError(f"ResourceClaim {claim.namespace}/{claim.name}: {error}")
-                    )
+                    errors.append(f"ResourceClaim {name}: {error}")
         return found, errors
 
     def _allocated(self, result: Mapping[str, Any], place: int, users: int) -> Allocated | None:

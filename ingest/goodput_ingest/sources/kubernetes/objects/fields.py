@@ -4,7 +4,7 @@ What violates the format raises FieldError, whose text is the reason of the reje
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -16,6 +16,7 @@ from goodput_ingest.sources.kubernetes.pods import GPUS_MAX, TEXT_MAX_CHARS, gpu
 
 MESSAGE_MAX_CHARS: Final = 500
 NUMBER_MAX: Final = 2**31 - 1
+QUANTITY_MAX: Final = 2.0**62
 _QUANTITY: Final = re.compile(
     r"\+?(\d{1,30}\.?\d{0,30}|\.\d{1,30})(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?"
 )
@@ -59,6 +60,11 @@ def number(fields: Mapping[str, Any], name: str) -> int | None:
     return json_lines.whole(dict(fields), name, 0, NUMBER_MAX)
 
 
+def capped(numbers: Iterable[int | None]) -> int:
+    """Return the sum of those that are known, at most what a column holds."""
+    return min(sum(filter(None, numbers)), NUMBER_MAX)
+
+
 def when(fields: Mapping[str, Any], name: str) -> datetime | None:
     """Return a moment, naive UTC; None where it is absent."""
     return json_lines.moment(dict(fields), name) if fields.get(name) is not None else None
@@ -69,13 +75,16 @@ def quantity(fields: Mapping[str, Any], name: str) -> float | None:
     value = fields.get(name)
     if value is None:
         return None
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 2**63:
-        return float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = repr(value)
     match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise FieldError(f"{json_lines.printable(name, 80)} is not a quantity")
     digits, suffix, exponent = match.groups()
-    return float(digits) * _SCALES.get(suffix or "", 1.0) * 10.0 ** int(exponent or 0)
+    found = float(digits) * _SCALES.get(suffix or "", 1.0) * 10.0 ** int(exponent or 0)
+    if found >= QUANTITY_MAX:
+        raise FieldError(f"{json_lines.printable(name, 80)} is out of range")
+    return found
 
 
 def gpus(amounts: Mapping[str, Any]) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """Pods as objects of the API, as kube-state-metrics would show them, with the names of GPUs."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -10,6 +11,7 @@ from goodput_ingest.formats.json_text.json_lines import EPOCH, FieldError
 from goodput_ingest.sources.kubernetes.objects.claims import Allocated
 from goodput_ingest.sources.kubernetes.objects.fields import (
     ApiObject,
+    capped,
     gpus,
     listed,
     number,
@@ -20,7 +22,6 @@ from goodput_ingest.sources.kubernetes.objects.fields import (
 )
 from goodput_ingest.sources.kubernetes.pods import (
     ENDED,
-    GPU_CORES,
     GPUS_MAX,
     LABEL_PREFIX,
     Pod,
@@ -47,18 +48,18 @@ def pod_of(found: ApiObject) -> Pod:
         created_ms=_ms(created),
         start_ms=None if started is None else _ms(started),
         phase=word(found.status, "phase"),
-        gpus=_requested(found.spec),
+        gpus=_gpus(found.spec),
+        cpus=_cpus(found.spec),
         scheduler=word(found.spec, "schedulerName"),
         priority_class=word(found.spec, "priorityClassName"),
         labels={
             LABEL_PREFIX + printed(name): word(part(found.metadata, "labels"), name)
             for name in part(found.metadata, "labels")
         },
-        restarts=sum(number(one, "restartCount") or 0 for one in containers),
+        restarts=capped(number(one, "restartCount") for one in containers),
     )
     if found.owners:
         pod.owner_kind, pod.owner_name = (word(found.owners[0], of) for of in ("kind", "name"))
-    pod.cpus = _cpus(found.spec)
     _add_ending(pod, found, [part(one, "state", "terminated") for one in containers])
     _add_shares(pod, found)
     if listed(found.spec, "resourceClaims") and pod.phase in ENDED:
@@ -94,26 +95,25 @@ def _named(pod: Pod, claims: list[Allocated]) -> Pod:
     return pod
 
 
-def _requested(spec: Mapping[str, Any]) -> dict[str, int]:
+def _requests(spec: Mapping[str, Any], containers: str) -> list[dict[str, Any]]:
+    return [part(one, "resources", "requests") for one in listed(spec, containers)]
+
+
+def _gpus(spec: Mapping[str, Any]) -> dict[str, int]:
     """Return the GPUs of a pod: its containers together, or the largest of those before them."""
-    found: dict[str, int] = {}
-    for one in listed(spec, "containers"):
-        for resource, amount in gpus(part(one, "resources", "requests")).items():
-            found[resource] = found.get(resource, 0) + amount
-    for one in listed(spec, "initContainers"):
-        for resource, amount in gpus(part(one, "resources", "requests")).items():
-            found[resource] = max(found.get(resource, 0), amount)
-    if sum(found.values()) > GPUS_MAX:
+    found: Counter[str] = Counter()
+    for one in _requests(spec, "containers"):
+        found.update(gpus(one))
+    for one in _requests(spec, "initContainers"):
+        found |= Counter(gpus(one))
+    if found.total() > GPUS_MAX:
         raise FieldError("the number of GPUs is out of range")
-    return {resource: amount for resource, amount in found.items() if amount}
+    return dict(+found)
 
 
 def _cpus(spec: Mapping[str, Any]) -> float | None:
-    asked = [
-        quantity(part(one, "resources", "requests"), "cpu") for one in listed(spec, "containers")
-    ]
-    known = [cpus for cpus in asked if cpus is not None]
-    return sum(known) if known else None
+    asked = [quantity(one, "cpu") for one in _requests(spec, "containers")]
+    return sum(filter(None, asked)) if any(cpus is not None for cpus in asked) else None
 
 
 def _add_ending(pod: Pod, found: ApiObject, ended: list[dict[str, Any]]) -> None:
@@ -143,14 +143,6 @@ def _add_shares(pod: Pod, found: ApiObject) -> None:
                 pod.shares = shares
             else:
                 pod.gpu_uuids = tuple(gpu_uuid for gpu_uuid, _ in shares)
-            return
-    cores = [
-        quantity(part(one, "resources", "requests"), name)
-        for one in listed(found.spec, "containers")
-        for name in part(one, "resources", "requests")
-        if GPU_CORES.fullmatch(printed(name))
-    ]
-    pod.gpu_cores = int(min(sum(amount or 0 for amount in cores), 100 * GPUS_MAX))
 
 
 def _ms(at: datetime) -> int:

@@ -5,13 +5,16 @@ Volcano PodGroup until its pods are scheduled. Quotas of other resources than GP
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
+from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.kubernetes.objects.fields import (
     MESSAGE_MAX_CHARS,
+    NUMBER_MAX,
     ApiObject,
+    capped,
     gpus,
     listed,
     number,
@@ -25,55 +28,66 @@ from goodput_ingest.sources.kubernetes.pods import gpu_resource
 OF_QUOTA, QUOTA_TEXT = "WaitingForQuota", "insufficient unused quota"
 WAITING: Final = ("", "Pending", "Inqueue")  # phases of a PodGroup
 Row = dict[str, Any]
+Amount = tuple[str, str, str, Any]  # flavor, resource, column, quantity
 
 
 def workload(found: ApiObject) -> Iterator[Row]:
     """Yield the present or last wait of a Kueue Workload that asks for GPUs."""
-    sets = listed(found.spec, "podSets")
     asked: Counter[str] = Counter()
-    for one in sets:
+    for one in listed(found.spec, "podSets"):
         for container in listed(one, "template", "spec", "containers"):
             for resource, amount in gpus(part(container, "resources", "requests")).items():
                 asked[resource] += amount * (number(one, "count") or 0)
-    if not sum(asked.values()):
-        return
     evicted = found.conditions.get("Evicted", {})
-    since = found.created if not evicted else _eviction(found)
-    until = found.since("Admitted") or found.since("Finished") or _deleted(found)
-    # of a later admission the eviction before it is not said any more: it ends that wait
-    is_ended = until is not None
-    since = until if until is not None and (since is None or evicted) else since
-    waits = found.conditions.get("QuotaReserved", {})
+    since, until = found.created, found.since("Admitted", "Finished") or _deleted(found)
+    if evicted:  # once it is admitted again, it does not say any more when it was evicted
+        since = until or found.since("Evicted") or since
+    why = found.conditions.get("QuotaReserved", {})
     if found.since("QuotaReserved") is not None:
-        waits = found.conditions.get("Admitted", {"reason": "AdmissionChecks"})
-    reason, message = word(waits, "reason"), word(waits, "message", MESSAGE_MAX_CHARS)
-    if reason == "Pending" and QUOTA_TEXT in message:
+        why = found.conditions.get("Admitted", {"reason": "AdmissionChecks"})
+    reason, message = word(why, "reason"), word(why, "message", MESSAGE_MAX_CHARS)
+    if found.spec.get("active") is False:
+        reason = "Deactivated"
+    elif reason == "Pending" and QUOTA_TEXT in message:
         reason = OF_QUOTA
     stats = listed(found.status, "schedulingStats", "evictions")
-    yield _entry(found, asked) | {
-        "since_at": since or found.created,
-        "until_at": until,
-        "is_admitted": found.since("Admitted") is not None,
-        "queue": word(found.spec, "queueName") or None,
-        "cluster_queue": word(part(found.status, "admission"), "clusterQueue") or None,
-        "qos": word(found.spec, "priorityClassName")
+    yield from _entry(
+        found,
+        asked,
+        (since, until),
+        (reason, message),
+        is_admitted=found.since("Admitted") is not None,
+        queue=word(found.spec, "queueName") or None,
+        cluster_queue=word(part(found.status, "admission"), "clusterQueue") or None,
+        qos=word(found.spec, "priorityClassName")
         or word(part(found.spec, "priorityClassRef"), "name")
         or None,
-        "min_pods": sum(number(one, "minCount") or number(one, "count") or 0 for one in sets),
-        "reason": None if is_ended else _reason(found, reason),
-        "message": None if is_ended else message or None,
-        "evictions": sum(number(one, "count") or 0 for one in stats) or int(bool(evicted)),
-        "eviction_reason": word(evicted, "reason") if evicted.get("status") == "True" else None,
-    }
+        evictions=capped(number(one, "count") for one in stats) or int(bool(evicted)),
+        eviction_reason=word(evicted, "reason") if evicted.get("status") == "True" else None,
+    )
 
 
-def _reason(found: ApiObject, reason: str) -> str | None:
-    return "Deactivated" if found.spec.get("active") is False else reason or None
-
-
-def _eviction(found: ApiObject) -> datetime | None:
-    """Return since when it waits again."""
-    return found.since("Evicted") or found.since("QuotaReserved", status="False")
+def pod_group(found: ApiObject) -> Iterator[Row]:
+    """Yield the wait of a Volcano PodGroup that asks for GPUs."""
+    asked = Counter(gpus(part(found.spec, "minResources")))
+    phase, until = word(found.status, "phase"), _deleted(found)
+    if phase not in WAITING:
+        until = until or found.since("Scheduled") or max(found.moments())
+    why = found.conditions.get("Unschedulable", {})
+    reason, message = word(why, "reason") or phase, word(why, "message", MESSAGE_MAX_CHARS)
+    queue = word(found.spec, "queue") or None
+    yield from _entry(
+        found,
+        asked,
+        (found.created, until),
+        (reason, message),
+        is_admitted=phase not in WAITING,
+        queue=queue,
+        cluster_queue=queue,
+        qos=word(found.spec, "priorityClassName") or None,
+        min_pods=number(found.spec, "minMember"),
+        evictions=0,
+    )
 
 
 def _deleted(found: ApiObject) -> datetime | None:
@@ -83,132 +97,110 @@ def _deleted(found: ApiObject) -> datetime | None:
     return when(found.metadata, "deletionTimestamp") or max(found.moments())
 
 
-def pod_group(found: ApiObject) -> Iterator[Row]:
-    """Yield the wait of a Volcano PodGroup that asks for GPUs."""
-    asked = Counter(gpus(part(found.spec, "minResources")))
-    if not sum(asked.values()):
+def _entry(
+    found: ApiObject,
+    asked: Counter[str],
+    wait: tuple[datetime, datetime | None],
+    why: tuple[str, str],
+    **more: object,
+) -> Iterator[Row]:
+    """Yield a wait from when to when, with reason and message, where GPUs were asked for."""
+    if not asked.total():
         return
-    phase = word(found.status, "phase")
-    until = _deleted(found)
-    if phase not in WAITING:
-        until = until or found.since("Scheduled") or max(found.moments())
-    condition = found.conditions.get("Unschedulable", {})
-    yield _entry(found, asked) | {
-        "since_at": found.created,
-        "until_at": until,
-        "is_admitted": phase not in WAITING,
-        "queue": word(found.spec, "queue") or None,
-        "cluster_queue": word(found.spec, "queue") or None,
-        "qos": word(found.spec, "priorityClassName") or None,
-        "min_pods": number(found.spec, "minMember"),
-        "reason": (word(condition, "reason") or phase or None) if until is None else None,
-        "message": (word(condition, "message", MESSAGE_MAX_CHARS) or None)
-        if until is None
-        else None,
-        "evictions": 0,
-    }
-
-
-def _entry(found: ApiObject, asked: Counter[str]) -> Row:
+    if asked.total() > NUMBER_MAX:
+        raise FieldError("the number of GPUs is out of range")
     kinds = {gpu_resource(resource) for resource, amount in asked.items() if amount}
-    return {
+    since, until = wait
+    reason, message = why if until is None else ("", "")
+    yield more | {
         "uid": word(found.metadata, "uid") or f"{found.namespace}/{found.name}",
         "kind": found.kind,
         "job_id": found.job_id,
         "account": found.namespace,
-        "gpus": sum(asked.values()),
+        "gpus": asked.total(),
         "gpu_type": (kinds.pop() or None) if len(kinds) == 1 else None,
+        "since_at": since,
+        "until_at": until,
+        "reason": reason or None,
+        "message": message or None,
     }
 
 
 def cluster_queue(found: ApiObject) -> Iterator[Row]:
     """Yield quota and use of a Kueue ClusterQueue by flavor and GPU resource."""
-    quotas: dict[tuple[str, str], Row] = defaultdict(dict)
-    for group in listed(found.spec, "resourceGroups"):
-        for flavor in listed(group, "flavors"):
-            for one in listed(flavor, "resources"):
-                for resource, quota in _gpus_of(one, "nominalQuota"):
-                    more = dict(_gpus_of(one, "borrowingLimit")).get(resource)
-                    quotas[word(flavor, "name"), resource] = {
-                        "quota_gpus": quota,
-                        "limit_gpus": None if more is None else quota + more,
-                    }
-    for name, column in (("flavorsReservation", "reserved_gpus"), ("flavorsUsage", "used_gpus")):
-        for key, one, resource in _usage(listed(found.status, name)):
-            quotas[key] |= dict.fromkeys([column], dict(_gpus_of(one, "total")).get(resource))
-            quotas[key] |= {"borrowed_gpus": dict(_gpus_of(one, "borrowed")).get(resource)}
+    flavors = [
+        f for group in listed(found.spec, "resourceGroups") for f in listed(group, "flavors")
+    ]
     active = found.conditions.get("Active", {})
-    yield from _quotas(
-        found.kind,
+    rows = _quotas(
+        found,
         found.name,
         word(found.spec, "cohortName") or word(found.spec, "cohort"),
-        quotas,
-        pending_jobs=number(found.status, "pendingWorkloads"),
-        state=(word(active, "reason") or "Inactive") if active.get("status") == "False" else None,
+        (
+            *_amounts(flavors, nominalQuota="quota_gpus", borrowingLimit="limit_gpus"),
+            *_amounts(
+                listed(found.status, "flavorsReservation"),
+                total="reserved_gpus",
+                borrowed="borrowed_gpus",
+            ),
+            *_amounts(listed(found.status, "flavorsUsage"), total="used_gpus"),
+        ),
     )
+    for row in rows:
+        if "limit_gpus" in row:
+            row["limit_gpus"] += row.get("quota_gpus", 0)
+        yield row | {
+            "pending_jobs": number(found.status, "pendingWorkloads"),
+            "state": (word(active, "reason") or "Inactive")
+            if active.get("status") == "False"
+            else None,
+        }
 
 
 def local_queue(found: ApiObject) -> Iterator[Row]:
-    """Yield of which ClusterQueue a Kueue LocalQueue is, and what its workloads use."""
-    quotas: dict[tuple[str, str], Row] = defaultdict(dict)
-    for names, column in (
-        (("flavorsReservation",), "reserved_gpus"),
-        (("flavorsUsage", "flavorUsage"), "used_gpus"),
-    ):
-        flavors = [one for name in names for one in listed(found.status, name)]
-        for key, one, resource in _usage(flavors):
-            quotas[key][column] = dict(_gpus_of(one, "total")).get(resource)
-    yield from _quotas(
-        found.kind,
-        f"{found.namespace}/{found.name}",
-        word(found.spec, "clusterQueue"),
-        quotas or {("", ""): {}},
-        pending_jobs=number(found.status, "pendingWorkloads"),
-    )
+    """Yield of which ClusterQueue a Kueue LocalQueue is."""
+    yield {
+        "kind": found.kind,
+        "queue": f"{found.namespace}/{found.name}",
+        "parent": word(found.spec, "clusterQueue") or None,
+        "flavor": "",
+        "resource": "",
+    }
 
 
 def volcano_queue(found: ApiObject) -> Iterator[Row]:
     """Yield what a Volcano queue deserves, may have and was allocated, by GPU resource."""
-    quotas: dict[tuple[str, str], Row] = defaultdict(dict)
-    for column, amounts in (
+    columns = (
         ("quota_gpus", part(found.spec, "deserved")),
         ("limit_gpus", part(found.spec, "capability")),
         ("used_gpus", part(found.status, "allocated")),
-    ):
-        for resource, amount in gpus(amounts).items():
-            quotas["", resource][column] = amount
-    state = word(found.status, "state")
-    groups = [number(found.status, name) for name in ("pending", "inqueue")]
-    yield from _quotas(
-        found.kind,
-        found.name,
-        word(found.spec, "parent"),
-        quotas,
-        pending_jobs=sum(filter(None, groups)) if any(n is not None for n in groups) else None,
-        state=state if state not in ("", "Open") else None,
     )
+    amounts = [("", name, column, of[name]) for column, of in columns for name in of]
+    groups = [number(found.status, name) for name in ("pending", "inqueue")]
+    state = word(found.status, "state")
+    for row in _quotas(found, found.name, word(found.spec, "parent"), amounts):
+        yield row | {
+            "pending_jobs": capped(groups),
+            "state": None if state in ("", "Open") else state,
+        }
 
 
-def _gpus_of(one: Mapping[str, Any], name: str) -> Iterator[tuple[str, int]]:
-    """Yield the GPU resource of a quota or usage and its amount, where it has one."""
-    if one.get(name) is not None:
-        yield from gpus({word(one, "name"): one[name]}).items()
-
-
-def _usage(
-    flavors: list[dict[str, Any]],
-) -> Iterator[tuple[tuple[str, str], dict[str, Any], str]]:
+def _amounts(flavors: Iterable[Row], **columns: str) -> Iterator[Amount]:
+    """Yield the amounts of the resources of flavors. columns: of a row, by the field's name."""
     for flavor in flavors:
         for one in listed(flavor, "resources"):
-            for resource, _ in _gpus_of(one, "total"):
-                yield (word(flavor, "name"), resource), one, resource
+            for name, column in columns.items():
+                if one.get(name) is not None:
+                    yield word(flavor, "name"), word(one, "name"), column, one[name]
 
 
-def _quotas(
-    kind: str, queue: str, parent: str, quotas: Mapping[tuple[str, str], Row], **more: object
-) -> Iterator[Row]:
-    of = {"kind": kind, "queue": queue, "parent": parent or None, **more}
-    for (flavor, resource), row in quotas.items():
+def _quotas(found: ApiObject, queue: str, parent: str, amounts: Iterable[Amount]) -> Iterator[Row]:
+    rows: dict[tuple[str, str], Row] = defaultdict(dict)
+    for flavor, name, column, amount in amounts:
+        for resource, of_gpus in gpus({name: amount}).items():
+            rows[flavor, resource][column] = of_gpus
+    of = {"kind": found.kind, "queue": queue, "parent": parent or None}
+    for (flavor, resource), row in rows.items():
         yield of | {"flavor": flavor, "resource": resource} | row
 
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from goodput_ingest.sources.kubernetes.objects.pod_objects import pod_of, with_c
 from goodput_ingest.sources.kubernetes.objects.queues import ENTRIES, QUOTAS, Row
 from goodput_ingest.sources.kubernetes.objects.training import GROUPS, Training
 from goodput_ingest.sources.kubernetes.pods import Pod
+from goodput_queries.evidence.plausible import utc_now
 
 HEAD: Final = re.compile(
     rb'\A\s*\{(?=.*"apiVersion"\s*:\s*"(?:v1|(?:batch|resource\.k8s\.io'
@@ -71,6 +72,7 @@ class Objects:
     )
     rejects: list[Reject] = field(default_factory=list)
     as_of: datetime | None = None
+    now: datetime = field(default_factory=utc_now)
 
     def take(self, found: ApiObject) -> None:
         """Take one object; FieldError says what is wrong with it, or that its kind is unknown."""
@@ -81,7 +83,7 @@ class Objects:
         elif found.kind not in SILENT.get(found.group, ()):
             raise FieldError("objects of this kind are not read")
 
-    @property
+    @cached_property
     def _handlers(self) -> dict[tuple[str, str], Callable[[ApiObject], None]]:
         return {
             **{key: partial(self._add, "queue_entries", take) for key, take in ENTRIES.items()},
@@ -103,7 +105,8 @@ class Objects:
         self._seen_at(EPOCH + timedelta(milliseconds=pod.last_seen_ms))
 
     def _seen_at(self, *moments: datetime) -> None:
-        self.as_of = max([*moments, *([self.as_of] if self.as_of else [])])
+        known = [at for at in (*moments, self.as_of) if at is not None and at <= self.now]
+        self.as_of = max(known, default=None)
 
     def _add(
         self, table: str, take: Callable[[ApiObject], Iterator[Row]], found: ApiObject
@@ -123,7 +126,7 @@ class Objects:
         """Return the rows of all objects. observed: when they were listed, naive UTC, if known."""
         observed = observed or self.as_of
         claimed, errors = self.claims.by_pod()
-        self.rejects += [Reject(None, str(error)) for error in errors]
+        self.rejects += [Reject(None, error) for error in errors]
         found = gangs(self.parents, with_claims(self.pods.values(), claimed))
         return [
             *rows_of_gangs(

@@ -1,7 +1,7 @@
 -- GPU quota of queues of Kueue and Volcano, as each queue was listed last, and what waits for it at the end of the window.
 -- grain: cluster, kind, queue, flavor, resource
--- kind: ClusterQueue, LocalQueue (Kueue), Queue (Volcano); queue: its name
--- parent: cohort, or ClusterQueue of a LocalQueue
+-- kind: ClusterQueue (Kueue), Queue (Volcano); queue: its name
+-- parent: cohort (Kueue), or the queue above it
 -- flavor: ResourceFlavor; resource: as kube-state-metrics prints it
 -- quota_gpus: nominal quota, or what the queue deserves; limit_gpus: with what it may borrow; null: no limit is set
 -- reserved_gpus: of admitted jobs, and of those whose quota is reserved; used_gpus: of admitted jobs
@@ -11,11 +11,7 @@
 -- state: why it admits nothing; null: it does
 -- observed_at: when it was listed
 with waiting as (
-    select cluster, 'ClusterQueue' as kind, cluster_queue as queue, gpus from marts.job_waits where not is_started
-    union all
-    select cluster, 'Queue', cluster_queue, gpus from marts.job_waits where not is_started
-    union all
-    select cluster, 'LocalQueue', team || '/' || queue, gpus from marts.job_waits where not is_started
+    select cluster, cluster_queue as queue, gpus from marts.job_waits where not is_started
 )
 
 select
@@ -36,6 +32,6 @@ select
     quotas.state,
     quotas.observed_at
 from staging.stg_queue_quotas as quotas
-left join waiting using (cluster, kind, queue)
-where quotas.resource <> '' and in_cluster(quotas.cluster)
+left join waiting using (cluster, queue)
+where quotas.kind <> 'LocalQueue' and in_cluster(quotas.cluster)
 group by all

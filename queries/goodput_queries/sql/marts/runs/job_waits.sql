@@ -3,6 +3,7 @@
 -- access: team
 -- queue: partition, LocalQueue, or queue of Volcano; cluster_queue: of Kueue, or the queue of Volcano
 -- gpus: requested; gpu_type: MIG profile or type asked for; null: any
+-- min_pods: a gang of Volcano starts with as many
 -- since_at: eligible: a dependency is no wait; of Kueue and Volcano when it was queued, or evicted; null: not yet
 -- is_started: it started in the window, or was admitted and no pod of it is known
 -- wait_s: until its start, or the end of the window; null: it is not eligible
@@ -31,6 +32,7 @@ select
     reasons.cluster_queue,
     runs.gpus_requested as gpus,
     runs.gpu_type_requested as gpu_type,
+    reasons.min_pods,
     from_ms(case when runs.eligible_ms <= ends.at_ms then runs.eligible_ms end) as since_at,
     coalesce(runs.start_ms <= ends.at_ms, false) as is_started,
     case when runs.eligible_ms <= least(runs.start_ms, ends.at_ms)
