@@ -1,9 +1,11 @@
 """Objects of the Kubernetes API: what pages and commands show of them."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from tests.ingest.golden_cases import GOLDEN
+from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -13,7 +15,7 @@ K8S = ReadOptions(cluster="k8s")
 
 @pytest.fixture
 def built(whole_store, tmp_path):
-    """Return what reads a select after objects were loaded, one list after the other."""
+    """Return what reads a select after lists of objects were loaded, each with a build."""
 
     def read(sql, *lists):
         for number, items in enumerate(lists):
@@ -22,7 +24,8 @@ def built(whole_store, tmp_path):
                 path = tmp_path / f"{number}.json"
                 path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
             ingest(whole_store, "auto", [path], K8S)
-        whole_store.build()
+            whole_store.build()
+        assert_equals_full_build(SimpleNamespace(store=whole_store))
         return whole_store.read(sql).rows()
 
     return read
