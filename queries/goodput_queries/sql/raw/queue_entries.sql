@@ -10,7 +10,7 @@ create table raw.queue_entries (
     until_at timestamp,                 -- admitted, or gone; null: it waits
     is_admitted boolean not null,       -- false with an end: it has gone
     kind varchar not null,              -- Workload, PodGroup
-    job_id varchar not null,            -- '<namespace>/<name>' of the job, as raw.job_runs has it
+    job_id_raw varchar not null,        -- '<namespace>/<name>' of the job, as raw.job_runs has it
     account varchar not null,           -- namespace
     queue varchar,                      -- LocalQueue, or queue of Volcano
     cluster_queue varchar,

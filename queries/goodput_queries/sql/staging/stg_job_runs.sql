@@ -128,7 +128,7 @@ requests as (
 
 -- since when pods, or what made them, were queued
 queued as (
-    select cluster, job_id as job_id_raw, pods_submit_ms, min(since_ms) as since_ms, max(load_sequence) as load_sequence
+    select cluster, job_id_raw, pods_submit_ms, min(since_ms) as since_ms, max(load_sequence) as load_sequence
     from staging.stg_queue_entries
     where pods_submit_ms is not null
     group by all
@@ -255,11 +255,11 @@ left join queued
     and to_ms(records.submit_at) = queued.pods_submit_ms
 union all by name
 select
-    queue.cluster || '/' || job_id || '@' || since_ms // 1000 || '/queue' as job_run_key,
+    queue.cluster || '/' || job_id_raw || '@' || since_ms // 1000 || '/queue' as job_run_key,
     queue.cluster,
-    job_id,
-    job_id as job_id_raw,
-    regexp_extract(job_id, '[^/]*$') as job_name,
+    job_id_raw as job_id,
+    job_id_raw,
+    regexp_extract(job_id_raw, '[^/]*$') as job_name,
     '' as user_name,
     account as team,
     queue as partition,

@@ -11,7 +11,7 @@ with waits as (
             )) as until_at,
             max(coalesce(load_sequence, 0)) over (partition by source, cluster, uid) as load_sequence
         ),
-        lead(since_at) over (partition by source, cluster, job_id order by since_at) as next_since_at
+        lead(since_at) over (partition by source, cluster, job_id_raw order by since_at) as next_since_at
     from raw.queue_entries
 ),
 
@@ -20,7 +20,7 @@ pods as (
     from waits
     inner join raw.job_runs as runs
         on waits.cluster = runs.cluster
-        and waits.job_id = runs.job_id_raw
+        and waits.job_id_raw = runs.job_id_raw
         -- pods that wait for their queue are made a moment before they are in it
         and runs.submit_at >= waits.since_at - interval 1 minute
         and coalesce(runs.submit_at < waits.next_since_at, true)
@@ -40,7 +40,7 @@ select
     to_ms(waits.since_at) as since_ms,
     to_ms(waits.until_at) as until_ms,
     waits.is_admitted,
-    waits.job_id,
+    waits.job_id_raw,
     waits.account,
     waits.queue,
     coalesce(waits.cluster_queue, local_queues.cluster_queue) as cluster_queue,

@@ -9,8 +9,8 @@ with queued as (
     select
         *,
         unnest([
-            cluster || '/' || job_id || '@' || since_ms // 1000 || '/queue',
-            cluster || '/' || job_id || '@' || pods_submit_ms // 1000
+            cluster || '/' || job_id_raw || '@' || since_ms // 1000 || '/queue',
+            cluster || '/' || job_id_raw || '@' || pods_submit_ms // 1000
         ]) as job_run_key
     from staging.stg_queue_entries
 ),

@@ -115,7 +115,7 @@ def _entry(
     yield more | {
         "uid": word(found.metadata, "uid") or f"{found.namespace}/{found.name}",
         "kind": found.kind,
-        "job_id": found.job_id,
+        "job_id_raw": found.job_id,
         "account": found.namespace,
         "gpus": asked.total(),
         "gpu_type": (kinds.pop() or None) if len(kinds) == 1 else None,
