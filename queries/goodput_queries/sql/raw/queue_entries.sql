@@ -21,7 +21,7 @@ create table raw.queue_entries (
     reason varchar,                     -- why it waits
     message varchar,                    -- the same in the queue's own words
     evictions integer,
-    eviction_reason varchar,            -- of the last one
+    eviction_reason varchar,            -- of the last one, with its message
     observed_at timestamp,              -- when it was listed
     load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -29,7 +29,7 @@ def test_jobs_that_wait_are_shown_with_queue_and_reason(page):
 
     assert rows["big"]["reason"] == "ExceedsMaxQuota"
     assert rows["off"]["message"] == rows["off"]["queue"] == HOSTILE
-    assert rows["evicted"]["eviction_reason"] == "Preempted"
+    assert rows["evicted"]["eviction_reason"].startswith("Preempted: Preempted to accommodate")
     # pods of llm are known, and have started
     assert "5 jobs waiting at the end of the time range." in texts(page)
 

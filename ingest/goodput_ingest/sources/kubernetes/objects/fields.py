@@ -87,6 +87,12 @@ def quantity(fields: Mapping[str, Any], name: str) -> float | None:
     return found
 
 
+def why_of(condition: Mapping[str, Any]) -> str | None:
+    """Return reason and message of a condition; None where it has neither."""
+    said = word(condition, "reason"), word(condition, "message", MESSAGE_MAX_CHARS)
+    return ": ".join(filter(None, said)) or None
+
+
 def gpus(amounts: Mapping[str, Any]) -> dict[str, int]:
     """Return the number of GPUs by resource, printed as kube-state-metrics does; others not."""
     found: dict[str, int] = {}

@@ -20,6 +20,7 @@ from goodput_ingest.sources.kubernetes.objects.fields import (
     number,
     part,
     when,
+    why_of,
     word,
 )
 from goodput_ingest.sources.kubernetes.pods import gpu_resource
@@ -63,7 +64,7 @@ def workload(found: ApiObject) -> Iterator[Row]:
         or word(part(found.spec, "priorityClassRef"), "name")
         or None,
         evictions=capped(number(one, "count") for one in stats) or int(bool(evicted)),
-        eviction_reason=word(evicted, "reason") if evicted.get("status") == "True" else None,
+        eviction_reason=why_of(evicted) if evicted.get("status") == "True" else None,
     )
 
 

@@ -16,12 +16,12 @@ from typing import Any, Final
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import EPOCH, FieldError
 from goodput_ingest.sources.kubernetes.objects.fields import (
-    MESSAGE_MAX_CHARS,
     NUMBER_MAX,
     ApiObject,
     listed,
     part,
     when,
+    why_of,
     word,
 )
 
@@ -60,9 +60,9 @@ class Training:
             "reports_durability": False,
         }
         for name, event in EVENTS.items():
-            condition = found.conditions.get(name, {})
             if (at := found.since(name)) is not None:
-                yield of | {"ts": at, "event": event} | _failure(event, condition)
+                failed = {"kind": "other", "msg": why_of(found.conditions[name])}
+                yield of | {"ts": at, "event": event} | (failed if event == "failure" else {})
         status = part(found.status, "trainerStatus")
         if (at := when(status, "lastUpdatedTime")) is not None:
             for row in self._status(found, status, at):
@@ -106,13 +106,6 @@ class Training:
             return None
         steps = json.dumps({"mean_of": step - done})
         return {"dur_s": round((at - since).total_seconds(), 3), "extra": steps}
-
-
-def _failure(event: str, condition: dict[str, Any]) -> Row:
-    if event != "failure":
-        return {}
-    said = [word(condition, "reason"), word(condition, "message", MESSAGE_MAX_CHARS)]
-    return {"kind": "other", "msg": ": ".join(filter(None, said)) or None}
 
 
 def _metric(metrics: dict[str, str], names: tuple[str, ...]) -> float | None:
