@@ -96,6 +96,56 @@ def other_job(minute):
             "status": {"conditions": [done]}}  # fmt: skip
 
 
+def claimed(*pods):
+    """Return a ResourceClaim that pods use, and the slice with its GPU."""
+    device = {"name": "gpu-0", "basic": {"attributes": {"uuid": {"string": "GPU-0"}}}}
+    users = [{"resource": "pods", "name": name, "uid": name} for name in pods]
+    result = {"driver": "gpu.nvidia.com", "pool": "n1", "device": "gpu-0"}
+    of = {"creationTimestamp": at(0), "namespace": "nlp", "name": "c", "uid": "c"}
+    return [
+        {"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceSlice", "metadata": of, "spec": {
+            "driver": "gpu.nvidia.com", "pool": {"name": "n1"}, "nodeName": "n1",
+            "devices": [device]}},
+        {"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceClaim", "metadata": of,
+         "status": {"allocation": {"devices": {"results": [result]}}, "reservedFor": users}},
+    ]  # fmt: skip
+
+
+def user_of_claim(name, job, started, ended=None):
+    """Return a pod of a job whose GPU is that of its claim."""
+    found = pod(name, created=0, started=started)
+    found["metadata"]["ownerReferences"][0]["name"] = job
+    found["spec"] = {"nodeName": "n1", "containers": [{}], "resourceClaims": [{"name": "gpu"}]}
+    if ended:
+        state = {"terminated": {"exitCode": 0, "finishedAt": at(ended)}}
+        found["status"] |= {"phase": "Succeeded", "containerStatuses": [{"state": state}]}
+    return found
+
+
+HELD = """select job_id, gpu_uuid, share_hi - share_lo, share_of, (holds.end_ms - holds.start_ms) // 60000
+    from intermediate.int_holds as holds
+    inner join intermediate.int_job_runs using (job_run_key)
+    inner join intermediate.int_gpu_units as units using (gpu_uuid, gpu_instance)
+    group by all order by all"""  # noqa: E501 -- a column each
+# what it shows: what was listed, one after the other; GPUs held, and for how many minutes
+CLAIMED = {
+    "a pod that has ended without its claim held the GPU until its end": (
+        [[user_of_claim("a", "a", 1), *claimed("a")], [user_of_claim("a", "a", 1, 21)]],
+        [("nlp/a", "GPU-0", 1, 1, 20)]),
+    "pods of two jobs have equal parts of a claim": (
+        [[user_of_claim("a", "a", 1, 21), user_of_claim("b", "b", 1, 31), *claimed("a", "b")]],
+        [("nlp/a", "GPU-0", 50, 100, 20), ("nlp/b", "GPU-0", 50, 100, 30)]),
+    "pods of one job have the whole GPU of a claim": (
+        [[*(user_of_claim(name, "a", 1, 21) for name in "ab"), *claimed("a", "b")]],
+        [("nlp/a", "GPU-0", 100, 100, 20)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("lists", "expected"), CLAIMED.values(), ids=CLAIMED)
+def test_gpus_of_claims_are_held_as_long_as_their_pods(built, lists, expected):
+    assert built(HELD, *lists) == expected
+
+
 def train_job(minute, percent, left_s, **metrics):
     """Return a TrainJob of the pods of nlp/llm with the status of a minute."""
     named = [{"name": name, "value": f"{value}"} for name, value in metrics.items()]
