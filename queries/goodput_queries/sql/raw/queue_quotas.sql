@@ -15,7 +15,6 @@ create table raw.queue_quotas (
     reserved_gpus integer,              -- of admitted jobs, and of those whose quota is reserved
     used_gpus integer,                  -- of admitted jobs
     borrowed_gpus integer,
-    pending_jobs integer,
     state varchar,                      -- why it admits nothing; null: it does
     observed_at timestamp,              -- when it was listed
     load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is

@@ -150,12 +150,8 @@ def cluster_queue(found: ApiObject) -> Iterator[Row]:
     for row in rows:
         if "limit_gpus" in row:
             row["limit_gpus"] += row.get("quota_gpus", 0)
-        yield row | {
-            "pending_jobs": number(found.status, "pendingWorkloads"),
-            "state": (word(active, "reason") or "Inactive")
-            if active.get("status") == "False"
-            else None,
-        }
+        is_active = active.get("status") != "False"
+        yield row | {"state": None if is_active else word(active, "reason") or "Inactive"}
 
 
 def local_queue(found: ApiObject) -> Iterator[Row]:
@@ -177,13 +173,9 @@ def volcano_queue(found: ApiObject) -> Iterator[Row]:
         ("used_gpus", part(found.status, "allocated")),
     )
     amounts = [("", name, column, of[name]) for column, of in columns for name in of]
-    groups = [number(found.status, name) for name in ("pending", "inqueue")]
     state = word(found.status, "state")
     for row in _quotas(found, found.name, word(found.spec, "parent"), amounts):
-        yield row | {
-            "pending_jobs": capped(groups),
-            "state": None if state in ("", "Open") else state,
-        }
+        yield row | {"state": None if state in ("", "Open") else state}
 
 
 def _amounts(flavors: Iterable[Row], **columns: str) -> Iterator[Amount]:

@@ -7,7 +7,6 @@
 -- reserved_gpus: of admitted jobs, and of those whose quota is reserved; used_gpus: of admitted jobs
 -- borrowed_gpus: of reserved_gpus, above its quota
 -- waiting_jobs, waiting_gpus: job runs of the queue that wait, and GPUs that they ask for, whatever the flavor
--- listed_jobs: jobs that wait as the queue itself counts them, those without GPUs too
 -- state: why it admits nothing; null: it does
 -- observed_at: when it was listed
 with waiting as (
@@ -28,7 +27,6 @@ select
     quotas.borrowed_gpus,
     count(waiting.gpus) as waiting_jobs,
     coalesce(sum(waiting.gpus), 0)::bigint as waiting_gpus,
-    quotas.pending_jobs as listed_jobs,
     quotas.state,
     quotas.observed_at
 from staging.stg_queue_quotas as quotas
