@@ -24,7 +24,10 @@ READINGS = frozenset(
     }
 )
 OF_JOBS = frozenset({"job_steps", "job_requests", "holds"})
-OF_ACCOUNTS = frozenset({"budgets"})  # of others, too: nothing that is known of nodes
+WITHOUT_PODS = frozenset({"queue_entries"})  # of jobs that may have no job run yet
+OF_ACCOUNTS = frozenset(
+    {"budgets", "queue_quotas"}
+)  # of others, too: nothing that is known of nodes
 MARGIN = timedelta(hours=1)
 EVER = datetime(1970, 1, 1), datetime(9999, 1, 1)  # noqa: DTZ001 -- naive UTC, as in the tables
 SHORT = "lower(split_part(split_part({}, '#', 1), '.', 1))"  # a node, of a host or a slot of it
@@ -71,7 +74,7 @@ def tables(store: Store, cut: Cut) -> Iterator[tuple[str, pl.DataFrame]]:
         if model.name in LEFT_OUT or (model.name in OF_ACCOUNTS and cut.nodes is not None):
             continue
         rows = jobs if model.name == "job_runs" else _rows(store, cut, model, first, last)
-        if model.name in OF_JOBS:
+        if model.name in (OF_JOBS if cut.nodes is None else OF_JOBS | WITHOUT_PODS):
             rows = rows.join(
                 jobs.select("cluster", "job_id_raw").unique(),
                 on=("cluster", "job_id_raw"),

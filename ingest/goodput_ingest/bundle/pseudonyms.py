@@ -21,6 +21,7 @@ NAMES = frozenset(
         *("job_name", "run_id", "comm_name", "group_name", "group_description"),
         *("rack", "rack_row", "feed", "trace_id", "dump_set", "benchmark_id", "zone"),
         *("endpoint", "pod", "namespace", "model", "request_id", "tenant"),
+        *("uid", "queue", "cluster_queue", "parent", "flavor"),
     }
 )
 GPUS = frozenset({"gpu_uuid", "gpu_label", "gpu_labels"})
@@ -29,6 +30,7 @@ TEXTS = frozenset(
         *("comment", "msg", "message", "note", "reason", "extra", "process_name", "thread_name"),
         *("command", "test", "setting", "value", "unknown_because"),
         *("called_from", "state_raw", "pid", "error", "features", "feature_sets"),
+        "eviction_reason",
     }
 )
 AS_THEY_ARE = frozenset(
@@ -41,7 +43,7 @@ AS_THEY_ARE = frozenset(
         *("input_dtype", "kernel", "reduction", "nccl_version", "plugin_version", "currency"),
         *("timing_source", "transport", "ts_precision", "flagged_metrics"),
         *("engine", "role", "product", "status", "result", "gpu_indices"),
-        "belongs_to",
+        *("belongs_to", "resource"),
     }
 )
 JOB_NUMBER = re.compile(r"\d+([_+.\[]\S*)?|\*?")

@@ -65,6 +65,15 @@ CHANGING = {
         },
     ),
     "holds": Changing("coalesce(start_at, submit_at)", "end_at", _OPEN_END),
+    "queue_entries": Changing(
+        "since_at",
+        "until_at",
+        {
+            "until_at": "case when until_at <= $until then until_at end",
+            "is_admitted": "is_admitted and until_at <= $until",
+            "observed_at": "least(observed_at, $until)",
+        },
+    ),
     "node_states": Changing("start_at", "end_at", _OPEN_END),
     "processes": Changing(
         "start_at",

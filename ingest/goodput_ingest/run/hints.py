@@ -78,8 +78,8 @@ KNOWN: Final = tuple(
         ),
         (
             rb"\A *(?:NAMESPACE +)?NAME +(?:READY +)?STATUS +(?:RESTARTS|ROLES) ",
-            "this output of kubectl is not read. kube-state-metrics in Prometheus is (source "
-            "kubernetes)",
+            "this output of kubectl is not read. kube-state-metrics in Prometheus and `kubectl get "
+            "... -o json` are (source kubernetes)",
         ),
         (
             rb"\A *JOBID +USER +STAT +QUEUE |\A *Job [iI][dD] +(?:Name|User|Username) ",

@@ -278,6 +278,14 @@ queue_waits = reader(
     "place, waiting_gpus desc, wait_p90_s desc nulls last, name",
     where="group_by = $1",
 )
+job_waits = reader(
+    "job_waits",
+    "gpus * wait_s desc nulls last, job_run_key",
+    columns=COUNTED,
+    where="not is_started",
+    limit=JOBS_SHOWN,
+)
+queue_quotas = reader("queue_quotas", "kind, queue, flavor, resource, cluster")
 run_categories = reader("run_categories", "run_key, gpu_ms desc")
 run_wall_clock = run_reader("run_wall_clock", "run_key")  # no row: no step was completed
 run_forecasts = run_reader("run_forecasts", "run_key")  # no row: its end is not planned, or past

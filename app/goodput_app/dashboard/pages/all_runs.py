@@ -3,6 +3,7 @@
 import polars as pl
 import streamlit as st
 
+from goodput_app.access.rows import sees_all
 from goodput_app.dashboard.components import charts, details, scope_bar, states
 from goodput_app.dashboard.components.runs import queue_parts, run_filters
 from goodput_app.dashboard.components.states import panel
@@ -47,3 +48,7 @@ if not runs.is_empty():
             st.caption(f"{unpriced:,} runs have {units.NO_PRICE}.")
 with panel("Queue waits", "marts.queue_waits", help="Of job runs that request GPUs."):
     queue_parts.waits(scope)
+    queue_parts.waiting(scope)
+if sees_all(scope):
+    with panel("", "marts.queue_quotas"):
+        queue_parts.quotas(scope)

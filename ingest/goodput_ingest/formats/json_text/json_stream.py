@@ -1,6 +1,7 @@
 """A JSON document larger than memory: its top-level arrays are read an element at a time."""
 
 import codecs
+import itertools
 import json
 from collections.abc import Collection, Iterator
 from typing import IO, Any
@@ -22,6 +23,24 @@ def items(file: IO[bytes], arrays: Collection[str]) -> Iterator[tuple[str, Any]]
     What was read is yielded before BrokenDocumentError says that the rest cannot be.
     """
     text = _Text(file)
+    yield from _items(text, arrays)
+    if text.has_more():
+        raise BrokenDocumentError(f"more follows the end of the document {text.where()}")
+
+
+def documents(file: IO[bytes], arrays: Collection[str]) -> Iterator[tuple[int, str, Any]]:
+    """Yield (number, key, value) of objects that follow each other, numbered from 1.
+
+    Arrays and errors are those of `items`.
+    """
+    text = _Text(file)
+    for number in itertools.count(1):
+        if not text.has_more():
+            return
+        yield from ((number, key, value) for key, value in _items(text, arrays))
+
+
+def _items(text: "_Text", arrays: Collection[str]) -> Iterator[tuple[str, Any]]:
     text.expect("{")
     while text.peek() != "}":
         key = text.value()
@@ -40,8 +59,6 @@ def items(file: IO[bytes], arrays: Collection[str]) -> Iterator[tuple[str, Any]]
         if text.peek() != "}":
             text.expect(",")
     text.expect("}")
-    if text.has_more():
-        raise BrokenDocumentError(f"more follows the end of the document {text.where()}")
 
 
 class _Text:

@@ -1,7 +1,7 @@
 """Groups pods into job runs: gangs by the labels of their controller, split at their starts."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from goodput_ingest.sources.kubernetes.observation import Observation, label
@@ -22,6 +22,8 @@ QUEUE_LABELS = (
     "kueue.x-k8s.io/local-queue-name",
     "volcano.sh/queue-name",
 )
+NO_PARENTS = ("", "<none>", "CronJob")
+Job = tuple[str, str]  # namespace and name; of what made it: kind and name
 # pods of these are replicas that work each for itself, or have no owner at all
 REPLICATED = (
     "",
@@ -47,13 +49,13 @@ class Gang:
     pods: tuple[Pod, ...]
 
 
-def gangs(seen: Observation, pods: Iterable[Pod]) -> list[Gang]:
+def gangs(parents: Mapping[Job, Job], pods: Iterable[Pod]) -> list[Gang]:
     """Return the pods in gangs, each gang cut into its starts.
 
-    A pod that begins after one of the gang has ended belongs to the next start: a restart, or the
-    next completions of a Job that works through a list.
+    parents: kind and name of what made a Job, by its namespace and name. A pod that begins after
+    one of the gang has ended belongs to the next start: a restart, or the next completions of a
+    Job that works through a list.
     """
-    parents = _parents_of_jobs(seen)
     groups: dict[tuple[str, str, tuple[str, ...]], list[Pod]] = defaultdict(list)
     for pod in pods:
         groups[_key(pod, parents)].append(pod)
@@ -74,9 +76,7 @@ def queue(pods: Iterable[Pod]) -> str | None:
     return next((name for name in queues if name), None)
 
 
-def _key(
-    pod: Pod, parents: dict[tuple[str, str], tuple[str, str]]
-) -> tuple[str, str, tuple[str, ...]]:
+def _key(pod: Pod, parents: Mapping[Job, Job]) -> tuple[str, str, tuple[str, ...]]:
     for kind, name_label, parts in GANG_LABELS:
         if name := pod.labelled(name_label):
             return kind, f"{pod.namespace}/{name}", tuple(pod.labelled(part) for part in parts)
@@ -88,12 +88,12 @@ def _key(
     return "Pod", f"{pod.namespace}/{pod.name}", (pod.uid,)
 
 
-def _parents_of_jobs(seen: Observation) -> dict[tuple[str, str], tuple[str, str]]:
+def parents_of_jobs(seen: Observation) -> dict[Job, Job]:
     """Return kind and name of what made each Job, where something did (a JobSet, an MPIJob)."""
-    found: dict[tuple[str, str], tuple[str, str]] = {}
+    found: dict[Job, Job] = {}
     for one in seen.named("kube_job_owner"):
         kind, name = one.labels.get("owner_kind", ""), one.labels.get("owner_name", "")
-        if kind not in ("", "<none>", "CronJob") and name:
+        if kind not in NO_PARENTS and name:
             found[label(one, "namespace"), one.labels.get("job_name", "")] = kind, name
     return found
 

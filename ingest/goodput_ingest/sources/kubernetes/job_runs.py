@@ -1,7 +1,7 @@
 """Turns gangs of pods into rows of raw.job_runs and raw.holds."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,7 +10,7 @@ import polars as pl
 from goodput_ingest.formats import raw_tables
 from goodput_ingest.formats.json_text.json_lines import EPOCH
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
-from goodput_ingest.sources.kubernetes.gangs import Gang, gangs, queue
+from goodput_ingest.sources.kubernetes.gangs import Gang, Job, gangs, parents_of_jobs, queue
 from goodput_ingest.sources.kubernetes.gpu_names import GpuNames
 from goodput_ingest.sources.kubernetes.memory import PodMemory
 from goodput_ingest.sources.kubernetes.observation import Observation
@@ -49,6 +49,7 @@ JOB_RUNS: dict[str, Any] = {
 }  # fmt: skip
 HOLDS = raw_tables.columns("holds", "source")
 PARTS = raw_tables.columns("gpu_parts", "source")
+Names = Callable[[Pod], list[tuple[str, str]]]  # UUID and instance of a pod's GPUs; [] unless all
 
 
 def parsed_job_runs(seen: Observation, cluster: str, memory: PodMemory) -> list[Parsed]:
@@ -57,23 +58,38 @@ def parsed_job_runs(seen: Observation, cluster: str, memory: PodMemory) -> list[
     memory: the pods of before; it is brought up to date. A share of a GPU (time-slicing) counts as
     one, as a MIG instance does; a percentage of its cores is a part.
     """
-    names = GpuNames(seen.gpu_series)
-    jobs = _ends_of_jobs(seen)
+    known, news = memory.with_earlier(seen, pods(seen))
+    changed: list[Gang] = []
+    for gang in gangs(parents_of_jobs(seen), known):
+        if not news.isdisjoint(pod.uid for pod in gang.pods):
+            changed.append(gang)
+        elif all(pod.end_ms is not None for pod in gang.pods):
+            memory.forget(gang.pods)
     observed = _at(int(seen.moments_ms[-1])) if len(seen.moments_ms) else None
+    names = GpuNames(seen.gpu_series)
+    return rows_of_gangs(changed, _ends_of_jobs(seen), names.of, cluster, observed)
+
+
+def rows_of_gangs(
+    found: Iterable[Gang],
+    jobs: Mapping[Job, Job],
+    names: Names,
+    cluster: str,
+    observed: datetime | None,
+) -> list[Parsed]:
+    """Return job runs, holds and parts of GPUs of gangs.
+
+    jobs: state and reason of Jobs that have ended; observed: when the pods were seen, naive UTC.
+    """
     runs: list[dict[str, Any]] = []
     holds: list[dict[str, Any]] = []
     parts: list[dict[str, Any]] = []
-    known, news = memory.with_earlier(seen, pods(seen))
-    for gang in gangs(seen, known):
-        if news.isdisjoint(pod.uid for pod in gang.pods):
-            if all(pod.end_ms is not None for pod in gang.pods):
-                memory.forget(gang.pods)
-            continue
+    for gang in found:
         run = _job_run(gang, cluster, jobs) | {"observed_at": observed}
         runs.append(run)
-        if found := _parts(gang.pods, run):
+        if of_gpus := _parts(gang.pods, run):
             run["gpus"] = 0
-            parts += found
+            parts += of_gpus
         else:
             holds += _holds(gang.pods, run, names)
     return [
@@ -83,9 +99,7 @@ def parsed_job_runs(seen: Observation, cluster: str, memory: PodMemory) -> list[
     ]
 
 
-def _job_run(
-    gang: Gang, cluster: str, jobs: Mapping[tuple[str, str], tuple[str, str]]
-) -> dict[str, Any]:
+def _job_run(gang: Gang, cluster: str, jobs: Mapping[Job, Job]) -> dict[str, Any]:
     held = [pod for pod in gang.pods if pod.start_ms is not None]
     started = min((pod.start_ms for pod in held if pod.start_ms is not None), default=None)
     ends = [pod.end_ms for pod in held]
@@ -112,9 +126,9 @@ def _job_run(
         "partition": queue(gang.pods),
         "qos": next((pod.priority_class for pod in gang.pods if pod.priority_class), None),
         "nodes": sorted({pod.node for pod in held if pod.node}),
-        "gpus": sum(pod.gpu_count for pod in held),
+        "gpus": _gpus(held),
         "gpu_type": _gpu_type(held),
-        "gpus_requested": sum(pod.gpu_count for pod in gang.pods),
+        "gpus_requested": _gpus(gang.pods),
         "gpu_type_requested": _gpu_type(gang.pods),
         "cpus": _cpus(held),
         "cpus_requested": _cpus(gang.pods),
@@ -128,7 +142,7 @@ def _job_run(
 
 def _ending(
     gang: Gang,
-    jobs: Mapping[tuple[str, str], tuple[str, str]],
+    jobs: Mapping[Job, Job],
     *,
     has_ended: bool,
     has_started: bool,
@@ -155,9 +169,9 @@ def _ending(
     return CANCELLED, None  # it was running, and then somebody took it away
 
 
-def _ends_of_jobs(seen: Observation) -> dict[tuple[str, str], tuple[str, str]]:
+def _ends_of_jobs(seen: Observation) -> dict[Job, Job]:
     """Return how each Job ended, by the Job itself: its pods may be gone by then."""
-    found: dict[tuple[str, str], tuple[str, str]] = {}
+    found: dict[Job, Job] = {}
     for name, state in (("kube_job_complete", COMPLETED), ("kube_job_failed", FAILED)):
         for one in seen.now(name):
             if one.labels.get("condition") == "true":
@@ -168,18 +182,22 @@ def _ends_of_jobs(seen: Observation) -> dict[tuple[str, str], tuple[str, str]]:
 
 
 def _parts(members: Iterable[Pod], run: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return percentages of a GPU by node, where all pods that have started have one."""
+    """Return percentages of GPUs, where all pods that have started have only parts of GPUs."""
     held = [pod for pod in members if pod.start_ms is not None and pod.node]
-    if not all(pod.has_part for pod in held):
+    if not all(pod.parts for pod in held):
         return []
-    amounts: Counter[str] = Counter()
+    amounts: Counter[tuple[str, str | None]] = Counter()
     for pod in held:
-        amounts[pod.node] += pod.gpu_cores
+        for gpu_uuid, percent in pod.parts:
+            amounts[pod.node, gpu_uuid] += percent
     of = {key: run[key] for key in ("cluster", "job_id_raw", "submit_at")}
-    return [of | {"node": node, "kind": "mps", "amount": n} for node, n in amounts.items()]
+    return [
+        of | {"node": node, "kind": "mps", "amount": amount, "gpu_uuid": gpu_uuid}
+        for (node, gpu_uuid), amount in amounts.items()
+    ]
 
 
-def _holds(members: Iterable[Pod], run: Mapping[str, Any], names: GpuNames) -> list[dict[str, Any]]:
+def _holds(members: Iterable[Pod], run: Mapping[str, Any], names: Names) -> list[dict[str, Any]]:
     """Return a row a GPU where telemetry names all of a pod's, else their number by node and start.
 
     A row lasts as long as its pod, since the pods of a gang do not begin together.
@@ -189,7 +207,7 @@ def _holds(members: Iterable[Pod], run: Mapping[str, Any], names: GpuNames) -> l
     for pod in members:
         if pod.start_ms is None or not pod.node:
             continue
-        named = names.of(pod)
+        named = names(pod)
         if len(named) == pod.gpu_count:
             found += [
                 _hold(run, [pod]) | {"gpu_uuid": uuid, "gpu_instance": instance}
@@ -213,6 +231,12 @@ def _hold(run: Mapping[str, Any], there: list[Pod]) -> dict[str, Any]:
         "start_at": _at(there[0].start_ms),
         "end_at": _at(max(ends)) if len(ends) == len(there) else None,
     }
+
+
+def _gpus(members: Iterable[Pod]) -> int | None:
+    """Return the number of GPUs; None where the claims of a pod that has ended are gone."""
+    found = list(members)
+    return sum(pod.gpu_count for pod in found) if all(p.is_counted for p in found) else None
 
 
 def _gpu_type(members: Iterable[Pod]) -> str | None:

@@ -24,7 +24,10 @@ from goodput_queries.evidence.plausible import EARLIEST
 POD_OF_GPU = "DCGM_FI_DEV_GPU_UTIL"  # its labels say which pod has which GPU
 WINDOW_MAX_MS = 6 * PIECE_MS
 CLAIMS = "kube_pod_resourceclaim_info"
-CLAIMED = "GPUs that pods have by ResourceClaims (DRA) are in no job run: their number is not said."
+CLAIMED = (
+    "GPUs that pods have by ResourceClaims (DRA) are in no job run: their number is not said. "
+    "`kubectl get pods,resourceclaims,resourceslices -A -o json` says it, for `goodput ingest`."
+)
 NEEDED = {
     "kube_pod_container_resource_requests": "without it there are no holds",
     "kube_pod_status_scheduled_time": "holds then begin when the kubelet saw the pod, later",

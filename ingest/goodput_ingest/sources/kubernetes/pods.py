@@ -30,6 +30,9 @@ class Pod:
     end_ms: null: still there.
     gpus: number by resource, as `nvidia_com_gpu`; a MIG instance or a share counts as one.
     gpu_cores: percent of a GPU's cores that HAMi or Volcano let it have; 0: no limit.
+    gpu_uuids, shares: its GPUs by name, and percentages of them (name null: not said of which),
+    where a ResourceClaim or an annotation says.
+    is_counted: false: it has ended, and so have the claims that said which GPUs it had.
     cpus: null: it asked for none.
     """
 
@@ -45,6 +48,9 @@ class Pod:
     phase: str = ""
     gpus: dict[str, int] = field(default_factory=dict)
     gpu_cores: int = 0
+    gpu_uuids: tuple[str, ...] = ()
+    shares: tuple[tuple[str | None, int], ...] = ()
+    is_counted: bool = True
     cpus: float | None = None
     owner_kind: str = ""
     owner_name: str = ""
@@ -66,13 +72,14 @@ class Pod:
         return sum(self.gpus.values())
 
     @property
-    def has_part(self) -> bool:
-        """Say whether it has a part of one GPU that is known in percent."""
-        return self.gpu_count == 1 and 0 < self.gpu_cores < 100
+    def parts(self) -> tuple[tuple[str | None, int], ...]:
+        """Return name and percentage of its GPUs, where it has no more than a part of one."""
+        is_part = self.gpu_count == 1 and 0 < self.gpu_cores < 100
+        return self.shares or (((None, self.gpu_cores),) if is_part else ())
 
     def labelled(self, *names: str) -> str:
         """Return the first of these Kubernetes labels that it carries, else ''."""
-        found = (self.labels.get(_as_printed(name), "") for name in names)
+        found = (self.labels.get(LABEL_PREFIX + printed(name), "") for name in names)
         return next((value for value in found if value), "")
 
 
@@ -226,5 +233,6 @@ def _name(one: Series, of: str) -> str:
     return printable(one.labels.get(of, ""), TEXT_MAX_CHARS)
 
 
-def _as_printed(name: str) -> str:
-    return LABEL_PREFIX + re.sub(r"[^a-zA-Z0-9_]", "_", name)
+def printed(name: str) -> str:
+    """Return the name of a resource or label as kube-state-metrics prints it."""
+    return re.sub(r"[^a-zA-Z0-9_]", "_", name)

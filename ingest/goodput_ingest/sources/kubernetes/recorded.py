@@ -4,19 +4,24 @@
         --data-urlencode 'query={__name__=~"kube_(pod|job|node)_.*|DCGM_FI_DEV_GPU_UTIL"}[6h]'
 
 All series of one file are looked at together. Those of a GPU exporter map pods to GPUs;
-they are not read as telemetry here (see the source `prometheus`).
+they are not read as telemetry here (see the source `prometheus`). Objects of the API, as `kubectl
+get ... -o json` writes them, are read as well.
 """
 
+import contextlib
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
+from goodput_ingest.formats import files
 from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.prometheus_api.batches import batches, digest_of
 from goodput_ingest.prometheus_api.plausible_samples import plausible_samples
 from goodput_ingest.prometheus_api.recorded import KUBERNETES_NAME, answers, has_answer
 from goodput_ingest.prometheus_api.replicas import without_doubles
 from goodput_ingest.source import Batch, RecordedFile
+from goodput_ingest.sources.kubernetes import objects
 from goodput_ingest.sources.kubernetes.job_runs import parsed_job_runs
 from goodput_ingest.sources.kubernetes.memory import PodMemory
 from goodput_ingest.sources.kubernetes.nodes import parsed_nodes
@@ -28,17 +33,21 @@ CLUSTER_UNKNOWN = "kubernetes"  # job runs need one; --cluster says which it is
 
 
 class KubernetesRecording(RecordedFile):
-    """A file of answers with series of kube-state-metrics."""
+    """A file of answers with series of kube-state-metrics, or of objects of the API."""
 
     name: ClassVar[str] = "kubernetes"
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
-        """Say whether this is an answer to a query about Kubernetes."""
-        return has_answer(head) and KUBERNETES_NAME.search(head) is not None
+        """Say whether this is an answer to a query about Kubernetes, or objects of its API."""
+        is_answer = has_answer(head) and KUBERNETES_NAME.search(head) is not None
+        return is_answer or objects.recognises(head)
 
     def extract(self) -> Iterator[Batch]:
         """Yield job runs, holds, nodes, their states and their GPUs."""
+        if objects.recognises(files.head(self.path)):
+            yield from self._of_objects()
+            return
         found = list(answers(self.path))
         series, implausible = plausible_samples(
             [one for answer in found for one in answer.series],
@@ -63,6 +72,23 @@ class KubernetesRecording(RecordedFile):
             digest,
             table="job_runs",
         )
+
+    def _of_objects(self) -> Iterator[Batch]:
+        found = objects.read(self.path)
+        cluster = self.options.cluster or CLUSTER_UNKNOWN
+        rows = found.parsed(cluster, self.options.observed_at)
+        kept = [one for one in rows if not one.rows.is_empty()]
+        digest = _digest(self.path, cluster, self.options.observed_at)
+        yield from batches(kept, found.rejects, self.name, str(self.path), digest, table="job_runs")
+
+
+def _digest(path: Path, *meaning: object) -> str:
+    """Return a digest of a file as far as it can be read, with all that its rows depend on."""
+    found = hashlib.sha256(repr(meaning).encode())
+    with files.open_bytes(path) as file, contextlib.suppress(*files.BROKEN_OFF):
+        while chunk := file.read(files.CHUNK_BYTES):
+            found.update(chunk)
+    return found.hexdigest()[: files.DIGEST_CHARS]
 
 
 def parsed(seen: Observation, cluster: str, memory: PodMemory) -> list[Parsed]:

@@ -11,6 +11,7 @@ create or replace macro event_source_place(source) as (
         when 'wandb-history' then 5
         when 'mlflow' then 5
         when 'tensorboard' then 5
+        when 'kubernetes' then 5
         else 1
     end
 );

@@ -1,6 +1,6 @@
 -- Parts of GPUs that a job run has on a node: shards (gres/shard) or a percentage of MPS (gres/mps), as squeue and
--- scontrol list them, or of the cores that HAMi or Volcano let a pod have.
--- grain: source, cluster, job_id_raw, submit_at, node, kind
+-- scontrol list them, of the cores that HAMi or Volcano let a pod have, or of the memory that a ResourceClaim consumes.
+-- grain: source, cluster, job_id_raw, submit_at, node, kind, gpu_uuid
 -- times: observed submit_at
 create table raw.gpu_parts (
     source varchar not null,
@@ -10,5 +10,6 @@ create table raw.gpu_parts (
     node varchar not null,
     kind varchar not null,              -- shard, mps (percent)
     amount integer not null,
+    gpu_uuid varchar,                   -- null: the source does not say of which GPU
     load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -9,6 +9,8 @@
 -- waits: stretches {start_ms, end_ms} in which it waited for GPUs that it could have used if they had been free: eligible,
 --  for no reservation, and held by no reason of reference.pending_reasons. The reason of a listing holds from the listing
 --  before it, that of the last one until the start; without listings that of the accounting holds. null: it never did
+-- eligible_ms: of pods of a job that was queued before it had them since then, while `waits` begin with the pods
+-- state: of a wait in a queue PENDING, ADMITTED, CANCELLED; POD_CREATED: a job run of its pods continues it
 -- wait_reason: of the last listing, else of the accounting
 -- requested_nodes: the only ones on which it runs; excluded_nodes; feature_sets: a node needs all features of one of them
 -- is_time_ambiguous: it started or ended in an hour that came twice, and nothing settles which: no node then
@@ -48,6 +50,8 @@ held as (
         select reason from raw.job_runs
         union
         select reason from raw.job_requests
+        union
+        select reason from raw.queue_entries
     ) as reasons
     inner join reference.pending_reasons as known
         on regexp_extract(reasons.reason, '^\w+') = known.reason
@@ -122,6 +126,14 @@ requests as (
     group by requests.cluster, requests.job_id_raw, requests.submit_at
 ),
 
+-- since when pods, or what made them, were queued
+queued as (
+    select cluster, job_id_raw, pods_submit_ms, min(since_ms) as since_ms, max(load_sequence) as load_sequence
+    from staging.stg_queue_entries
+    where pods_submit_ms is not null
+    group by all
+),
+
 -- GPUs that a source names for a job of which the accounting has none
 named as (
     select cluster, job_id_raw, submit_at, max(gpus)::integer as gpus, max(load_sequence) as load_sequence
@@ -170,7 +182,7 @@ select
     end as outcome,
     state in ('NODE_FAIL', 'BOOT_FAIL') as is_infrastructure,
     to_ms(records.submit_at) as submit_ms,
-    to_ms(eligible_at) as eligible_ms,
+    coalesce(queued.since_ms, to_ms(eligible_at)) as eligible_ms,
     case when start_at is not null then to_ms(greatest(start_at, records.submit_at)) end as start_ms,
     case
         when start_at is null then null
@@ -219,7 +231,9 @@ select
     requests.feature_sets,
     coalesce(is_time_ambiguous, false) as is_time_ambiguous,
     -- null: written by an earlier version; GPUs may be named later than the record
-    greatest(coalesce(records.load_sequence, 0), named.load_sequence, requests.load_sequence) as load_sequence
+    greatest(
+        coalesce(records.load_sequence, 0), named.load_sequence, requests.load_sequence, queued.load_sequence
+    ) as load_sequence
 from records
 left join named
     on records.gpus is null
@@ -235,6 +249,53 @@ left join requests
     on records.cluster = requests.cluster
     and records.job_id_raw = requests.job_id_raw
     and records.submit_at = requests.submit_at
+left join queued
+    on records.cluster = queued.cluster
+    and records.job_id_raw = queued.job_id_raw
+    and to_ms(records.submit_at) = queued.pods_submit_ms
+union all by name
+select
+    queue.cluster || '/' || job_id_raw || '@' || since_ms // 1000 || '/queue' as job_run_key,
+    queue.cluster,
+    job_id_raw as job_id,
+    job_id_raw,
+    regexp_extract(job_id_raw, '[^/]*$') as job_name,
+    '' as user_name,
+    account as team,
+    queue as partition,
+    qos,
+    case
+        when pods_submit_ms is not null then 'POD_CREATED'
+        when until_ms is null then 'PENDING'
+        when is_admitted then 'ADMITTED'
+        else 'CANCELLED'
+    end as state,
+    case when ended_ms is null then 'pending' else 'never_started' end as outcome,
+    false as is_infrastructure,
+    since_ms as submit_ms,
+    since_ms as eligible_ms,
+    ended_ms as record_end_ms,
+    observed_ms,
+    []::varchar[] as nodes,
+    gpus as gpus_requested,
+    gpu_type as gpu_type_requested,
+    0 as suspended_s,
+    false as is_inferred,
+    'scheduler' as ownership,
+    false as is_stalled,
+    case when not coalesce(held.is_held, false) then [{start_ms: since_ms, end_ms: ended_ms}] end as waits,
+    queue.reason as wait_reason,
+    false as is_time_ambiguous,
+    load_sequence
+from (
+    select
+        *,
+        case when coalesce(until_ms, pods_submit_ms) is not null
+            then greatest(least(until_ms, pods_submit_ms), since_ms)
+        end as ended_ms
+    from staging.stg_queue_entries
+) as queue
+left join held on queue.reason = held.reason
 union all by name
 select
     job_run_key,

@@ -2,15 +2,24 @@
 -- grain: cluster, job_id_raw, submit_ms
 -- gpus: GPUs that the parts make; of shards null where no source says how many a GPU of the node has
 -- slices, slices_of: the parts, and how many a GPU of the node has; is_of_one_gpu: they fit on one GPU of one node
+-- gpu_uuid: null: no source says of which GPU
 with named as (
-    select cluster, job_id_raw, submit_at, max(node) as node, max(node_count) as node_count, max(shards) as shards, max(mps) as mps
+    select
+        cluster,
+        job_id_raw,
+        submit_at,
+        max(columns(['node', 'node_count', 'shards', 'mps', 'gpu_uuid', 'gpu_count']))
     from (
+        -- one source may name a GPU in one listing and not in another
         select
             source, cluster, job_id_raw, submit_at,
+            gpu_uuid is null as is_unnamed,
             min(node) as node,
             count(distinct node) as node_count,
             sum(amount) filter (kind = 'shard') as shards,
-            sum(amount) filter (kind = 'mps') as mps
+            sum(amount) filter (kind = 'mps') as mps,
+            min(gpu_uuid) as gpu_uuid,
+            count(distinct gpu_uuid) as gpu_count
         from raw.gpu_parts
         group by all
     )
@@ -29,7 +38,9 @@ asked as (
         )) as shards,
         max(coalesce(
             nullif(regexp_extract(alloc_tres, 'gres/mps(?::[^=,]+)?=([0-9]{1,9})', 1), '')::bigint, named.mps
-        )) as mps
+        )) as mps,
+        max(named.gpu_uuid) as gpu_uuid,
+        max(coalesce(named.gpu_count, 0)) as gpu_count
     from raw.job_runs as runs
     left join named using (cluster, job_id_raw, submit_at)
     where
@@ -54,7 +65,7 @@ nodes as (
 select
     *,
     slices / slices_of as gpus,
-    coalesce(node_count = 1 and slices between 1 and slices_of and slices_of = floor(slices_of), false) as is_of_one_gpu
+    coalesce(node_count = 1 and gpu_count <= 1 and slices between 1 and slices_of and slices_of = floor(slices_of), false) as is_of_one_gpu
 from (
     select
         asked.* exclude (shards, mps),

@@ -5,11 +5,15 @@ import streamlit as st
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.table_columns import headers
+from goodput_app.text import units
 from goodput_queries.scope import Scope
 
 TEAM = "team"
 GROUPS = {"size": "Size", "reason": "Reason"}
 WAITS = headers("queue.waits")
+WAITING = headers("queue.waiting")
+QUOTAS = headers("queue.quotas")
+ALWAYS = ("job_name", "queue", "gpus", "quota_gpus", "used_gpus")
 
 
 def waits(scope: Scope) -> None:
@@ -27,3 +31,26 @@ def waits(scope: Scope) -> None:
     st.caption(
         "Started: in the time range; waiting: at its end. A wait begins when the job is eligible."
     )
+
+
+def waiting(scope: Scope) -> None:
+    """Draw the job runs that wait, those that wait for most GPU time first."""
+    found = marts.job_waits(scope)
+    if found.is_empty():
+        return
+    total = found["total"][0]
+    text = f"{units.count(total, 'job')} waiting at the end of the time range"
+    if found.height < total:
+        text += f"; the table has the {found.height:,} that wait for most GPU time"
+    st.caption(f"{text}.")
+    tables.show(found, WAITING.filled(found, ALWAYS), "queue-waiting", rows=8)
+
+
+def quotas(scope: Scope) -> None:
+    """Draw quota and use of the queues of Kueue and Volcano, where there are any."""
+    found = marts.queue_quotas(scope)
+    if found.is_empty():
+        return
+    st.subheader("GPU quota of queues", help="As each queue was listed last.", anchor=False)
+    columns = QUOTAS.filled(found, ALWAYS).of_clusters(found)
+    tables.show(found, columns, "queue-quotas", rows=8)

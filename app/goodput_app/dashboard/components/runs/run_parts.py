@@ -65,15 +65,16 @@ def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
 def forecast(frame: pl.DataFrame) -> None:
     """Say how far a run is that goes on and when it will end; `frame`: marts.run_forecasts."""
     for row in frame.iter_rows(named=True):
-        said = (
-            f"Step {row['done_steps']:,} of {row['planned_steps']:,} "
-            f"({units.percent(row['progress_ratio'])})."
-        )
+        share = units.percent(row["progress_ratio"])
+        said, pace = f"Its trainer reports {share} of the work as done.", "As the trainer expects"
+        if row["done_steps"] is not None:
+            said = f"Step {row['done_steps']:,} of {row['planned_steps']:,} ({share})."
+            pace = "At the pace of its last day"
         known = [
             f"{when} {time_zone.moment(row[f'{which}_end_at'])}"
             + (f" for another {units.cost(cost)}" if (cost := row[f"{which}_rest_cost"]) else "")
             for when, which in (
-                ("At the pace of its last day it ends on", "expected"),
+                (f"{pace} it ends on", "expected"),
                 ("if nothing stops it on", "earliest"),
             )
             if row[f"{which}_end_at"] is not None

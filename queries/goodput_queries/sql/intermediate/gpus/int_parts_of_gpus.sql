@@ -1,7 +1,7 @@
 -- GPUs of job runs that were allocated a part of one GPU (gres/shard, gres/mps). The accounting does not say of which: by start,
 -- each goes on the last GPU of its node that is shared already and has room for it, else on the last that is not shared, and
--- stays there; GPUs that a source names for another job run meanwhile are left out, and a GPU with the job's id on its series
--- is the one.
+-- stays there; GPUs that a source names for another job run meanwhile are left out, and a GPU that a source names for this one,
+-- or with the job's id on its series, is the one.
 -- grain: job_run_key
 -- gpu_uuid: null: no GPU of the node has room for it
 -- gpu_instance: 'share.<job>/<parts of a GPU>'
@@ -35,7 +35,8 @@ asked as (
         runs.start_ms,
         coalesce(runs.end_ms, forever_ms()) as end_ms,
         parts.slices::integer as slices,
-        parts.slices_of::integer as slices_of
+        parts.slices_of::integer as slices_of,
+        parts.gpu_uuid
     from staging.stg_parts_of_gpus as parts
     inner join intermediate.int_job_runs as runs using (cluster, job_id_raw, submit_ms)
     where parts.is_of_one_gpu and runs.start_ms is not null and coalesce(runs.end_ms > runs.start_ms, true)
@@ -74,6 +75,10 @@ blocked as (
 ),
 
 labelled as (
+    select asked.job_run_key, [gpus.place::bigint] as places
+    from asked
+    inner join gpus using (cluster, node, gpu_uuid)
+    union all
     select asked.job_run_key, list(distinct gpus.place::bigint) as places
     from asked
     inner join staging.stg_gpu_owners as owners
@@ -84,7 +89,7 @@ labelled as (
         and owners.last_ms >= asked.start_ms
     inner join gpus
         on owners.cluster = gpus.cluster and owners.node = gpus.node and owners.gpu_uuid = gpus.gpu_uuid
-    where owners.kind = 'hpc_job'
+    where owners.kind = 'hpc_job' and asked.gpu_uuid is null
     group by asked.job_run_key
 ),
 
@@ -160,7 +165,7 @@ placed as (
 )
 
 select
-    jobs.* exclude (job_id, end_ms, places),
+    jobs.* exclude (job_id, gpu_uuid, end_ms, places),
     gpus.gpu_uuid,
     'share.' || jobs.job_id_raw || '/' || jobs.slices_of as gpu_instance,
     nullif(jobs.end_ms, forever_ms()) as end_ms

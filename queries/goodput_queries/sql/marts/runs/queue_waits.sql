@@ -6,48 +6,17 @@
 -- place: order of sizes
 -- started: job runs that started in the window; wait_p50_s, wait_p90_s, wait_max_s: their waits
 -- waiting: job runs that wait; waiting_gpus: GPUs they ask for; longest_waiting_s: of the one that waits longest
-with ends as (
-    select cluster, least(as_of_ms, coalesce(chosen_to_ms(), as_of_ms)) as at_ms
-    from intermediate.int_clusters
-),
-
-waits as (
-    select
-        runs.team,
-        reasons.reason,
-        runs.gpus_requested,
-        ends.at_ms,
-        runs.start_ms <= ends.at_ms as is_started,
-        case when runs.eligible_ms <= least(runs.start_ms, ends.at_ms)
-            then (least(coalesce(runs.start_ms, ends.at_ms), ends.at_ms) - runs.eligible_ms) / 1000
-        end as wait_s
-    from intermediate.int_job_runs as runs
-    inner join ends using (cluster)
-    left join staging.stg_queue_reasons as reasons using (job_run_key)
-    left join intermediate.int_job_run_owners as owners using (job_run_key)
-    where
-        runs.gpus_requested > 0
-        and not runs.is_inferred
-        and in_cluster(runs.cluster)
-        and of_owner(runs.team, runs.user_name, owners.run_key, runs.partition)
-        and (
-            runs.start_ms >= scope_from_ms() and runs.start_ms <= ends.at_ms
-            or runs.eligible_ms <= ends.at_ms
-            and coalesce(runs.start_ms, runs.record_end_ms, forever_ms()) > ends.at_ms
-        )
-),
-
-sized as (
+with sized as (
     select
         *,
         case
-            when gpus_requested = 1 then 1
-            when gpus_requested <= 8 then 2
-            when gpus_requested <= 64 then 3
-            when gpus_requested <= 512 then 4
+            when gpus = 1 then 1
+            when gpus <= 8 then 2
+            when gpus <= 64 then 3
+            when gpus <= 512 then 4
             else 5
         end as size_class
-    from waits
+    from marts.job_waits
 ),
 
 named as (
@@ -71,8 +40,8 @@ select
     quantile_cont(wait_s, 0.5) filter (where is_started) as wait_p50_s,
     quantile_cont(wait_s, 0.9) filter (where is_started) as wait_p90_s,
     max(wait_s) filter (where is_started) as wait_max_s,
-    count(*) filter (where not coalesce(is_started, false)) as waiting,
-    coalesce(sum(gpus_requested) filter (where not coalesce(is_started, false)), 0)::bigint as waiting_gpus,
-    max(wait_s) filter (where not coalesce(is_started, false)) as longest_waiting_s
+    count(*) filter (where not is_started) as waiting,
+    coalesce(sum(gpus) filter (where not is_started), 0)::bigint as waiting_gpus,
+    max(wait_s) filter (where not is_started) as longest_waiting_s
 from named
 group by group_by, name, place

@@ -1,20 +1,26 @@
 -- When runs of the window that go on, and say how many steps they are to have, will end, and what that will cost. Their
--- steps count wherever the window begins and ends.
+-- steps count wherever the window begins and ends. Of others that go on, and whose trainer reports how far they are, what it
+-- reports.
 -- grain: run_key
 -- access: team
 -- planned_steps: `planned_steps` of the job or its log
--- done_steps: last step of the running attempt, whichever attempt did it first
--- progress_ratio: done_steps / planned_steps, at most 1
+-- done_steps: null: only the trainer says how far it is; else the last step of the running attempt, whichever attempt did it first
+-- progress_ratio: done_steps / planned_steps, at most 1; else as the trainer reports it
 -- pace_s, stepping_s: wall time of a step, over the last 24 hours with all that came between steps and since, and of the
 --  running attempt's steps alone; of a trainer that reports several steps at once, of each
--- expected_end_at: at pace_s; null: no step was new in these hours
+-- expected_end_at: at pace_s, else as the trainer reports it; null: no step was new in these hours
 -- earliest_end_at: at stepping_s, if nothing stops it
 -- expected_rest_cost, earliest_rest_cost: of its GPUs from the end of evidence until then, at its mean price in the
 --  window; null: the rate card has no price
-with planned as (
-    select run_key, try_cast(value as bigint) as planned_steps
+with goals as (
+    select
+        run_key,
+        max(try_cast(value as bigint)) filter (where attribute = 'planned_steps') as planned_steps,
+        max(try_cast(value as double)) filter (where attribute = 'progress_ratio') as progress_ratio,
+        max(try_cast(value as timestamp)) filter (where attribute = 'expected_end_at') as reported_end_at
     from marts.run_attributes
-    where attribute = 'planned_steps'
+    where attribute in ('planned_steps', 'progress_ratio', 'expected_end_at')
+    group by run_key
 ),
 
 running as (
@@ -22,12 +28,12 @@ running as (
         attempts.run_key,
         max(attempts.attempt) as attempt,
         arg_max(attempts.gpus, attempts.attempt) as gpus,
-        any_value(planned.planned_steps) as planned_steps,
+        any_value(columns(['planned_steps', 'progress_ratio', 'reported_end_at'])),
         any_value(clusters.as_of_ms) as as_of_ms
     from intermediate.int_attempts as attempts
-    inner join planned using (run_key)
+    inner join goals using (run_key)
     inner join intermediate.int_clusters as clusters using (cluster)
-    where planned.planned_steps > 0 and of_teams(attempts.team)
+    where (goals.planned_steps > 0 or goals.progress_ratio is not null) and of_teams(attempts.team)
     group by attempts.run_key
     having bool_or(attempts.end_ms is null)
 ),
@@ -42,7 +48,7 @@ steps as (
         greatest(running.as_of_ms, max(steps.end_ms) over (partition by running.run_key)) as now_ms
     from intermediate.int_train_steps as steps
     inner join intermediate.int_attempts as attempts using (attempt_key)
-    inner join running on attempts.run_key = running.run_key
+    inner join running on attempts.run_key = running.run_key and running.planned_steps > 0
 ),
 
 done as (
@@ -94,3 +100,14 @@ select
     paces.gpus * paces.steps_left * paces.stepping_ms / one_hour_ms() * prices.price_per_gpu_h as earliest_rest_cost
 from paces
 left join prices using (run_key)
+union all by name
+select
+    running.run_key,
+    greatest(0, least(1, running.progress_ratio)) as progress_ratio,
+    running.reported_end_at as expected_end_at,
+    running.gpus * greatest(0, to_ms(running.reported_end_at) - running.as_of_ms) / one_hour_ms() * prices.price_per_gpu_h
+        as expected_rest_cost
+from running
+anti join paces using (run_key)
+left join prices using (run_key)
+where running.progress_ratio is not null
