@@ -1,6 +1,5 @@
 """Since, until, cost and GPU time of one event are the same on every page, command and alert."""
 
-import contextlib
 import functools
 import json
 import shutil
@@ -13,17 +12,14 @@ from starlette.applications import Starlette
 from tests.app.command_line import run
 from tests.app.opened_page import sent, table
 from tests.app.served import ask
-from tests.fleets.generate import generate
+from tests.fleets.generate import generate, read_in
 from tests.queries.conftest import Evidence
 from tests.tables import each
 
 from goodput_app.dashboard import time_zone
-from goodput_app.demo import recipe
 from goodput_app.notify import occurrences
 from goodput_app.server.api.routes import api_routes
-from goodput_ingest.run.ingest import ingest
 from goodput_messages import bodies
-from goodput_queries.database import LocalStore
 from goodput_queries.evidence import plausible
 from goodput_queries.scope import Scope
 
@@ -33,11 +29,10 @@ NOW = datetime(2027, 1, 15, 10, 30, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def session(recorded_demo, tmp_path_factory):
+def session(recorded_demo, module_store):
     """Give the recorded session, and nodes of which one was drained and one is down."""
-    path = tmp_path_factory.mktemp("truth") / "fleet.duckdb"
-    shutil.copyfile(recorded_demo, path)
-    with contextlib.closing(LocalStore(path)) as store, pytest.MonkeyPatch.context() as patch:
+    store = module_store(copy_of=recorded_demo)
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plausible, "utc_now", lambda: NOW.replace(tzinfo=None))
         site = Evidence(store, "site")
         site.watched(9_000)
@@ -51,15 +46,13 @@ def session(recorded_demo, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def fleet(new_store, tmp_path_factory):
+def fleet(module_store, tmp_path_factory):
     """Give 64 GPUs over twelve hours: failures, stragglers, outages, a drain, idle notebooks."""
-    folder = tmp_path_factory.mktemp("fleet")
+    folder, store = tmp_path_factory.mktemp("fleet"), module_store()
     generate(folder, gpus=64, hours=12, seed=7, start=datetime(2026, 11, 20, tzinfo=UTC))
-    with contextlib.closing(new_store()) as store:
-        for step in recipe(folder):
-            ingest(store, step.source, [step.path], step.options)
-        store.build()
-        yield closed_copy(store)
+    read_in(store, folder)
+    store.build()
+    return closed_copy(store)
 
 
 def closed_copy(store):

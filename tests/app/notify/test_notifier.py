@@ -187,10 +187,9 @@ def test_a_message_is_given_up_after_a_day(store, clock):
     assert store.read("select given_up_at is not null as is_over from state.notifications").item()
 
 
-def test_a_new_database_that_was_not_built_yet_closes_nothing(new_store, clock):
+def test_a_new_database_that_was_not_built_yet_closes_nothing(own_store, clock):
     """After an update the ledger is empty until it is built: findings have not closed."""
-    with contextlib.closing(new_store()) as store:
-        assert occurrences.seen(store, clock.now(), None) is None
+    assert occurrences.seen(own_store(), clock.now(), None) is None
 
 
 def test_it_runs_in_the_background_of_a_block(store, hook):

@@ -37,9 +37,8 @@ def scraped(scraped_store):
 
 
 @pytest.fixture(scope="module")
-def recorded(recorded_demo, new_store):
-    with contextlib.closing(new_store(copy_of=recorded_demo)) as store:
-        yield store
+def recorded(recorded_demo, module_store):
+    return module_store(copy_of=recorded_demo)
 
 
 HOUR_S = 3_600

@@ -1,6 +1,5 @@
 """Metrics are pushed by OTLP: the samples of `/metrics`, and what a server that fails does."""
 
-import contextlib
 import gzip
 import re
 import sys
@@ -248,10 +247,9 @@ def test_without_the_packages_a_sentence_says_what_to_install(configured, monkey
 
 
 @pytest.fixture
-def site_to_push(new_store):
-    with contextlib.closing(new_store()) as store:
-        store.build()
-        yield store
+def site_to_push(store):
+    store.build()
+    return store
 
 
 OTLP = '[otlp]\nurl = "https://otel.example.org/v1/metrics"\n'
