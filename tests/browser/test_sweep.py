@@ -21,11 +21,11 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from playwright.sync_api import expect
-from tests.app.dashboard.test_hostile_names import NAMES, accounting, events
 from tests.app.receivers import free_port
 from tests.browser.accessibility import violations
 from tests.browser.conftest import WAIT_MS, serving
 from tests.browser.steps import charts_drawn, settled
+from tests.hostile_names import SHORT, load_hostile
 from tests.recorded_session import SAMPLE
 from tests.until import until
 
@@ -115,19 +115,15 @@ def database(kind, empty_database, tmp_path, request):
     path.write_bytes(empty_database.read_bytes())
     if kind == "empty":
         return path
-    options = ReadOptions(cluster="lab")
     with contextlib.closing(LocalStore(path)) as store:
         if kind.startswith(WITHOUT):
             for step in RECIPE:
                 if step.path.name != kind.removeprefix(WITHOUT):
                     ingest(store, step.source, [step.path], step.options)
         elif kind == "telemetry":
-            ingest(store, "nvml", [SAMPLE / "nvml.jsonl.gz"], options)
+            ingest(store, "nvml", [SAMPLE / "nvml.jsonl.gz"], ReadOptions(cluster="lab"))
         else:
-            for number, name in enumerate(NAMES.values()):
-                (tmp_path / f"sacct-{number}.json").write_text(accounting(name, 10 * number))
-                (tmp_path / f"events-{number}.jsonl").write_text(events(name))
-            ingest(store, "auto", sorted(tmp_path.glob("*.json*")), options)
+            load_hostile(store, [*SHORT, "x" * 10_000])
         store.build()
     return path
 
