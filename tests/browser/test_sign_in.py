@@ -21,6 +21,7 @@ import pytest
 import trustme
 from playwright.sync_api import expect
 from tests.app.receivers import free_port
+from tests.app.served import running
 from tests.browser.conftest import launch
 
 from goodput_queries import audit
@@ -113,20 +114,17 @@ def site(issuer, empty_database, tmp_path_factory):
     (folder / "nginx.conf").write_text(
         AROUND.format(folder=folder, temporary=temporary, block=block)
     )
-    goodput = [sys.executable, "-c", "from goodput_app.cli.main import main; main()", "serve"]
     secrets = {"CLIENT_SECRET": "client", "COOKIE_SECRET": "c" * 32}
     with (
         subprocess.Popen([NGINX, "-c", str(folder / "nginx.conf"), "-e",
                           str(folder / "log")]) as nginx,
-        subprocess.Popen([*goodput, "--db", str(database), "--port", str(inner)],
-                         stdout=subprocess.PIPE, text=True, cwd=folder,
-                         env={**os.environ, **secrets}) as server,
+        running("serve", "--db", str(database), "--port", str(inner), cwd=folder,
+                **secrets) as server,
     ):  # fmt: skip
         try:
             assert server.stdout.readline().strip() == url
             yield Site(url, f"http://127.0.0.1:{inner}", tls, database)
         finally:
-            server.kill()
             nginx.terminate()
 
 

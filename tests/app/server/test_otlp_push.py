@@ -11,8 +11,7 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from tests.app.conftest import settings_of
 from tests.app.receivers import free_port, web
-from tests.app.receiving import receiving
-from tests.app.served import serving
+from tests.app.served import receiving, serving
 from tests.app.server.conftest import HOUR_S
 from tests.tables import refuses
 from tests.until import until

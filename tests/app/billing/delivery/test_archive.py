@@ -60,7 +60,7 @@ def test_a_damaged_index_is_not_guessed_at(tmp_path, line):
         past_statements(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["../secrets", "/etc/passwd", "..", ".", ""])
+@each("../secrets", "/etc/passwd", "..", ".", "")
 def test_an_index_names_no_file_outside_of_its_folder(tmp_path, name):
     keep(tmp_path, replace(ENTRY, files=(name,)))
 
