@@ -221,25 +221,6 @@ def test_an_alert_starts_and_lasts_as_its_finding_does(world):
         assert (notice.finding_key, since.replace(tzinfo=None), notice.gpu_ms) in known
 
 
-SUMS = (  # what adds up the waste of a scope in another way: milliseconds and cost
-    "select sum(gpu_ms), sum(cost) from marts.ledger_by_category where kind = 'badput'",
-    "select sum(gpu_ms), sum(cost) from marts.waste_by_team",
-    "select sum(wasted_ms), sum(wasted_cost) from marts.nodes",
-)
-
-
-def test_every_view_adds_up_to_one_sum_of_waste(world):
-    store, clusters = world
-    for cluster in {*clusters, None}:
-        scope = Scope(cluster=cluster)
-        (whole,) = rows_of(store, scope, ("wasted_ms", "wasted_cost"), "marts.goodput_summary")
-        for sql in SUMS:
-            found = store.read(sql, scope=scope).row(0)
-
-            assert int(found[0] or 0) == whole[0], (sql, cluster)
-            assert found[1] == pytest.approx(whole[1]), (sql, cluster)
-
-
 def test_overview_says_since_when_a_node_is_down(session, visit):
     app = visit(session, cluster="site")
 

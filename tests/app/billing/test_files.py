@@ -12,7 +12,7 @@ import pytest
 
 from goodput_billing.render import files
 from goodput_billing.statement.amounts.charges import Policy
-from goodput_queries.errors import GoodputError, StoreError
+from goodput_queries.errors import GoodputError
 
 PROPORTIONAL = Policy("proportional", credits_infra_failures=True)
 
@@ -166,18 +166,3 @@ def test_a_name_that_turns_the_direction_of_writing_is_spelt_out(make, lines, tm
     for path in written:
         assert "\u202e" not in path.read_text(encoding="utf-8")
     assert "\x1b" not in written[0].read_text(encoding="utf-8")
-
-
-def test_a_failure_leaves_the_file_that_was_there(statement, tmp_path, monkeypatch):
-    (path,) = files.write(statement, tmp_path, ["csv"])
-    before = path.read_bytes()
-
-    def full(_handle):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files.atomic.os, "fsync", full)
-    with pytest.raises(StoreError, match="No space left"):
-        files.write(statement, tmp_path, ["csv"])
-
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]

@@ -338,15 +338,3 @@ def test_every_question_is_there_with_what_is_known(priced, cost, ask):
 
     assert any("Input needed" in info.value for info in app.info)
     assert app.metric
-
-
-def test_of_a_month_every_line_is_in_one_file(priced):
-    """As Parquet: test_cli_report."""
-    use_store(priced)
-    how = data_cost.chosen(None)
-    days = [day_of(DAY + timedelta(days=n), how.settings) for n in (0, 1)]
-    alone = [data_cost.statement_file(day, "csv", how).splitlines() for day in days]
-
-    lines = data_cost.lines_file(days, "csv", how).splitlines()
-
-    assert lines == alone[0] + alone[1][1:]
