@@ -13,6 +13,7 @@ from tests.app.served import ask
 
 from goodput_app.server.compressed_assets import CompressedAssets
 
+PATH, GZIP = "/goodput/static/js/index.abc.js", {"Accept-Encoding": "gzip"}
 UVICORN = {"version": "3.0", "spec_version": "2.3"}  # an answer ends where its client leaves
 SCRIPT = "export const answer = 42; // " + "a" * 10_000
 
@@ -46,9 +47,7 @@ def text_of(answer):
     ("accepted", "coding"), [("gzip, deflate, br, zstd", "br"), ("gzip, deflate", "gzip")]
 )
 def test_a_script_is_compressed(app, accepted, coding):
-    path = "/goodput/static/js/index.abc.js"
-
-    answer = get(app, path, **{"Accept-Encoding": accepted})
+    answer = get(app, PATH, **{"Accept-Encoding": accepted})
 
     assert text_of(answer) == SCRIPT
     assert answer.headers["content-encoding"] == coding
@@ -57,17 +56,15 @@ def test_a_script_is_compressed(app, accepted, coding):
 
 
 def test_a_file_is_compressed_once(app, tmp_path):
-    path = "/goodput/static/js/index.abc.js"
-    first = get(app, path, **{"Accept-Encoding": "gzip"})
+    first = get(app, PATH, **GZIP)
     (tmp_path / "js" / "index.abc.js").unlink()
 
-    assert get(app, path, **{"Accept-Encoding": "gzip"}).text == first.text
+    assert get(app, PATH, **GZIP).text == first.text
 
 
 def test_a_file_whose_first_client_left_is_whole_for_the_next(app):
-    path = "/goodput/static/js/index.abc.js"
     headers = [(b"accept-encoding", b"gzip")]
-    scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "asgi": UVICORN}
+    scope = {"type": "http", "method": "GET", "path": PATH, "headers": headers, "asgi": UVICORN}
 
     async def gone():
         return {"type": "http.disconnect"}
@@ -77,7 +74,7 @@ def test_a_file_whose_first_client_left_is_whole_for_the_next(app):
 
     asyncio.run(app(scope, gone, drop))
 
-    assert get(app, path, **{"Accept-Encoding": "gzip"}).text == SCRIPT
+    assert get(app, PATH, **GZIP).text == SCRIPT
 
 
 @pytest.mark.parametrize(

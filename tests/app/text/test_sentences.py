@@ -127,10 +127,11 @@ def test_activity_that_too_few_readings_cover_is_not_measured():
     assert (shown.label, shown.text) == ("GPU activity (% of observed time)", "not measured")
 
 
-@pytest.mark.parametrize("owner", ["team", "user", "run", "partition"])
-def test_of_an_owner_the_denominator_is_what_was_allocated(owner):
-    assert headline.denominator(Scope(**{owner: "a"})) == "allocated"
-    assert headline.denominator(Scope(node="n")) == "capacity"
+test_of_an_owner_the_denominator_is_what_was_allocated = gives(
+    lambda filtered: headline.denominator(Scope(**{filtered: "a"})),
+    *((owner, "allocated") for owner in ("team", "user", "run", "partition")),
+    ("node", "capacity"),
+)
 
 
 def test_communication_names_the_part_of_step_time_that_measures_it():
@@ -142,11 +143,9 @@ def test_communication_names_the_part_of_step_time_that_measures_it():
     assert headline.communication(summary()) is None
 
 
-@pytest.mark.parametrize(
-    ("low", "hi", "shown"),
-    [(0.5, 0.5, ("50.0 %", "")), (0.5, 0.8, ("50.0 %", "up to 80.0 %")),
-     (None, 1.0, ("not measured", ""))],
-)  # fmt: skip
-def test_goodput_of_a_run_is_as_sharp_as_its_evidence(low, hi, shown):
-    run = {"goodput_of_held_ratio": low, "goodput_of_held_hi_ratio": hi}
-    assert headline.of_run(run) == shown
+test_goodput_of_a_run_is_as_sharp_as_its_evidence = gives(
+    lambda low, hi: headline.of_run({"goodput_of_held_ratio": low, "goodput_of_held_hi_ratio": hi}),
+    (0.5, 0.5, ("50.0 %", "")),
+    (0.5, 0.8, ("50.0 %", "up to 80.0 %")),
+    (None, 1.0, ("not measured", "")),
+)
