@@ -9,6 +9,7 @@ from decimal import Decimal
 import polars as pl
 import pypdfium2
 import pytest
+from tests.tables import each
 
 from goodput_billing.render import files
 from goodput_billing.statement.amounts.charges import Policy
@@ -99,9 +100,7 @@ def numbers(text):
     return [] if found in ("\N{EN DASH}", "unknown", "no price", "") else [Decimal(found)]
 
 
-@pytest.mark.parametrize(
-    ("title", "columns"), [("Accounts", range(1, 12)), ("Lines", range(7, 12))]
-)
+@each(("Accounts", range(1, 12)), ("Lines", range(7, 12)))
 def test_totals_on_the_page_are_the_sums_of_its_rows(make, lines, tmp_path, title, columns):
     odd = [{**lines[1], "team": f"t{i}", "gpu_ms": 1_012_345 + 13 * i} for i in range(600)]
     (path,) = files.write(make([*lines, *odd], PROPORTIONAL), tmp_path, ["html"])

@@ -145,11 +145,11 @@ def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(measured):
 
 
 @pytest.mark.usefixtures("measured")
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [("throttling", "neither clock event reasons nor throttle counters"), ("stragglers", ""),
-     ("hangs", "Flight Recorder dumps, answers of NCCL RAS or lines")],
-)  # fmt: skip
+@each(
+    ("throttling", "neither clock event reasons nor throttle counters"),
+    ("stragglers", ""),
+    ("hangs", "Flight Recorder dumps, answers of NCCL RAS or lines"),
+)
 def test_an_answer_is_a_list_of_rows_and_one_that_nobody_reports_says_so(command, said):
     result = run(command, "--format", "json")
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import polars as pl
 import pytest
 from tests.queries.conftest import START
-from tests.tables import gives
+from tests.tables import each, gives
 
 from goodput_app.dashboard.data import metrics, node_axis, other_metrics
 from goodput_app.dashboard.figures import other_metrics as figures
@@ -159,14 +159,10 @@ def test_the_list_has_meaning_unit_and_kind_where_they_are_known():
     assert rows[HOSTILE]["meaning"] is None
 
 
-@pytest.mark.parametrize(
-    ("metric", "mean", "low", "high"),
-    [
-        # 4 errors before the driver was loaded again, then 3 and 2; the other GPU has none
-        ("ecc_corrected_volatile_total", [4.0, 3.0, 2.0], [0.0] * 3, [4.0, 3.0, 2.0]),
-        ("power_limit_w", [600.0, 450.0, 450.0], [500.0, 400.0, 400.0], [700.0, 500.0, 500.0]),
-    ],
-    ids=["its increase over a reset", "mean and range of a gauge"],
+@each(
+    # 4 errors before the driver was loaded again, then 3 and 2; the other GPU has none
+    ("ecc_corrected_volatile_total", [4.0, 3.0, 2.0], [0.0] * 3, [4.0, 3.0, 2.0]),
+    ("power_limit_w", [600.0, 450.0, 450.0], [500.0, 400.0, 400.0], [700.0, 500.0, 500.0]),
 )
 def test_a_metric_over_time_shows(metric, mean, low, high):
     found = other_metrics.over_time(AFTER_A_MINUTE, metric, is_counter=metric.endswith("total"))

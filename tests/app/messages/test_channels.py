@@ -286,11 +286,7 @@ def test_a_mail_that_nobody_gets_says_why_and_whether_for_good(
     assert post.mails == []
 
 
-@pytest.mark.parametrize(
-    ("listens", "why"),
-    [(True, "did not answer within 1 s"), (False, r"no connection \(Connection refused\)")],
-    ids=["says nothing", "away"],
-)
+@each((True, "did not answer within 1 s"), (False, r"no connection \(Connection refused\)"))
 def test_a_server_that_is_not_there_may_be_another_time(post, listens, why):
     with socket.create_server(("127.0.0.1", 0)) as server:
         post.port = server.getsockname()[1]

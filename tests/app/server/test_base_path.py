@@ -110,11 +110,7 @@ def test_below_the_path_nothing_is_open_that_is_not_at_the_root():
     assert answer.status_code == 403
 
 
-@pytest.mark.parametrize(
-    "text",
-    ['[serve]\npublic_url = "https://hpc.example.org/goodput/"', OIDC],
-    ids=["public_url", "oidc"],
-)
+@each({"public_url": '[serve]\npublic_url = "https://hpc.example.org/goodput/"', "oidc": OIDC})
 def test_the_settings_name_path_and_links(tmp_path, text):
     (tmp_path / "goodput.toml").write_text(text)
 

@@ -12,6 +12,7 @@ import pytest
 from tests.app import served
 from tests.app.command_line import failing, run
 from tests.app.served import running
+from tests.tables import each
 from tests.until import until
 
 import goodput_app
@@ -170,11 +171,7 @@ def test_a_wrong_live_source_is_a_stated_failure(tmp_path, command):
     assert list(tmp_path.iterdir()) == [tmp_path / "goodput.toml"]
 
 
-@pytest.mark.parametrize(
-    ("command", "collected"),
-    [(("serve",), ["job-events"]), (("serve", "--no-collect"), []), (("demo",), [])],
-    ids=" ".join,
-)
+@each((["serve"], ["job-events"]), (["serve", "--no-collect"], []), (["demo"], []))
 def test_a_server_collects_what_the_settings_name_and_a_demo_nothing(
     site, monkeypatch, command, collected
 ):

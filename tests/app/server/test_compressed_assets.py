@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from tests.app.served import ask
+from tests.tables import each
 
 from goodput_app.server.compressed_assets import CompressedAssets
 
@@ -43,9 +44,7 @@ def text_of(answer):
     return pa.Codec("brotli").decompress(answer.content, len(SCRIPT), asbytes=True).decode()
 
 
-@pytest.mark.parametrize(
-    ("accepted", "coding"), [("gzip, deflate, br, zstd", "br"), ("gzip, deflate", "gzip")]
-)
+@each(("gzip, deflate, br, zstd", "br"), ("gzip, deflate", "gzip"))
 def test_a_script_is_compressed(app, accepted, coding):
     answer = get(app, PATH, **{"Accept-Encoding": accepted})
 
@@ -77,16 +76,14 @@ def test_a_file_whose_first_client_left_is_whole_for_the_next(app):
     assert get(app, PATH, **GZIP).text == SCRIPT
 
 
-@pytest.mark.parametrize(
-    ("path", "asked", "status"),
-    [
-        ("static/js/index.abc.js", {"Accept-Encoding": "identity"}, 200),
-        ("static/js/index.abc.js", {"Accept-Encoding": "gzip", "Range": "bytes=0-9"}, 206),
-        ("static/font.woff2", {"Accept-Encoding": "gzip"}, 200),
-        ("metrics.js", {"Accept-Encoding": "gzip"}, 200),
-        ("static/js/none.js", {"Accept-Encoding": "gzip"}, 404),
-    ],
-    ids=["takes no gzip", "a part", "compressed already", "no static file", "no such file"],
+@each(
+    {
+        "takes no gzip": ("static/js/index.abc.js", {"Accept-Encoding": "identity"}, 200),
+        "a part": ("static/js/index.abc.js", {**GZIP, "Range": "bytes=0-9"}, 206),
+        "compressed already": ("static/font.woff2", GZIP, 200),
+        "no static file": ("metrics.js", GZIP, 200),
+        "no such file": ("static/js/none.js", GZIP, 404),
+    }
 )
 def test_other_answers_are_as_they_were(app, path, asked, status):
     answer = get(app, f"/goodput/{path}", **asked)

@@ -13,6 +13,7 @@ import pytest
 import uvicorn
 from tests.app.command_line import run
 from tests.app.served import PATIENCE_S, goodput, rows_of, serving
+from tests.tables import each
 
 from goodput_app.cli import serve
 from goodput_app.cli.serve import refuse_strangers
@@ -36,9 +37,7 @@ def database(tmp_path, empty_database):
 
 
 @pytest.mark.machine
-@pytest.mark.parametrize(
-    ("signal_number", "is_new"), [(signal.SIGTERM, True), (signal.SIGINT, False)]
-)
+@each((signal.SIGTERM, True), (signal.SIGINT, False))
 def test_a_stopped_server_leaves_only_the_database(database, tmp_path, signal_number, is_new):
     if is_new:
         database.unlink()

@@ -1,7 +1,6 @@
 """Findings and goodput in sentences: subject, confidence, bounds, and what is not known."""
 
 import polars as pl
-import pytest
 from tests.tables import each, gives
 
 from goodput_app.text import headline
@@ -91,16 +90,12 @@ def ladder(**changes):
     return {"rung": "goodput", "ratio": 0.461, "coverage": 0.9, "next_step": None} | changes
 
 
-@pytest.mark.parametrize(
-    ("scope", "changes", "words"),
-    [
-        (EVERYTHING, {}, "46.1 % (up to 74.1 % if all unclassified time was useful); jobs report "),
-        (Scope(run="a"), {}, "steps for 90.0 % of allocated time of all teams and runs."),
-        (EVERYTHING, {"goodput_hi_ratio": 0.4611}, "46.1 %; jobs report steps for 90.0 % of"),
-        (EVERYTHING, {"step_unsplit_ms": 1000}, "; waits inside steps not measured; "),
-        (EVERYTHING, {"step_unsplit_ms": 250}, "; waits inside 25.0 % of step time not measured; "),
-    ],
-    ids=["upper-bound", "beside-one-run", "bound-reads-alike", "no-waits", "some-waits"],
+@each(
+    (EVERYTHING, {}, "46.1 % (up to 74.1 % if all unclassified time was useful); jobs report "),
+    (Scope(run="a"), {}, "steps for 90.0 % of allocated time of all teams and runs."),
+    (EVERYTHING, {"goodput_hi_ratio": 0.4611}, "46.1 %; jobs report steps for 90.0 % of"),
+    (EVERYTHING, {"step_unsplit_ms": 1000}, "; waits inside steps not measured; "),
+    (EVERYTHING, {"step_unsplit_ms": 250}, "; waits inside 25.0 % of step time not measured; "),
 )
 def test_the_headline_is_one_number_with_its_bound_and_what_is_not_measured(scope, changes, words):
     sentence = headline.headline(summary(**changes), ladder(), scope).sentence
