@@ -41,17 +41,20 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(*arguments, cwd, **environment):
-    """Run a command of the product in a process of its own until the end of the block."""
-    with subprocess.Popen(
-        [*GOODPUT, *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
-    ) as process:  # fmt: skip
+def program(command, **options):
+    """Run a program in a process of its own until the end of the block."""
+    usual = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **usual | options) as process:
         try:
             yield process
         finally:
             process.kill()
+
+
+def running(*arguments, cwd, **environment):
+    """Run a command of the product in a process of its own until the end of the block."""
+    env = {**os.environ, "PYTHONUNBUFFERED": "1", **environment}
+    return program([*GOODPUT, *arguments], cwd=cwd, env=env)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ import pytest
 import trustme
 from playwright.sync_api import expect
 from tests.app.receivers import free_port
-from tests.app.served import running
+from tests.app.served import program, running
 from tests.browser.conftest import launch
 
 from goodput_queries import audit
@@ -77,12 +77,9 @@ def issuer():
     port = free_port()
     known = [option for one in (ada, eve) for option in ("--user-claims", json.dumps(one))]
     command = [sys.executable, "-m", "oidc_provider_mock", "--port", str(port), *known]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as provider:
-        try:
-            assert any(f":{port}" in line for line in provider.stderr)
-            yield f"http://localhost:{port}"
-        finally:
-            provider.kill()
+    with program(command, stdout=None) as provider:
+        assert any(f":{port}" in line for line in provider.stderr)
+        yield f"http://localhost:{port}"
 
 
 @pytest.fixture(scope="module")

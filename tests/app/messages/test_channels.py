@@ -4,7 +4,6 @@ import contextlib
 import json
 import shutil
 import socket
-import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +11,7 @@ import httpx
 import pytest
 from tests.app.messages.notices import HANG, HOSTILE, IDLE, changed
 from tests.app.receivers import PASSWORD, free_port, mail_settings
+from tests.app.served import program
 from tests.tables import each
 from tests.until import until
 
@@ -52,13 +52,10 @@ def alertmanager(hook, tmp_path):
         f"--web.listen-address={url.removeprefix('http://')}", "--cluster.listen-address=",
     ]  # fmt: skip
     log = tmp_path / "log"
-    with log.open("w") as out, subprocess.Popen(command, stderr=out, stdout=out) as process:
-        try:
-            until(lambda: is_ready(url) or process.poll() is not None, "it is ready")
-            assert process.poll() is None, log.read_text()
-            yield url
-        finally:
-            process.kill()
+    with log.open("w") as out, program(command, stderr=out, stdout=out) as process:
+        until(lambda: is_ready(url) or process.poll() is not None, "it is ready")
+        assert process.poll() is None, log.read_text()
+        yield url
 
 
 def is_ready(url):

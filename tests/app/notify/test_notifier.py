@@ -2,9 +2,6 @@
 
 import contextlib
 import json
-import os
-import signal
-import subprocess
 import sys
 import threading
 from datetime import timedelta
@@ -12,6 +9,7 @@ from datetime import timedelta
 import pytest
 from tests.app.notify.conftest import ORIGIN, fail, mend
 from tests.app.receivers import free_port, post_office, web
+from tests.app.served import program
 from tests.until import until
 
 from goodput_app.notify import occurrences
@@ -113,11 +111,8 @@ def test_a_server_that_is_killed_before_it_marks_a_message_sends_it_again_as_the
     fail(store)
     store.close()
     hook.pause_s = 0.3  # between bytes of the answer: it is taken, and not yet marked
-    with subprocess.Popen([sys.executable, "-c", RUN, store.path, hook.url]) as process:
-        try:
-            until(lambda: hook.posts, "a message is posted")
-        finally:
-            os.kill(process.pid, signal.SIGKILL)
+    with program([sys.executable, "-c", RUN, store.path, hook.url]):
+        until(lambda: hook.posts, "a message is posted")
     hook.pause_s = 0.0
 
     with contextlib.closing(LocalStore(store.path, threads=1)) as later:

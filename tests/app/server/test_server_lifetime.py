@@ -191,25 +191,23 @@ def test_an_address_that_others_reach_is_refused_or_warned_of(address, capsys):
 
 
 @pytest.mark.parametrize("command", ["serve", "demo"])
-def test_nothing_is_served_or_made_before_the_address_is_allowed(tmp_path, monkeypatch, command):
+def test_nothing_is_served_or_made_before_the_address_is_allowed(here, monkeypatch, command):
     served = []
     monkeypatch.setattr(serve, "serve_at", lambda *_: served.append("yes"))
-    monkeypatch.chdir(tmp_path)
-    where = ("--dir", str(tmp_path / "demo")) if command == "demo" else ("--db", "a.duckdb")
+    where = ("--dir", str(here / "demo")) if command == "demo" else ("--db", "a.duckdb")
 
     found = run(command, "--address", EVERYWHERE, *where)
 
     assert found.exit_code == 1
     assert "add --insecure" in found.stderr
     assert served == []
-    assert list(tmp_path.iterdir()) == []
+    assert list(here.iterdir()) == []
 
 
-def test_a_site_may_allow_the_address_in_its_settings(tmp_path, monkeypatch):
+def test_a_site_may_allow_the_address_in_its_settings(here, monkeypatch):
     served = []
     monkeypatch.setattr(serve, "serve_at", lambda *_: served.append("yes"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "goodput.toml").write_text('[serve]\naddress = "0.0.0.0"\ninsecure = true\n')
+    (here / "goodput.toml").write_text('[serve]\naddress = "0.0.0.0"\ninsecure = true\n')
 
     assert run("serve", "--no-collect").exit_code == 0
     assert served == ["yes"]
