@@ -21,8 +21,6 @@ from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
 from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding, LakeOptions
 
-NODE = pl.DataFrame({"cluster": ["lab"], "node": ["n1"], "source": ["csv"]})
-
 
 @pytest.fixture(scope="module")
 def telemetry(filled, module_store):
@@ -36,9 +34,9 @@ def accounting(filled, module_store):
     return module_store(copy_of=built(filled, "sacct.txt"))
 
 
-def test_rows_without_a_ledger_say_that_it_is_being_built(store, visit):
-    store.load(Batch("nodes", NODE, "csv", "nodes.csv", "digest"))
-    assert "is being built" in visit(store).info[0].value
+def test_rows_without_a_ledger_say_that_it_is_being_built(evidence, visit):
+    evidence.add("nodes", node="n1")
+    assert "is being built" in visit(evidence.store).info[0].value
 
 
 def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(store, visit, tmp_path):
