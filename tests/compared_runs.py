@@ -3,15 +3,10 @@
 `new` is 6 % slower and has another commit and driver; `hot` is slower and throttled.
 """
 
-import contextlib
 import json
-import shutil
 
 import numpy as np
-from tests.made_once import made_once
 from tests.queries.conftest import Evidence
-
-from goodput_queries.database import LocalStore
 
 NAME = "<b>|x\x1b[31m"
 STEP_S = {"old": 2.0, "new": 2.12, "same": 2.0, "hot": 2.2}
@@ -51,13 +46,11 @@ def load(evidence):
         evidence.events(name, [{"extra": None, **event} for event in events], host=f"n{place}")
 
 
-def built(empty, folders):
+def built(filled):
     """Return a database with the runs, which is built once; to be copied by who writes."""
 
-    def make(path):
-        shutil.copyfile(empty, path)
-        with contextlib.closing(LocalStore(path)) as store:
-            load(Evidence(store))
-            store.build()
+    def fill(store):
+        load(Evidence(store))
+        store.build()
 
-    return made_once(folders, "compared_runs", make)
+    return filled("compared_runs", fill)

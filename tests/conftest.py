@@ -108,9 +108,23 @@ def new_store(empty_database, tmp_path_factory):
     return make
 
 
-@pytest.fixture(scope="module")
-def module_store(new_store):
-    """Return a maker of databases, as `new_store` does, that go with the module."""
+@pytest.fixture(scope="session")
+def filled(empty_database, tmp_path_factory):
+    """Return a maker of databases that a function fills once for all tests; to be copied."""
+
+    def make(name, fill, *, copy_of=None):
+        def draft(path):
+            shutil.copyfile(copy_of or empty_database, path)
+            with contextlib.closing(LocalStore(path, threads=1)) as store:
+                fill(store)
+
+        return made_once(tmp_path_factory, name, draft)
+
+    return make
+
+
+def _stores(new_store):
+    """Return a maker of databases, as `new_store` does, that go at the end."""
     made = []
 
     def make(**options):
@@ -121,6 +135,10 @@ def module_store(new_store):
     for store in made:
         store.close()
         shutil.rmtree(Path(store.path).parent)
+
+
+module_store = pytest.fixture(_stores, scope="module", name="module_store")  # with the module
+own_store = pytest.fixture(_stores, name="own_store")  # with the test
 
 
 @pytest.fixture(scope="session")
@@ -134,11 +152,9 @@ def recorded_demo(tmp_path_factory):
 
 
 @pytest.fixture
-def store(new_store):
+def store(own_store):
     """Give an empty database of the test's own."""
-    with contextlib.closing(new_store()) as opened:
-        yield opened
-    shutil.rmtree(Path(opened.path).parent)
+    return own_store()
 
 
 @pytest.fixture(autouse=True)

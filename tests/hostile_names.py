@@ -28,13 +28,14 @@ PAYLOADS = {
     "not a number": "NaN",
     "path": "../../../../etc/passwd\\..\\evil",
 }
-ALL_IN_ONE = " ".join(text for kind, text in PAYLOADS.items() if kind != "long name")
+SHORT = [text for kind, text in PAYLOADS.items() if kind != "long name"]
+ALL_IN_ONE = " ".join(SHORT)
+NAMES = (*PAYLOADS.values(), ALL_IN_ONE)
 
 
-def load_hostile(store):
-    """Load a node, a job and a run of each name, half an hour each, and one with all names."""
+def load_hostile(store, names=NAMES):
+    """Load a node, a job and a run of each name, half an hour each."""
     made = Evidence(store, _parts=itertools.count(1_000))  # beside other evidence of the cluster
-    names = [*PAYLOADS.values(), ALL_IN_ONE]
     made.load("gpus", [
         {"cluster": "c", "node": name, "gpu_uuid": f"GPU-{name}", "slurm_index": 0, "gpu_index": 0,
          "gpu_model": name, "valid_from_at": at(0), "driver_version": name}

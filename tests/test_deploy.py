@@ -21,6 +21,9 @@ from goodput_ingest.live.config import collectors
 
 ROOT = Path(__file__).parents[1]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+PACKAGE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PACKAGE["project"]
+LOCKED = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
 COMPOSE = ROOT / "deploy" / "compose"
 RULES = ROOT / "deploy" / "prometheus"
 TEXTS = "".join(
@@ -69,12 +72,11 @@ def test_the_image_does_not_run_as_root_and_preloads_jemalloc():
 def test_files_that_the_image_copies_exist_and_are_all_that_a_wheel_needs():
     lines = re.findall(r"^COPY (\w.*) \S+$", DOCKERFILE, re.MULTILINE)
     copied = set(" ".join(lines).split())
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    wheel = PACKAGE["tool"]["hatch"]["build"]["targets"]["wheel"]
     needed = {Path(path).parts[0] for path in (*wheel["packages"], *wheel["force-include"])}
 
     assert {name for name in copied if not (ROOT / name).exists()} == set()
-    assert needed | {project["project"]["readme"], "pyproject.toml"} <= copied
+    assert needed | {PROJECT["readme"], "pyproject.toml"} <= copied
 
 
 def test_files_that_compose_mounts_exist():
@@ -111,8 +113,7 @@ def test_services_of_compose_are_pinned_known_and_of_this_machine_alone():
 def test_the_cluster_of_ray_serves_on_its_head_with_the_locked_version():
     """A structural check of ours: KubeRay is not run."""
     cluster = yaml_of(ROOT / "deploy" / "kuberay" / "cluster.yaml")
-    lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
-    ray = next(one["version"] for one in lock["package"] if one["name"] == "ray")
+    ray = next(one["version"] for one in LOCKED if one["name"] == "ray")
     (head,) = cluster["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
 
     assert cluster["spec"]["rayVersion"] == ray
@@ -202,9 +203,6 @@ def test_systemd_finds_nothing_wrong_with_the_units(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-
-
 def test_the_version_is_that_of_the_published_name():
     assert PROJECT["name"] == distribution.NAME
     assert distribution.version() == PROJECT["version"]
@@ -229,7 +227,6 @@ def test_the_index_shows_licence_summary_and_supported_versions():
 
 
 def test_the_lock_file_is_of_this_package():
-    packages = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
-    names = [one["name"] for one in packages if one["source"] == {"editable": "."}]
+    names = [one["name"] for one in LOCKED if one["source"] == {"editable": "."}]
 
     assert names == [distribution.NAME]

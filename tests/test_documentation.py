@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.tables import each
 
 from goodput_app.cli.main import COMMANDS
 from goodput_app.text import glossary
@@ -93,9 +94,7 @@ def test_the_table_of_sources_has_every_source():
     assert set(re.findall(r"`([\w-]+)`", " ".join(named))) == set(SOURCES)
 
 
-@pytest.mark.parametrize(
-    "source", ["inventory", "rates", "tariffs", "budgets", "carbon", "node-states", "power-feeds"]
-)
+@each("inventory", "rates", "tariffs", "budgets", "carbon", "node-states", "power-feeds")
 def test_the_headers_of_site_files_are_those_that_are_read(source):
     page = (ROOT / "docs" / "connect.md").read_text(encoding="utf-8")
     found = re.search(rf"^{source}:\s+(\S+)(?:\n\s+\((.*)\))?$", page, re.MULTILINE)

@@ -4,16 +4,12 @@ Team `redteam` is the same in every such world; the other one differs in its nam
 that what a reader of the first team sees must not differ. Both call one of their runs `common`.
 """
 
-import contextlib
-import shutil
 from dataclasses import dataclass
 
 import polars as pl
-from tests.made_once import made_once
 from tests.queries.conftest import START, Evidence, at, durable, phase, steps
 from tests.queries.serving.load import Engine, counters
 
-from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
 
 RED = "redteam"
@@ -61,15 +57,9 @@ COBALTS = Team("cobalt", 200, 3, 2_570, 7.0, 1_237.0, 1.7, 4_300, 6_130)
 OTHERS = Team("azure", 300, 2, 4_110, 13.0, 5_519.0, 2.3, 4_400, 7_150)
 
 
-def built(empty, folders, other):
+def built(filled, other):
     """Return a database of the red team and another one, made once for all tests; to be copied."""
-
-    def make(path):
-        shutil.copyfile(empty, path)
-        with contextlib.closing(LocalStore(path, threads=1)) as store:
-            load(store, other)
-
-    return made_once(folders, f"two-teams-{other.word}", make)
+    return filled(f"two-teams-{other.word}", lambda store: load(store, other))
 
 
 def load(store, other):

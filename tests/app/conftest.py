@@ -1,6 +1,5 @@
 """What tests of the app share: pages opened in-process, as a link would, and small databases."""
 
-import contextlib
 import re
 import shutil
 import tempfile
@@ -16,12 +15,11 @@ from streamlit.components.v2.component_manager import BidiComponentManager
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest, app_test, local_script_runner
 from streamlit.util import calc_hash
-from tests.app.cost_page import PRICED, cost_store
+from tests.app.cost_page import PRICED, cost_file
 from tests.app.opened_page import assert_sound
 from tests.app.receivers import post_office, web
 from tests.app.two_weeks import load as load_weeks
 from tests.hostile_names import load_hostile
-from tests.made_once import made_once
 from tests.queries.conftest import Evidence
 from tests.two_teams import COBALTS, load
 
@@ -113,7 +111,7 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def two_gpus(empty_database, tmp_path_factory):
+def two_gpus(filled):
     """Give a database with two GPUs and a row that was rejected, to be copied."""
     since = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
     rows = pl.DataFrame({
@@ -122,12 +120,8 @@ def two_gpus(empty_database, tmp_path_factory):
         "power_limit_w": [700.0, float("nan")], "valid_from_at": [since, None],
     })  # fmt: skip
 
-    def make(path):
-        shutil.copyfile(empty_database, path)
-        with contextlib.closing(LocalStore(path)) as store:
-            store.load(Batch("gpus", rows, "test", "file", "1", [Reject(3, "14 fields", "a|b")]))
-
-    return made_once(tmp_path_factory, "two_gpus", make)
+    listed = Batch("gpus", rows, "test", "file", "1", [Reject(3, "14 fields", "a|b")])
+    return filled("two_gpus", lambda store: store.load(listed))
 
 
 @pytest.fixture
@@ -137,27 +131,21 @@ def database(here, two_gpus):
 
 
 @pytest.fixture(scope="session")
-def built_empty(empty_database, tmp_path_factory):
+def built_empty(filled):
     """Give a database of which everything that is loaded was built, nothing; to be copied."""
-
-    def make(path):
-        shutil.copyfile(empty_database, path)
-        with contextlib.closing(LocalStore(path)) as store:
-            store.build()
-
-    return made_once(tmp_path_factory, "built_empty", make)
+    return filled("built_empty", LocalStore.build)
 
 
 @pytest.fixture(scope="module")
-def priced(empty_database, tmp_path_factory):
+def priced(filled, module_store):
     """Give three jobs of two accounts on two days, at 2 dollars, and a budget."""
-    yield from cost_store(empty_database, tmp_path_factory, PRICED)
+    return module_store(copy_of=cost_file(filled, PRICED))
 
 
 @pytest.fixture(scope="module")
-def unpriced(empty_database, tmp_path_factory):
+def unpriced(filled, module_store):
     """Give the same jobs without any price."""
-    yield from cost_store(empty_database, tmp_path_factory, {})
+    return module_store(copy_of=cost_file(filled, {}))
 
 
 @pytest.fixture
@@ -166,36 +154,32 @@ def cost(visit):
 
 
 @pytest.fixture
-def editable(empty_database, tmp_path_factory):
+def editable(filled, own_store):
     """Give jobs at 2 dollars whose prices a test may change."""
-    yield from cost_store(empty_database, tmp_path_factory, PRICED)
+    return own_store(copy_of=cost_file(filled, PRICED))
 
 
 @pytest.fixture(scope="session")
-def two_teams(empty_database, tmp_path_factory):
+def two_teams(filled):
     """Give two hours of two teams, and of teams, users, nodes and runs with hostile names."""
 
-    def make(path):
-        shutil.copyfile(empty_database, path)
-        with contextlib.closing(LocalStore(path)) as store:
-            load_hostile(store)
-            load(store, COBALTS)
+    def fill(store):
+        load_hostile(store)
+        load(store, COBALTS)
 
-    return made_once(tmp_path_factory, "two_teams", make)
+    return filled("two_teams", fill)
 
 
 @pytest.fixture(scope="module")
-def teams(two_teams, new_store):
+def teams(two_teams, module_store):
     """Give the same, opened."""
-    with contextlib.closing(new_store(copy_of=two_teams)) as store:
-        yield store
+    return module_store(copy_of=two_teams)
 
 
 @pytest.fixture(scope="module")
-def made(new_store):
+def made(module_store):
     """Give an empty cluster for a world that all tests of a module read."""
-    with contextlib.closing(new_store()) as store:
-        yield Evidence(store)
+    return Evidence(module_store())
 
 
 @pytest.fixture
@@ -205,22 +189,15 @@ def evidence(store):
 
 
 @pytest.fixture(scope="session")
-def two_weeks_file(empty_database, tmp_path_factory):
+def two_weeks_file(filled):
     """Give a database of two weeks of two teams, of which the second is worse; to be copied."""
-
-    def make(path):
-        shutil.copyfile(empty_database, path)
-        with contextlib.closing(LocalStore(path, threads=1)) as store:
-            load_weeks(Evidence(store))
-
-    return made_once(tmp_path_factory, "two_weeks", make)
+    return filled("two_weeks", lambda store: load_weeks(Evidence(store)))
 
 
 @pytest.fixture(scope="module")
-def two_weeks(two_weeks_file, new_store):
+def two_weeks(two_weeks_file, module_store):
     """Give the same, opened."""
-    with contextlib.closing(new_store(copy_of=two_weeks_file)) as store:
-        yield store
+    return module_store(copy_of=two_weeks_file)
 
 
 def settings_of(text):

@@ -1,16 +1,12 @@
 """What tests of the Cost page share: a small priced fleet, and reading what the page shows."""
 
-import contextlib
 import hashlib
-import shutil
 from datetime import date
+from pathlib import Path
 from zoneinfo import ZoneInfo
-
-from tests.made_once import made_once
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.database import LocalStore
 
 HOSTILE = "<img src=x onerror=alert(1)> [x](http://evil) $x$ `a` :red[z]"
 SACCT = f"""Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\
@@ -29,28 +25,18 @@ PRICED = {
 DAY = date(2026, 11, 19)
 
 
-def cost_file(empty, folders, money, accounting=""):
+def cost_file(filled, money, accounting=""):
     """Return a database with these jobs and prices, which is built once; to be copied."""
     accounting = accounting or SACCT.format(day="2026-11-19T", next="2026-11-20T")
 
-    def make(path):
-        shutil.copyfile(empty, path)
-        folder = path.parent
+    def fill(store):
+        folder = Path(store.path).parent
         (folder / "sacct.txt").write_text(accounting)
-        with contextlib.closing(LocalStore(path)) as store:
-            ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions(zone=ZoneInfo("UTC")))
-            for source, text in money.items():
-                (folder / f"{source}.csv").write_text(text)
-                ingest(store, source, [folder / f"{source}.csv"], ReadOptions())
-            store.build()
+        ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions(zone=ZoneInfo("UTC")))
+        for source, text in money.items():
+            (folder / f"{source}.csv").write_text(text)
+            ingest(store, source, [folder / f"{source}.csv"], ReadOptions())
+        store.build()
 
     content = hashlib.sha256(repr((sorted(money.items()), accounting)).encode()).hexdigest()
-    return made_once(folders, f"cost-{content[:16]}", make)
-
-
-def cost_store(empty, folders, money, accounting=""):
-    """Yield a store with these jobs and prices, a copy."""
-    path = folders.mktemp("cost") / "fleet.duckdb"
-    shutil.copyfile(cost_file(empty, folders, money, accounting), path)
-    with contextlib.closing(LocalStore(path)) as store:
-        yield store
+    return filled(f"cost-{content[:16]}", fill)

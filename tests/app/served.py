@@ -5,13 +5,17 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 import httpx
 import polars as pl
+import uvicorn
+from starlette.applications import Starlette
 
+from goodput_app.server.receive import receive_routes
 from goodput_queries.evidence.batch import Batch, Reject
 
 PATIENCE_S = 180.0
@@ -37,17 +41,20 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(*arguments, cwd, **environment):
-    """Run a command of the product in a process of its own until the end of the block."""
-    with subprocess.Popen(
-        [*GOODPUT, *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
-    ) as process:  # fmt: skip
+def program(command, **options):
+    """Run a program in a process of its own until the end of the block."""
+    usual = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **usual | options) as process:
         try:
             yield process
         finally:
             process.kill()
+
+
+def running(*arguments, cwd, **environment):
+    """Run a command of the product in a process of its own until the end of the block."""
+    env = {**os.environ, "PYTHONUNBUFFERED": "1", **environment}
+    return program([*GOODPUT, *arguments], cwd=cwd, env=env)
 
 
 @contextlib.contextmanager
@@ -58,6 +65,22 @@ def serving(database, *options, **environment):
         url = process.stdout.readline().strip()
         assert url.startswith("http://"), process.stderr.read()
         yield Server(process, url, database)
+
+
+@contextlib.contextmanager
+def receiving(sources):
+    """Serve the routes of senders to these sources until the block ends; yield the address."""
+    app = Starlette(routes=receive_routes(list(sources)))
+    config = uvicorn.Config(app, port=0, log_level="error")
+    server, socket = uvicorn.Server(config), config.bind_socket()
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
+    thread.start()
+    host, port = socket.getsockname()[:2]
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def goodput(*arguments, cwd):

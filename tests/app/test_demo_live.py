@@ -31,9 +31,9 @@ def newest(store):
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory, new_store):
+def live(tmp_path_factory, module_store):
     """Return a store with an hour of history, not built, and the sources of what follows."""
-    folder, store = tmp_path_factory.mktemp("live"), new_store()
+    folder, store = tmp_path_factory.mktemp("live"), module_store()
 
     def fill(_draft, steps, _on_progress):
         for step in steps:
@@ -46,7 +46,6 @@ def live(tmp_path_factory, new_store):
         patch.setattr(demo, "_fill", fill)
         path, sources = demo.live_demo(folder, gpus=64, now=NOW)
         yield folder, path, store, sources
-    store.close()
 
 
 def test_the_history_ends_now_and_each_tick_brings_what_was_written_since(live):

@@ -1,6 +1,5 @@
 """Since, until, cost and GPU time of one event are the same on every page, command and alert."""
 
-import contextlib
 import functools
 import json
 import shutil
@@ -13,17 +12,14 @@ from starlette.applications import Starlette
 from tests.app.command_line import run
 from tests.app.opened_page import sent, table
 from tests.app.served import ask
-from tests.fleets.generate import generate
+from tests.fleets.generate import generate, read_in
 from tests.queries.conftest import Evidence
 from tests.tables import each
 
 from goodput_app.dashboard import time_zone
-from goodput_app.demo import recipe
 from goodput_app.notify import occurrences
 from goodput_app.server.api.routes import api_routes
-from goodput_ingest.run.ingest import ingest
 from goodput_messages import bodies
-from goodput_queries.database import LocalStore
 from goodput_queries.evidence import plausible
 from goodput_queries.scope import Scope
 
@@ -33,11 +29,10 @@ NOW = datetime(2027, 1, 15, 10, 30, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def session(recorded_demo, tmp_path_factory):
+def session(recorded_demo, module_store):
     """Give the recorded session, and nodes of which one was drained and one is down."""
-    path = tmp_path_factory.mktemp("truth") / "fleet.duckdb"
-    shutil.copyfile(recorded_demo, path)
-    with contextlib.closing(LocalStore(path)) as store, pytest.MonkeyPatch.context() as patch:
+    store = module_store(copy_of=recorded_demo)
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plausible, "utc_now", lambda: NOW.replace(tzinfo=None))
         site = Evidence(store, "site")
         site.watched(9_000)
@@ -51,15 +46,13 @@ def session(recorded_demo, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def fleet(new_store, tmp_path_factory):
+def fleet(module_store, tmp_path_factory):
     """Give 64 GPUs over twelve hours: failures, stragglers, outages, a drain, idle notebooks."""
-    folder = tmp_path_factory.mktemp("fleet")
+    folder, store = tmp_path_factory.mktemp("fleet"), module_store()
     generate(folder, gpus=64, hours=12, seed=7, start=datetime(2026, 11, 20, tzinfo=UTC))
-    with contextlib.closing(new_store()) as store:
-        for step in recipe(folder):
-            ingest(store, step.source, [step.path], step.options)
-        store.build()
-        yield closed_copy(store)
+    read_in(store, folder)
+    store.build()
+    return closed_copy(store)
 
 
 def closed_copy(store):
@@ -226,25 +219,6 @@ def test_an_alert_starts_and_lasts_as_its_finding_does(world):
         since = datetime.fromtimestamp(notice.since_ms / 1000, UTC)
         assert alert["startsAt"][:19] == since.isoformat(timespec="seconds")[:19]
         assert (notice.finding_key, since.replace(tzinfo=None), notice.gpu_ms) in known
-
-
-SUMS = (  # what adds up the waste of a scope in another way: milliseconds and cost
-    "select sum(gpu_ms), sum(cost) from marts.ledger_by_category where kind = 'badput'",
-    "select sum(gpu_ms), sum(cost) from marts.waste_by_team",
-    "select sum(wasted_ms), sum(wasted_cost) from marts.nodes",
-)
-
-
-def test_every_view_adds_up_to_one_sum_of_waste(world):
-    store, clusters = world
-    for cluster in {*clusters, None}:
-        scope = Scope(cluster=cluster)
-        (whole,) = rows_of(store, scope, ("wasted_ms", "wasted_cost"), "marts.goodput_summary")
-        for sql in SUMS:
-            found = store.read(sql, scope=scope).row(0)
-
-            assert int(found[0] or 0) == whole[0], (sql, cluster)
-            assert found[1] == pytest.approx(whole[1]), (sql, cluster)
 
 
 def test_overview_says_since_when_a_node_is_down(session, visit):

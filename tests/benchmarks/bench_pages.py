@@ -9,6 +9,7 @@ import logging
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
+from unittest.mock import patch
 
 import streamlit as st
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
@@ -147,22 +148,16 @@ def _cost(store, page, link, *, is_kept=False):
     """
     if not is_kept:
         st.cache_data.clear()
-    with _without_findings(), _messages() as messages, Meter() as meter:
+    # no findings are evaluated meanwhile: their threads would count as the page's
+    with (
+        patch.object(findings, "evaluation", lambda _: Future()),
+        _messages() as messages,
+        Meter() as meter,
+    ):
         app = opened(store, page, patience_s=PATIENCE_S, **link)
     if app.exception:
         raise RuntimeError(f"{page} cannot be drawn: {app.exception[0].value}")
     return meter.cost, sum(message.ByteSize() for message in messages)
-
-
-@contextlib.contextmanager
-def _without_findings():
-    """Let no findings be evaluated inside the block: their threads would count as the page's."""
-    evaluation = findings.evaluation
-    findings.evaluation = lambda scope: Future()  # noqa: ARG005 -- never done
-    try:
-        yield
-    finally:
-        findings.evaluation = evaluation
 
 
 @contextlib.contextmanager
@@ -175,11 +170,8 @@ def _messages():
         found[:] = of_a_run(runner)
         return found
 
-    LocalScriptRunner.forward_msgs = noted
-    try:
+    with patch.object(LocalScriptRunner, "forward_msgs", noted):
         yield found
-    finally:
-        LocalScriptRunner.forward_msgs = of_a_run
 
 
 def _draws(store, page, link, filtered, times):

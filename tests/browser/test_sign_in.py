@@ -21,6 +21,7 @@ import pytest
 import trustme
 from playwright.sync_api import expect
 from tests.app.receivers import free_port
+from tests.app.served import program, running
 from tests.browser.conftest import launch
 
 from goodput_queries import audit
@@ -76,12 +77,9 @@ def issuer():
     port = free_port()
     known = [option for one in (ada, eve) for option in ("--user-claims", json.dumps(one))]
     command = [sys.executable, "-m", "oidc_provider_mock", "--port", str(port), *known]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as provider:
-        try:
-            assert any(f":{port}" in line for line in provider.stderr)
-            yield f"http://localhost:{port}"
-        finally:
-            provider.kill()
+    with program(command, stdout=None) as provider:
+        assert any(f":{port}" in line for line in provider.stderr)
+        yield f"http://localhost:{port}"
 
 
 @pytest.fixture(scope="module")
@@ -113,20 +111,17 @@ def site(issuer, empty_database, tmp_path_factory):
     (folder / "nginx.conf").write_text(
         AROUND.format(folder=folder, temporary=temporary, block=block)
     )
-    goodput = [sys.executable, "-c", "from goodput_app.cli.main import main; main()", "serve"]
     secrets = {"CLIENT_SECRET": "client", "COOKIE_SECRET": "c" * 32}
     with (
         subprocess.Popen([NGINX, "-c", str(folder / "nginx.conf"), "-e",
                           str(folder / "log")]) as nginx,
-        subprocess.Popen([*goodput, "--db", str(database), "--port", str(inner)],
-                         stdout=subprocess.PIPE, text=True, cwd=folder,
-                         env={**os.environ, **secrets}) as server,
+        running("serve", "--db", str(database), "--port", str(inner), cwd=folder,
+                **secrets) as server,
     ):  # fmt: skip
         try:
             assert server.stdout.readline().strip() == url
             yield Site(url, f"http://127.0.0.1:{inner}", tls, database)
         finally:
-            server.kill()
             nginx.terminate()
 
 

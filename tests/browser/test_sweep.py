@@ -20,12 +20,12 @@ from types import SimpleNamespace
 from urllib.parse import quote, urlsplit
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from tests.app.dashboard.test_hostile_names import NAMES, accounting, events
 from tests.app.receivers import free_port
-from tests.browser.accessibility import violations
 from tests.browser.conftest import WAIT_MS, serving
 from tests.browser.steps import charts_drawn, settled
+from tests.hostile_names import SHORT, load_hostile
 from tests.recorded_session import SAMPLE
 from tests.until import until
 
@@ -68,6 +68,12 @@ LINKS = {  # to one thing: its id, and a text that its page has
         from marts.power_headroom where read_gpus > 0""",
     "nosuch?page": "select 'x', 'The address is not of a page of Goodput.'",
 }
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+OF_COLOURS = ["color-contrast", "link-in-text-block"]  # what else is the same in both schemes
+IS_DARK = """is_dark => {
+    const parts = getComputedStyle(document.querySelector(".stApp")).backgroundColor.match(/\\d+/g)
+    return (Math.max(...parts.slice(0, 3).map(Number)) < 128) === is_dark
+}"""
 OUTSIDE_THE_MENU = (
     "query",
     "report",
@@ -115,19 +121,15 @@ def database(kind, empty_database, tmp_path, request):
     path.write_bytes(empty_database.read_bytes())
     if kind == "empty":
         return path
-    options = ReadOptions(cluster="lab")
     with contextlib.closing(LocalStore(path)) as store:
         if kind.startswith(WITHOUT):
             for step in RECIPE:
                 if step.path.name != kind.removeprefix(WITHOUT):
                     ingest(store, step.source, [step.path], step.options)
         elif kind == "telemetry":
-            ingest(store, "nvml", [SAMPLE / "nvml.jsonl.gz"], options)
+            ingest(store, "nvml", [SAMPLE / "nvml.jsonl.gz"], ReadOptions(cluster="lab"))
         else:
-            for number, name in enumerate(NAMES.values()):
-                (tmp_path / f"sacct-{number}.json").write_text(accounting(name, 10 * number))
-                (tmp_path / f"events-{number}.jsonl").write_text(events(name))
-            ingest(store, "auto", sorted(tmp_path.glob("*.json*")), options)
+            load_hostile(store, [*SHORT, "x" * 10_000])
         store.build()
     return path
 
@@ -206,8 +208,24 @@ def _drawn(page, seen, title, kind):
     assert seen.bytes_ < PAYLOAD_MAX_BYTES, (page.url, seen.bytes_)
     assert seen.errors == [], page.url
     if kind == "demo":
-        seen.violations |= {(page.url, *rule): what for rule, what in violations(page).items()}
+        seen.violations |= _violations(page, "light", WCAG)
+        _show(page, "dark")
+        seen.violations |= _violations(page, "dark", OF_COLOURS)
+        _show(page, "light")
     seen.bytes_ = 0
+
+
+def _show(page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.wait_for_function(IS_DARK, arg=scheme == "dark")
+
+
+def _violations(page, scheme, rules):
+    """Return the elements of a page that axe-core finds to break a rule, by page and rule."""
+    settled(page)
+    charts_drawn(page)
+    broken = Axe().run(page, options={"runOnly": rules}).response["violations"]
+    return {(page.url, scheme, rule["id"]): [n["html"] for n in rule["nodes"]] for rule in broken}
 
 
 PORT = "8501"  # of the namespace, where nothing else listens

@@ -1,18 +1,16 @@
 """The rendered containers as processes: as their user, writing to their mounts alone."""
 
-import contextlib
 import os
 import re
 import shlex
 import shutil
 import signal
-import subprocess
 import tempfile
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.app.served import GOODPUT, PATIENCE_S
+from tests.app.served import GOODPUT, PATIENCE_S, program
 from tests.helm_chart.test_rendering import ALL, SIGN_IN, USER, of_kind, settings_of
 
 from goodput_queries.lake.lake import Lake
@@ -67,7 +65,6 @@ def own(folder):
             os.chown(one, USER, USER)
 
 
-@contextlib.contextmanager
 def started(workload, folder, values):
     """Run the container of a workload as a process, its mounts as folders; on any free port."""
     (container,) = workload["spec"]["template"]["spec"]["containers"]
@@ -86,16 +83,9 @@ def started(workload, folder, values):
     secret = {"GOODPUT_METRICS_TOKEN": "of-metrics"}
     of_pod = {"NODE_NAME": "gpu-7", "PYTHON_CPU_COUNT": "4", "HOME": "/", **secret}
     command = [here(one) for one in [*container.get("command", ()), *container["args"]]]
-    with subprocess.Popen(
-        [*as_user(), *command],
-        cwd=places[container["workingDir"]],
-        env={**os.environ, "PATH": f"{bin_folder(folder)}:{os.environ['PATH']}", **given, **of_pod},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        try:
-            yield process
-        finally:
-            process.kill()
+    path = f"{bin_folder(folder)}:{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, **given, **of_pod}
+    return program([*as_user(), *command], cwd=places[container["workingDir"]], env=env)
 
 
 def as_user():

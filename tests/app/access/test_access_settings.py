@@ -108,22 +108,26 @@ test_roles_and_teams_of_all_matching_members_add_up = gives(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x1b[31m", "\u202eada", "x" * 81])
-def test_a_name_that_cannot_be_shown_is_refused(name):
-    with pytest.raises(RefusedError, match="no usable name"):
-        person_of(name, [])
+test_a_name_that_cannot_be_shown_is_refused = refuses(
+    RefusedError,
+    lambda name: person_of(name, []),
+    *((name, "no usable name")
+      for name in ("", "  ", "a\nb", "a\x1b[31m", "\u202eada", "x" * 81)),
+)  # fmt: skip
 
 
-@each(
-    ("", True, {"localhost", "127.0.0.1", "::1"}),
-    ("", False, None),
-    ('[access]\nhosts = ["a"]', False, {"a", "localhost", "127.0.0.1", "::1"}),
-    (OIDC, False, {"hpc.example.org", "localhost", "127.0.0.1", "::1"}),
-)
-def test_hosts_are_those_of_the_settings_and_the_loopback(text, is_loopback, names):
+def names(text, *, is_loopback=False):
     found = settings_of(text).access.names(is_loopback=is_loopback)
+    return found and sorted(found)
 
-    assert (found and set(found)) == names
+
+def test_hosts_are_those_of_the_settings_and_the_loopback():
+    own = ["127.0.0.1", "::1", "localhost"]
+
+    assert names("", is_loopback=True) == own
+    assert names("") is None
+    assert names('[access]\nhosts = ["a"]') == sorted(["a", *own])
+    assert names(OIDC) == sorted(["hpc.example.org", *own])
 
 
 def test_a_printed_token_is_who_its_table_says():

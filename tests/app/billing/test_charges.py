@@ -181,10 +181,7 @@ def test_every_account_gets_its_own_sum_to_the_cent(rows):
         assert abs(sum(cents[i] for i in mine) * CENT - sum(exact[i] for i in mine)) < CENT
 
 
-def test_a_half_is_rounded_away_from_zero():
+def test_a_half_is_rounded_away_from_zero_and_what_no_rounding_explains_is_spread_over_all_rows():
     assert [nearest(amount, 10) for amount in (5, 15, -5, -15, 4, -4)] == [1, 2, -1, -2, 0, 0]
-
-
-def test_what_no_rounding_explains_is_spread_over_all_rows():
     assert apportion([100, 100], 205, 1) == [103, 102]
     assert apportion([100, 100], 195, 1) == [98, 97]

@@ -4,7 +4,6 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 
-import pytest
 from tests.tables import each
 
 from goodput_billing.statement.amounts.summary import CoveredDay
@@ -95,11 +94,7 @@ def test_the_rest_of_the_month_goes_on_as_the_covered_hours(days, expected, low,
     assert costs == tuple(c and Decimal(c) for c in (expected, low, high))
 
 
-@pytest.mark.parametrize(
-    ("days", "spent", "covered_h"),
-    [([day(23.9, 10)], 10, "23.9"), ([day(48, 48), day(0.5, 3, cluster="d")], 51, "0.5")],
-    ids=["all", "one cluster"],
-)
+@each(([day(23.9, 10)], 10, "23.9"), ([day(48, 48), day(0.5, 3, cluster="d")], 51, "0.5"))
 def test_below_a_covered_day_nothing_is_forecast(days, spent, covered_h):
     made = found(*days)
 

@@ -9,10 +9,11 @@ from decimal import Decimal
 import polars as pl
 import pypdfium2
 import pytest
+from tests.tables import each
 
 from goodput_billing.render import files
 from goodput_billing.statement.amounts.charges import Policy
-from goodput_queries.errors import GoodputError, StoreError
+from goodput_queries.errors import GoodputError
 
 PROPORTIONAL = Policy("proportional", credits_infra_failures=True)
 
@@ -99,9 +100,7 @@ def numbers(text):
     return [] if found in ("\N{EN DASH}", "unknown", "no price", "") else [Decimal(found)]
 
 
-@pytest.mark.parametrize(
-    ("title", "columns"), [("Accounts", range(1, 12)), ("Lines", range(7, 12))]
-)
+@each(("Accounts", range(1, 12)), ("Lines", range(7, 12)))
 def test_totals_on_the_page_are_the_sums_of_its_rows(make, lines, tmp_path, title, columns):
     odd = [{**lines[1], "team": f"t{i}", "gpu_ms": 1_012_345 + 13 * i} for i in range(600)]
     (path,) = files.write(make([*lines, *odd], PROPORTIONAL), tmp_path, ["html"])
@@ -166,18 +165,3 @@ def test_a_name_that_turns_the_direction_of_writing_is_spelt_out(make, lines, tm
     for path in written:
         assert "\u202e" not in path.read_text(encoding="utf-8")
     assert "\x1b" not in written[0].read_text(encoding="utf-8")
-
-
-def test_a_failure_leaves_the_file_that_was_there(statement, tmp_path, monkeypatch):
-    (path,) = files.write(statement, tmp_path, ["csv"])
-    before = path.read_bytes()
-
-    def full(_handle):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files.atomic.os, "fsync", full)
-    with pytest.raises(StoreError, match="No space left"):
-        files.write(statement, tmp_path, ["csv"])
-
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]

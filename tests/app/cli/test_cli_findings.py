@@ -1,16 +1,17 @@
 """`goodput findings`, `fixes` and `finding`: what needs a person, and what people say of it."""
 
 import json
+import shutil
 
 import pytest
 from tests.app.command_line import failing, rows, run
 from tests.recorded_session import CAPTURED, built
 
 
-def closed(empty_database, tmp_path_factory):
+def closed(filled, tmp_path_factory):
     """Return the path of the recorded session, which nobody has open."""
-    (store,) = built(empty_database, tmp_path_factory, *CAPTURED)
-    return store.path
+    path = tmp_path_factory.mktemp("recorded") / "fleet.duckdb"
+    return str(shutil.copyfile(built(filled, *CAPTURED), path))
 
 
 recorded = pytest.fixture(closed, scope="module")

@@ -4,7 +4,6 @@ import contextlib
 import json
 import shutil
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -26,40 +25,27 @@ def read_from(source, **value):
 
 
 @pytest.fixture(scope="module")
-def readings(two_gpus, tmp_path_factory):
+def readings(filled, two_gpus):
     """Give a database in which one GPU was read every 30 s for ten minutes, and nobody held it."""
-    rows = read_from("test", engine_active_ratio=0.0)
-    path = tmp_path_factory.mktemp("readings") / "goodput.duckdb"
-    shutil.copyfile(two_gpus, path)
-    with contextlib.closing(LocalStore(path)) as store:
-        store.load(Batch("gpu_samples", rows, "test", "file", "2"))
-    return path
-
-
-@pytest.fixture(scope="module")
-def ledger(readings, tmp_path_factory):
-    """Give the same database after a build."""
-    path = tmp_path_factory.mktemp("ledger") / "goodput.duckdb"
-    shutil.copyfile(readings, path)
-    with contextlib.closing(LocalStore(path)) as store:
-        store.build()
-    return path
+    batch = Batch("gpu_samples", read_from("test", engine_active_ratio=0.0), "test", "file", "2")
+    return filled("readings", lambda store: store.load(batch), copy_of=two_gpus)
 
 
 @pytest.fixture
-def measured(ledger, monkeypatch):
-    """Work where the ledger of the readings is, which commands only read."""
-    monkeypatch.chdir(ledger.parent)
+def measured(here, filled, readings):
+    """Work where the ledger of the readings is."""
+    ledger = filled("ledger-of-readings", LocalStore.build, copy_of=readings)
+    return shutil.copyfile(ledger, here / "goodput.duckdb")
 
 
 @pytest.fixture
-def copied(here, ledger):
-    return Path(shutil.copyfile(ledger, here / "goodput.duckdb"))
+def empty(here, empty_database):
+    """Work where a database without rows is."""
+    return shutil.copyfile(empty_database, here / "goodput.duckdb")
 
 
-def test_an_empty_ledger_leads_to_data_quality(here, empty_database):
-    shutil.copyfile(empty_database, here / "goodput.duckdb")
-
+@pytest.mark.usefixtures("empty")
+def test_an_empty_ledger_leads_to_data_quality():
     assert "no GPU of a node is known; `goodput show data_quality` says" in run("ledger").stderr
 
 
@@ -147,8 +133,8 @@ def test_a_filter_that_names_nothing_is_an_error(command, options, said):
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", said)
 
 
-def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(copied):
-    with contextlib.closing(LocalStore(copied)) as store, store.writing() as cursor:
+def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(measured):
+    with contextlib.closing(LocalStore(measured)) as store, store.writing() as cursor:
         cursor.execute("update marts.ledger_hourly_by_node set gpu_ms = gpu_ms + 1")
 
     result = run("check", "--format", "json")
@@ -159,11 +145,11 @@ def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(copied):
 
 
 @pytest.mark.usefixtures("measured")
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [("throttling", "neither clock event reasons nor throttle counters"), ("stragglers", ""),
-     ("hangs", "Flight Recorder dumps, answers of NCCL RAS or lines")],
-)  # fmt: skip
+@each(
+    ("throttling", "neither clock event reasons nor throttle counters"),
+    ("stragglers", ""),
+    ("hangs", "Flight Recorder dumps, answers of NCCL RAS or lines"),
+)
 def test_an_answer_is_a_list_of_rows_and_one_that_nobody_reports_says_so(command, said):
     result = run(command, "--format", "json")
 
@@ -172,9 +158,9 @@ def test_an_answer_is_a_list_of_rows_and_one_that_nobody_reports_says_so(command
     assert said in result.stderr
 
 
-def test_episodes_at_the_power_cap_are_counted_and_listed_with_all(copied):
+def test_episodes_at_the_power_cap_are_counted_and_listed_with_all(measured):
     rows = read_from("capped", clocks_event_reasons=4)
-    with contextlib.closing(LocalStore(copied)) as store:
+    with contextlib.closing(LocalStore(measured)) as store:
         store.load(Batch("gpu_samples", rows, "capped", "file", "3"))
 
     losses = run("throttling", "--format", "json")
@@ -185,19 +171,16 @@ def test_episodes_at_the_power_cap_are_counted_and_listed_with_all(copied):
     assert losses.stderr == f"{said}--all lists them.\n"
 
 
-@pytest.mark.parametrize("command", ["gaps", "runs", "hangs", "findings"])
-def test_a_question_to_an_empty_database_says_that_nothing_was_ingested(
-    here, empty_database, command
-):
-    shutil.copyfile(empty_database, here / "goodput.duckdb")
-
+@pytest.mark.usefixtures("empty")
+@each("gaps", "runs", "hangs", "findings")
+def test_a_question_to_an_empty_database_says_that_nothing_was_ingested(command):
     assert run(command).stderr == (
         "Nothing was ingested: `goodput ingest auto PATH --db goodput.duckdb`.\n"
     )
 
 
-def test_a_refused_build_fails_and_the_ledger_of_before_answers(copied, monkeypatch):
-    with contextlib.closing(LocalStore(copied)) as store:
+def test_a_refused_build_fails_and_the_ledger_of_before_answers(measured, monkeypatch):
+    with contextlib.closing(LocalStore(measured)) as store:
         store.load(
             Batch("gpu_samples", read_from("more", engine_active_ratio=1.0), "more", "f", "4")
         )

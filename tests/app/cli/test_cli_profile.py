@@ -5,7 +5,6 @@ import os
 
 import pytest
 from tests.app.command_line import run
-from tests.queries.conftest import Evidence
 from tests.queries.serving.load import Engine, counters
 from tests.tables import each
 
@@ -86,14 +85,13 @@ def test_what_cannot_be_described_or_written_is_a_sentence(here, arguments, code
 
 
 @pytest.fixture(scope="module")
-def database(new_store):
+def database(made):
     """Give the database of an engine with a hundred requests."""
-    evidence = Evidence(new_store())
-    engine = Engine(evidence)
+    engine = Engine(made)
     engine.samples(counters({"generation_tokens": (2, 2)}, {"requests_running": (1, 1)}))
     engine.histogram("ttft_s", [(70.0 + n, 0.3) for n in range(100)], (0.0, 60.0, 3600.0))
-    evidence.node("n1", 1)
-    return evidence.built()
+    made.node("n1", 1)
+    return made.built()
 
 
 def asked(path, *arguments):

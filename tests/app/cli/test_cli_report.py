@@ -23,12 +23,10 @@ from goodput_queries.evidence.batch import Batch
 
 
 @pytest.fixture
-def here(empty_database, tmp_path_factory, tmp_path, monkeypatch):
+def here(here, filled):
     """Work in a folder with jobs at 2 dollars on 19 and 20 November, whose ledger is built."""
-    priced = cost_file(empty_database, tmp_path_factory, PRICED)
-    shutil.copyfile(priced, tmp_path / "goodput.duckdb")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    shutil.copyfile(cost_file(filled, PRICED), here / "goodput.duckdb")
+    return here
 
 
 def report(*arguments):

@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+from tests.app.served import program
 
 from goodput_ingest.processes.command_line import HIDDEN
 
@@ -27,15 +28,9 @@ def start(tmp_path):
 
         def started(name, *arguments, environment=None, **options):
             outside = {k: v for k, v in os.environ.items() if k not in ("RUN_ID", "SLURM_JOB_ID")}
-            process = stack.enter_context(
-                subprocess.Popen(
-                    [*GOODPUT, name, "--dir", str(tmp_path), *arguments],
-                    env={**outside, "CUDA_VISIBLE_DEVICES": "0", **(environment or {})},
-                    **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
-                )
-            )
-            stack.callback(process.kill)
-            return process
+            env = {**outside, "CUDA_VISIBLE_DEVICES": "0", **(environment or {})}
+            command = [*GOODPUT, name, "--dir", str(tmp_path), *arguments]
+            return stack.enter_context(program(command, env=env, text=False, **options))
 
         yield started
 

@@ -22,9 +22,9 @@ ACCOUNTING = SACCT.splitlines()[0] + "".join(
 
 
 @pytest.fixture(scope="module")
-def database(empty_database, tmp_path_factory):
+def database(filled):
     """Give two clusters with a run `main` each, and one with a run `eval`."""
-    return cost_file(empty_database, tmp_path_factory, {}, ACCOUNTING)
+    return cost_file(filled, {}, ACCOUNTING)
 
 
 @pytest.fixture
@@ -93,12 +93,12 @@ SITE = {
 
 
 @pytest.fixture(scope="module")
-def one_job(empty_database, tmp_path_factory):
+def one_job(filled):
     """Give a database of one job of four GPUs at 2 dollars, without telemetry or tariff.
 
     The GPUs are up and free for an hour before it, while it waits, and for six after it.
     """
-    return cost_file(empty_database, tmp_path_factory, SITE, ONE_JOB)
+    return cost_file(filled, SITE, ONE_JOB)
 
 
 def rows(result):

@@ -5,11 +5,10 @@ import re
 import threading
 import tomllib
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
-import polars as pl
 import pytest
 from tests.app.receivers import pages
 from tests.ingest.job_log_lines import ITERATION
@@ -24,7 +23,6 @@ from goodput_ingest.live.status import Status
 from goodput_ingest.live.store_lease import collector_lock
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.evidence.batch import Batch
 
 LABELS = '{gpu="0",UUID="GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50",Hostname="n1"}'
 
@@ -210,13 +208,12 @@ def test_what_answers_on_this_machine_and_is_not_collected_comes_with_its_lines(
     assert "reachable prometheus" not in rows
 
 
-def test_kinds_of_evidence_that_nothing_gives_come_with_the_line_that_adds_them(here, store):
-    rows = pl.DataFrame({"source": ["slurm"], "cluster": ["lab"], "node": ["n1"]})
-    store.load(Batch("nodes", rows, "slurm", "sinfo.txt", "1"))
+def test_kinds_of_evidence_that_nothing_gives_come_with_the_line_that_adds_them(here, evidence):
+    evidence.add("nodes", source="slurm", node="n1")
     (here / "logs").mkdir()
     configure(here, '[[collect]]\nsource = "job-log"\nfolder = "logs"\n')
 
-    found = findings(store)
+    found = findings(evidence.store)
 
     assert set(found) & set(live_sources.KINDS) == {"what GPUs did", "GPU errors"}
     ((status, _, then),) = found["what GPUs did"]
@@ -224,18 +221,12 @@ def test_kinds_of_evidence_that_nothing_gives_come_with_the_line_that_adds_them(
     assert then.startswith('[[collect]]\nsource = "prometheus"')
 
 
-def test_allocation_without_a_scheduler_is_called_inferred(store):
-    event = {"source": "job-events", "cluster": "c", "run_id": "r", "attempt": 0, "rank": 0}
-    event |= {"reports_durability": True}
-    begins = datetime(2026, 11, 20, 12, tzinfo=UTC).replace(tzinfo=None)
-    ends = [
-        {**event, "host": "n1", "event": "job.start", "ts": begins + timedelta(minutes=minute)}
-        for minute in (0, 9)
-    ]
-    store.load(Batch("job_events", pl.DataFrame(ends), "job-events", "file", "1"))
-    store.build()
+def test_allocation_without_a_scheduler_is_called_inferred(evidence):
+    begins = [{"event": "job.start", "t": second} for second in (0, 540)]
+    evidence.events("r", begins, source="job-events", host="n1")
+    evidence.build()
 
-    ((status, found, _),) = findings(store)[live_sources.ALLOCATION]
+    ((status, found, _),) = findings(evidence.store)[live_sources.ALLOCATION]
 
     assert (status, found) == (
         "missing", "no scheduler; inferred from job events, processes, activity"

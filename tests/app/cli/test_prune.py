@@ -31,29 +31,20 @@ def readings(day):
     return Batch("gpu_samples", frame, "dcgm", "test", f"day {day}")
 
 
-@pytest.fixture(scope="module")
-def five_days(empty_database, tmp_path_factory):
-    """Give a database of five days, built, to be copied."""
-    path = shutil.copyfile(empty_database, tmp_path_factory.mktemp("days") / "site.duckdb")
+def fill(store):
+    """Load five days, and build."""
     gpu = {"source": ["inventory"], "cluster": ["c"], "gpu_uuid": ["GPU-1"], "node": ["a"]}
-    with contextlib.closing(LocalStore(path)) as store:
-        store.load(Batch("gpus", pl.DataFrame(gpu), "inventory", "test", "gpus"))
-        for day in range(5):
-            store.load(readings(day))
-        store.build()
-    return path
+    store.load(Batch("gpus", pl.DataFrame(gpu), "inventory", "test", "gpus"))
+    for day in range(5):
+        store.load(readings(day))
+    store.build()
 
 
 @pytest.fixture
-def db(five_days, tmp_path, configured):
-    """Give a copy of that database, whose settings keep two days."""
+def db(filled, tmp_path, configured):
+    """Give a database of five days, whose settings keep two."""
     configured("[retention]\nsamples_days = 2\n")
-    return str(shutil.copyfile(five_days, tmp_path / "site.duckdb"))
-
-
-def load(db, batch):
-    with contextlib.closing(LocalStore(db)) as store:
-        store.load(batch)
+    return str(shutil.copyfile(filled("five-days", fill), tmp_path / "site.duckdb"))
 
 
 def days_left(db):
@@ -62,7 +53,8 @@ def days_left(db):
 
 
 def test_prune_builds_and_says_what_it_dropped(db):
-    load(db, readings(5))
+    with contextlib.closing(LocalStore(db)) as store:
+        store.load(readings(5))
 
     found = run("prune", "--yes", "--db", db, "--format", "csv")
 
@@ -167,14 +159,13 @@ REPORTED = "select source, origin, state from marts.live_sources order by all"
 
 
 @pytest.fixture
-def database(here, empty_database):
+def database(here, filled):
     """Give a database that two sources were collected into, with nothing configured now."""
-    path = shutil.copyfile(empty_database, here / "goodput.duckdb")
-    with contextlib.closing(LocalStore(path)) as store:
-        hour = timedelta(hours=1)
-        for name in ("dcgm", "slurm"):
-            live_status.write(store, [Status(name, f"{name} a", NOW - hour, 30)])
-    return path
+    sources = [
+        Status(name, f"{name} a", NOW - timedelta(hours=1), 30) for name in ("dcgm", "slurm")
+    ]
+    collected = filled("collected", lambda store: live_status.write(store, sources))
+    return shutil.copyfile(collected, here / "goodput.duckdb")
 
 
 def reported(database):

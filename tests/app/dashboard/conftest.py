@@ -1,14 +1,11 @@
 """What tests of pages share: the recorded session, as it was and with faults of its hardware."""
 
-import contextlib
-import shutil
 from datetime import datetime
 
 import polars as pl
 import pytest
 import streamlit as st
 from tests.app.opened_page import HOSTILE
-from tests.made_once import made_once
 from tests.recorded_session import CAPTURED, SAMPLE, built
 
 from goodput_app.process.store import use_store
@@ -31,29 +28,20 @@ BENCHMARKS = """select 'test' as source, 'lab' as cluster, 'b' || n as benchmark
 
 
 @pytest.fixture(scope="module")
-def capture(empty_database, tmp_path_factory):
+def capture(filled, module_store):
     """Give the recorded session: NVML, job events, accounting, Inspector logs of one part."""
-    yield from built(empty_database, tmp_path_factory, *CAPTURED)
+    return module_store(copy_of=built(filled, *CAPTURED))
 
 
 @pytest.fixture(scope="module")
-def hit(empty_database, tmp_path_factory, new_store):
+def hit(filled, module_store):
     """Give the session with all its Inspector logs, which have a slow link, and with more faults.
 
     A GPU has an Xid of a hostile message, its node is down for a moment and loses a port of a
     hostile name; NCCL falls back to sockets. There are two benchmarks.
     """
-
-    def make(path):
-        for store in built(empty_database, tmp_path_factory, *CAPTURED):
-            _load_faults(store)
-            store.build()
-            with store.cursor() as cursor:
-                cursor.execute("checkpoint")
-            shutil.copyfile(store.path, path)
-
-    with contextlib.closing(new_store(copy_of=made_once(tmp_path_factory, "hit", make))) as store:
-        yield store
+    session = built(filled, *CAPTURED)
+    return module_store(copy_of=filled("hit", _load_faults, copy_of=session))
 
 
 def _load_faults(store):
@@ -73,6 +61,7 @@ def _load_faults(store):
         "nccl_benchmarks": store.read(BENCHMARKS, of_node),
     }.items():
         store.load(Batch(table, rows, "test", "test", table))
+    store.build()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 import pytest
-from tests.tables import each, gives
+from tests.tables import each, gives, refuses
 
 from goodput_app.cli import output
 from goodput_app.dashboard import theme, time_zone
@@ -338,20 +338,12 @@ def test_now_may_be_given_in_any_zone():
     assert moment_ms("now/d", tokyo) == moment_ms("now/d", NOW)
 
 
-@each(
-    "", "soon", "now-", "now-6", "now-6q", "now/q", "then-6h", "2026-13-01", "2026-02-30",
-    "now-9999y", "now-999999w", "14:00", "1700000000",
+test_what_is_no_moment_and_a_time_without_an_offset_are_refused = refuses(
+    QueryError,
+    lambda text: moment_ms(text, NOW),
+    *((text, "is not a valid time; expected like")
+      for text in ("", "soon", "now-", "now-6", "now-6q", "now/q", "then-6h", "2026-13-01",
+                   "2026-02-30", "now-9999y", "now-999999w", "14:00", "1700000000")),
+    ("2026-03-30T12:00", "'2026-03-30T12:00' has no offset; write 2026-03-30T12:00Z for UTC, or "
+                         "2026-03-30T12:00+01:00."),
 )  # fmt: skip
-def test_what_is_no_moment_is_refused(text):
-    with pytest.raises(QueryError, match="is not a valid time; expected like"):
-        moment_ms(text, NOW)
-
-
-def test_a_time_without_an_offset_is_refused():
-    with pytest.raises(QueryError) as caught:
-        moment_ms("2026-03-30T12:00", NOW)
-
-    assert str(caught.value) == (
-        "'2026-03-30T12:00' has no offset; "
-        "write 2026-03-30T12:00Z for UTC, or 2026-03-30T12:00+01:00."
-    )

@@ -1,4 +1,4 @@
-"""Series of GPUs for charts: bins, holes, and the band of peers."""
+"""Series of GPUs for charts: bins, holes, peers; metrics without a column, and their page."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,9 +6,10 @@ from datetime import timedelta
 import polars as pl
 import pytest
 from tests.queries.conftest import START
-from tests.tables import gives
+from tests.tables import each, gives
 
-from goodput_app.dashboard.data import metrics, node_axis
+from goodput_app.dashboard.data import metrics, node_axis, other_metrics
+from goodput_app.dashboard.figures import other_metrics as figures
 from goodput_app.process.store import use_store
 from goodput_queries.scope import Scope
 
@@ -16,11 +17,32 @@ pytestmark = pytest.mark.usefixtures("used")
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 WINDOW = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
+AFTER_A_MINUTE = replace(WINDOW, from_ms=START_MS + 60_000)
+HOSTILE = "<b>x</b> [y](http://evil) $z$"
+OTHERS = {  # metric: values of each GPU every quarter of an hour
+    "ecc_corrected_volatile_total": {"GPU-a": (10, 14, 3, 5), "GPU-b": (7, 7, 7, 7)},
+    "power_limit_w": {"GPU-a": (700, 700, 400, 400), "GPU-b": (500, 500, 500, 500)},
+    HOSTILE: {"GPU-a": (1, 2, 3, 4)},
+}
 
 
 @pytest.fixture(scope="module")
 def world(made):
-    """Give two GPUs that are read every 30 s for an hour: at 100 W rising, and at 400 W."""
+    """Give two GPUs that are read every 30 s for an hour: at 100 W rising, and at 400 W.
+
+    They have a counter that is reset, a gauge, and a metric of nobody's catalogue.
+    """
+    made.load("gpus", [
+        {"cluster": "c", "node": "n", "gpu_uuid": gpu, "gpu_index": i, "valid_from_at": START}
+        for i, gpu in enumerate(("GPU-a", "GPU-b"))
+    ])  # fmt: skip
+    made.load("gpu_samples_other", [
+        {"gpu_uuid": gpu, "gpu_instance": "", "ts": made.at(900 * nr), "metric": metric,
+         "value": float(value)}
+        for metric, of_gpus in OTHERS.items()
+        for gpu, row in of_gpus.items()
+        for nr, value in enumerate(row)
+    ])  # fmt: skip
     for gpu, watts in (("GPU-a", 100.0), ("GPU-b", 400.0)):
         made.load("gpu_samples", [
             {"gpu_uuid": gpu, "gpu_instance": "", "ts": made.at(s), "power_w": watts + s / 60,
@@ -126,3 +148,48 @@ test_the_band_of_peers = gives(
         ),
     },
 )  # fmt: skip
+
+
+def test_the_list_has_meaning_unit_and_kind_where_they_are_known():
+    rows = {row["metric"]: row for row in other_metrics.catalogue(AFTER_A_MINUTE).to_dicts()}
+
+    assert rows["ecc_corrected_volatile_total"]["kind"] == "counter"
+    assert rows["power_limit_w"]["unit"] == "W"
+    assert (rows["power_limit_w"]["gpus"], rows["power_limit_w"]["samples"]) == (2, 6)
+    assert rows[HOSTILE]["meaning"] is None
+
+
+@each(
+    # 4 errors before the driver was loaded again, then 3 and 2; the other GPU has none
+    ("ecc_corrected_volatile_total", [4.0, 3.0, 2.0], [0.0] * 3, [4.0, 3.0, 2.0]),
+    ("power_limit_w", [600.0, 450.0, 450.0], [500.0, 400.0, 400.0], [700.0, 500.0, 500.0]),
+)
+def test_a_metric_over_time_shows(metric, mean, low, high):
+    found = other_metrics.over_time(AFTER_A_MINUTE, metric, is_counter=metric.endswith("total"))
+
+    assert found.select("mean", "low", "high").rows() == list(zip(mean, low, high, strict=True))
+
+
+def test_the_limits_of_a_gpu_are_those_it_last_reported():
+    assert other_metrics.limits(AFTER_A_MINUTE, "GPU-a") == {"power_limit_w": 400.0}
+
+
+def test_a_unit_is_on_the_axis_and_an_unknown_one_says_so():
+    series = other_metrics.over_time(AFTER_A_MINUTE, "power_limit_w", is_counter=False)
+
+    span = START, START + timedelta(hours=1)
+
+    known = figures.over_time(series, {"unit": "W", "kind": "gauge"}, span)
+    unknown = figures.over_time(series, {"unit": None, "kind": None}, span)
+
+    assert known.layout.yaxis.title.text == "W"
+    assert unknown.layout.yaxis.title.text == "unit not known"
+
+
+@pytest.mark.parametrize("metric", [None, HOSTILE])
+def test_the_page_lists_metrics_and_draws_the_picked_one(world, visit, metric):
+    app = visit(world, "metric_explorer", **({"metric": metric} if metric else {}))
+
+    assert len(app.get("plotly_chart")) == (metric is not None)
+    assert not any("](http" in str(part.value) for part in app.subheader)
+    assert "not in the catalogue" in app.dataframe[0].value.to_csv()

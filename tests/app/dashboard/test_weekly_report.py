@@ -94,15 +94,13 @@ def test_without_a_whole_week_it_is_the_one_that_goes_on(capture, visit):
     assert "of the capacity**, was wasted; there is no price" in plain(page)
 
 
-@pytest.mark.parametrize(
-    ("until", "start", "hours"),
-    [
+@each({
+    "summer time begins":
         (datetime(2026, 4, 1, tzinfo=BERLIN), datetime(2026, 3, 23, tzinfo=BERLIN), 167),
-        (datetime(2026, 3, 30, tzinfo=UTC), datetime(2026, 3, 23, tzinfo=UTC), 168),
+    "ends now": (datetime(2026, 3, 30, tzinfo=UTC), datetime(2026, 3, 23, tzinfo=UTC), 168),
+    "an hour is missing":
         (datetime(2026, 3, 29, 23, tzinfo=UTC), datetime(2026, 3, 16, tzinfo=UTC), 168),
-    ],
-    ids=["summer time begins", "ends now", "an hour is missing"],
-)  # fmt: skip
+})  # fmt: skip
 def test_the_last_week_ends_on_a_monday_by_a_moment(until, start, hours):
     begin, end = last_week(until, datetime(2020, 1, 1, tzinfo=UTC))
 

@@ -1,6 +1,5 @@
 """A built database without evidence, whose findings are sources that do not answer."""
 
-import contextlib
 from datetime import UTC, datetime
 
 import pytest
@@ -19,9 +18,8 @@ def clock():
 
 
 @pytest.fixture
-def store(new_store, built_empty):
-    with contextlib.closing(new_store(copy_of=built_empty)) as opened:
-        yield opened
+def store(own_store, built_empty):
+    return own_store(copy_of=built_empty)
 
 
 def fail(store, origin=ORIGIN):

@@ -2,9 +2,6 @@
 
 import contextlib
 import json
-import os
-import signal
-import subprocess
 import sys
 import threading
 from datetime import timedelta
@@ -12,6 +9,7 @@ from datetime import timedelta
 import pytest
 from tests.app.notify.conftest import ORIGIN, fail, mend
 from tests.app.receivers import free_port, post_office, web
+from tests.app.served import program
 from tests.until import until
 
 from goodput_app.notify import occurrences
@@ -113,11 +111,8 @@ def test_a_server_that_is_killed_before_it_marks_a_message_sends_it_again_as_the
     fail(store)
     store.close()
     hook.pause_s = 0.3  # between bytes of the answer: it is taken, and not yet marked
-    with subprocess.Popen([sys.executable, "-c", RUN, store.path, hook.url]) as process:
-        try:
-            until(lambda: hook.posts, "a message is posted")
-        finally:
-            os.kill(process.pid, signal.SIGKILL)
+    with program([sys.executable, "-c", RUN, store.path, hook.url]):
+        until(lambda: hook.posts, "a message is posted")
     hook.pause_s = 0.0
 
     with contextlib.closing(LocalStore(store.path, threads=1)) as later:
@@ -187,10 +182,9 @@ def test_a_message_is_given_up_after_a_day(store, clock):
     assert store.read("select given_up_at is not null as is_over from state.notifications").item()
 
 
-def test_a_new_database_that_was_not_built_yet_closes_nothing(new_store, clock):
+def test_a_new_database_that_was_not_built_yet_closes_nothing(own_store, clock):
     """After an update the ledger is empty until it is built: findings have not closed."""
-    with contextlib.closing(new_store()) as store:
-        assert occurrences.seen(store, clock.now(), None) is None
+    assert occurrences.seen(own_store(), clock.now(), None) is None
 
 
 def test_it_runs_in_the_background_of_a_block(store, hook):

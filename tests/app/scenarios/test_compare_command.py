@@ -12,8 +12,8 @@ SLOWER = ("--fail-on", "slower=3%")
 
 
 @pytest.fixture(scope="module")
-def database(empty_database, tmp_path_factory):
-    return str(compared_runs.built(empty_database, tmp_path_factory))
+def database(filled):
+    return str(compared_runs.built(filled))
 
 
 def compared(database, *arguments):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies
-from tests.tables import gives
+from tests.tables import each, gives
 
 from goodput_scenarios.checkpoints import daly_s, overhead, young_s
 from goodput_scenarios.power_cap import drawn_above_w
@@ -110,17 +110,13 @@ def test_worked_figures(name, values, expected):
     assert {label: exactly(found[label]) for label in expected} == CLOSE(expected)
 
 
-@pytest.mark.parametrize(
-    ("given_", "months", "worked"),
-    [
-        # 1,000,000 / (17,520 + 25 x 8,760 x 0.8 x 3) x 12: within two years
-        ({"speed_up": "2.5"}, 12 * 1_000_000 / (17_520 + 525_600), ""),
-        ({"speed_up": "2.5", "resale_cost": 10_000}, 0, ""),
-        ({"speed_up": "2.5", "use_ratio": "0.05"}, None, "= 238.24 months: beyond 60 of life"),
-        ({"speed_up": "2.5", "use_ratio": "0"}, None, "= 684.93 months: beyond 60 of life"),
-        ({"speed_up": "1.5"}, None, "never pays back"),
-    ],
-    ids=["more work", "nothing spent", "hardly used", "never used", "less work"],
+@each(
+    # 1,000,000 / (17,520 + 25 x 8,760 x 0.8 x 3) x 12: within two years
+    ({"speed_up": "2.5"}, 12 * 1_000_000 / (17_520 + 525_600), ""),
+    ({"speed_up": "2.5", "resale_cost": 10_000}, 0, ""),
+    ({"speed_up": "2.5", "use_ratio": "0.05"}, None, "= 238.24 months: beyond 60 of life"),
+    ({"speed_up": "2.5", "use_ratio": "0"}, None, "= 684.93 months: beyond 60 of life"),
+    ({"speed_up": "1.5"}, None, "never pays back"),
 )
 def test_an_upgrade_pays_back_by_the_work_that_it_adds(given_, months, worked):
     usual = {**HUNDRED_H100, **OF_WORK, "price_per_kwh": "0.10", "new_unit_cost": 20_000}

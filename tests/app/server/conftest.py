@@ -1,6 +1,7 @@
 """What tests of the server share: a small site to be scraped, the recorded session, tokens."""
 
 import contextlib
+from datetime import date
 
 import pytest
 from starlette.applications import Starlette
@@ -10,7 +11,7 @@ from tests.queries.conftest import Evidence, steps
 from tests.two_teams import RED
 
 from goodput_app.access import tokens
-from goodput_app.access.settings import AccessSettings, Token
+from goodput_app.access.settings import AccessSettings, ProxySettings, Token
 from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.sign_in import SignIn
 from goodput_ingest.live import status as live_status
@@ -37,9 +38,8 @@ def scraped(scraped_store):
 
 
 @pytest.fixture(scope="module")
-def recorded(recorded_demo, new_store):
-    with contextlib.closing(new_store(copy_of=recorded_demo)) as store:
-        yield store
+def recorded(recorded_demo, module_store):
+    return module_store(copy_of=recorded_demo)
 
 
 HOUR_S = 3_600
@@ -81,12 +81,15 @@ def scraped_site(store):
     return store
 
 
-ALL, RED_TEAM = (tokens.new_token() for _ in range(2))
+ALL, RED_TEAM, NLP, OLD = (tokens.new_token() for _ in range(4))
 ACCESS = AccessSettings(
     sign_in="proxy", hosts=("goodput.example.org",), default_role="viewer",
+    proxy=ProxySettings(addresses=("10.0.0.0/24",)),
     tokens=(
         Token("agent", tokens.digest(ALL)),
         Token("red agent", tokens.digest(RED_TEAM), teams=(RED,)),
+        Token("nlp report", tokens.digest(NLP), teams=("nlp",)),
+        Token("old", tokens.digest(OLD), expires_on=date(2020, 1, 1)),
     ),
 )  # fmt: skip
 URL = "https://goodput.example.org"
@@ -96,6 +99,6 @@ async def unrecorded(*_entry):
     """Drop an entry of the audit log."""
 
 
-def behind_tokens(*routes, access=ACCESS):
+def behind_tokens(*routes):
     """Return an application with these routes, behind the check."""
-    return Starlette(routes=routes, middleware=[Middleware(SignIn, access, unrecorded)])
+    return Starlette(routes=routes, middleware=[Middleware(SignIn, ACCESS, unrecorded)])

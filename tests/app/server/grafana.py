@@ -2,14 +2,11 @@
 
 import json
 import re
-import shutil
 import urllib.parse
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-from tests.app.receivers import free_port
-from tests.ingest.sources.prometheus.conftest import RealPrometheus
+from tests.ingest.sources.prometheus.conftest import real_prometheus
 
 CONFIG = """global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}
 scrape_configs:
@@ -21,15 +18,10 @@ scrape_configs:
 @contextmanager
 def scraping(target, folder, *options):
     """Run a real Prometheus that scrapes a host and port five times a second; skip without one."""
-    if shutil.which("prometheus") is None:
-        pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
-    server = RealPrometheus(folder, free_port(), options=options)
-    (folder / "prometheus.yml").write_text(CONFIG.format(target=target))
-    server.start()
-    try:
+    with real_prometheus(folder, *options) as server:
+        (folder / "prometheus.yml").write_text(CONFIG.format(target=target))
+        server.start()
         yield server
-    finally:
-        server.stop()
 
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "grafana" / "dashboards"

@@ -4,7 +4,6 @@ import asyncio
 import io
 import itertools
 import json
-from datetime import date
 from types import SimpleNamespace
 
 import httpx
@@ -12,12 +11,11 @@ import polars as pl
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from tests.app.served import ask
-from tests.app.server.conftest import behind_tokens
+from tests.app.server.conftest import ALL, NLP, OLD, behind_tokens
 from tests.queries.conftest import START_MS, at
 from tests.tables import each
 
 from goodput_app.access import tokens
-from goodput_app.access.settings import AccessSettings, Member, ProxySettings, Token
 from goodput_app.server.api import answers, request_params
 from goodput_app.server.api.document import openapi
 from goodput_app.server.api.routes import api_routes
@@ -32,16 +30,6 @@ from goodput_queries.sandbox.select import Answer, select, whole
 from goodput_queries.sandbox.views import offered
 from goodput_queries.scope import Scope
 
-ALL, NLP, OLD = (tokens.new_token() for _ in range(3))
-ACCESS = AccessSettings(
-    sign_in="proxy", hosts=("goodput.example.org",),
-    proxy=ProxySettings(addresses=("10.0.0.0/24",)), members=(Member(person="ada"),),
-    tokens=(
-        Token("grafana", tokens.digest(ALL)),
-        Token("nlp report", tokens.digest(NLP), teams=("nlp",)),
-        Token("old", tokens.digest(OLD), expires_on=date(2020, 1, 1)),
-    ),
-)  # fmt: skip
 TEAMS = "select team, count(*)::int as runs from marts.runs where team is not null group by team"
 
 
@@ -50,7 +38,7 @@ class Client:
 
     def __init__(self, store):
         self.store = store
-        self.app = behind_tokens(*api_routes(store), access=ACCESS)
+        self.app = behind_tokens(*api_routes(store))
 
     def ask(self, path, token=ALL, method="GET", **given):
         """Return the answer to a request below /api/v1."""
@@ -222,7 +210,7 @@ def test_who_asked_what_is_recorded_once_an_hour(client, monkeypatch):
     entries = audit.entries(client.store)
     assert entries.height == before + 2
     assert client.store.commits == commits  # what pages keep stays valid
-    assert entries["who"].to_list()[:2] == ["token grafana", "token nlp report"]
+    assert entries["who"].to_list()[:2] == ["token agent", "token nlp report"]
     assert entries["subject"][1] == "select 4711 as n"
     assert "(416 characters, SHA-256 " in entries["subject"][0]
 
@@ -274,7 +262,7 @@ def test_a_question_that_many_ask_at_once_is_answered_once_and_recorded_for_each
         (200, answers[0].content)
     }
     assert len(asked) == 1
-    assert set(audit.entries(client.store, 2)["who"]) == {"token grafana", "ada"}
+    assert set(audit.entries(client.store, 2)["who"]) == {"token agent", "ada"}
 
 
 def test_a_failure_is_answered_anew(client, asked):

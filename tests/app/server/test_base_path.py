@@ -70,11 +70,16 @@ def test_a_page_answers_with_the_path_and_where_the_proxy_removed_it(path):
     assert SCRIPT.decode() in answer.text
 
 
-@pytest.mark.parametrize(("base", "path"), [("/goodput", "/goodput"), ("/a/goodput", "/a/goodput")])
-def test_without_its_last_slash_the_path_leads_to_the_dashboard(base, path):
+@each(
+    ("/goodput", "/goodput", 307),
+    ("/a/goodput", "/a/goodput", 307),
+    ("/goodput", "/goodput/sign-in", 302),  # of a page that was wanted before the sign-in
+)
+def test_without_its_last_slash_and_after_the_sign_in_it_leads_to_the_dashboard(base, path, code):
     answer = asked(path, base)
 
-    assert urljoin(f"http://h.test{path}", answer.headers["location"]) == f"http://h.test{path}/"
+    assert answer.status_code == code
+    assert urljoin(f"http://h.test{path}", answer.headers["location"]) == f"http://h.test{base}/"
 
 
 @each(
@@ -105,20 +110,7 @@ def test_below_the_path_nothing_is_open_that_is_not_at_the_root():
     assert answer.status_code == 403
 
 
-def test_a_page_that_was_wanted_before_the_sign_in_is_below_the_path():
-    answer = asked("/goodput/sign-in")
-
-    assert answer.status_code == 302
-    assert urljoin("http://h.test/goodput/sign-in", answer.headers["location"]) == (
-        "http://h.test/goodput/"
-    )
-
-
-@pytest.mark.parametrize(
-    "text",
-    ['[serve]\npublic_url = "https://hpc.example.org/goodput/"', OIDC],
-    ids=["public_url", "oidc"],
-)
+@each({"public_url": '[serve]\npublic_url = "https://hpc.example.org/goodput/"', "oidc": OIDC})
 def test_the_settings_name_path_and_links(tmp_path, text):
     (tmp_path / "goodput.toml").write_text(text)
 

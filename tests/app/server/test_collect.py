@@ -12,6 +12,7 @@ import pytest
 from tests.app import served
 from tests.app.command_line import failing, run
 from tests.app.served import running
+from tests.tables import each
 from tests.until import until
 
 import goodput_app
@@ -170,11 +171,7 @@ def test_a_wrong_live_source_is_a_stated_failure(tmp_path, command):
     assert list(tmp_path.iterdir()) == [tmp_path / "goodput.toml"]
 
 
-@pytest.mark.parametrize(
-    ("command", "collected"),
-    [(("serve",), ["job-events"]), (("serve", "--no-collect"), []), (("demo",), [])],
-    ids=" ".join,
-)
+@each((["serve"], ["job-events"]), (["serve", "--no-collect"], []), (["demo"], []))
 def test_a_server_collects_what_the_settings_name_and_a_demo_nothing(
     site, monkeypatch, command, collected
 ):
@@ -239,15 +236,15 @@ def test_a_source_that_failed_and_is_asked_no_more_is_stale(store):
 
 
 def test_a_clock_that_was_set_back_makes_no_poll_and_no_failure_of_the_future(
-    new_store, built_empty
+    own_store, built_empty
 ):
     ahead = utc_now() + timedelta(hours=1)
     failing = Status("slurm", "a", ahead, 10).answered(ahead).failed(ahead, "away.")
-    with contextlib.closing(new_store(copy_of=built_empty)) as store:
-        live_status.write(store, [failing])
+    store = own_store(copy_of=built_empty)
+    live_status.write(store, [failing])
 
-        answered_at, age_s = store.read("select answered_at, age_s from marts.live_sources").row(0)
-        since_at = store.read("select since_at from marts.findings").item()
+    answered_at, age_s = store.read("select answered_at, age_s from marts.live_sources").row(0)
+    since_at = store.read("select since_at from marts.findings").item()
 
     assert max(answered_at, since_at) <= utc_now()
     assert age_s == 0

@@ -10,9 +10,11 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from tests.app.served import ask
+from tests.tables import each
 
 from goodput_app.server.compressed_assets import CompressedAssets
 
+PATH, GZIP = "/goodput/static/js/index.abc.js", {"Accept-Encoding": "gzip"}
 UVICORN = {"version": "3.0", "spec_version": "2.3"}  # an answer ends where its client leaves
 SCRIPT = "export const answer = 42; // " + "a" * 10_000
 
@@ -42,13 +44,9 @@ def text_of(answer):
     return pa.Codec("brotli").decompress(answer.content, len(SCRIPT), asbytes=True).decode()
 
 
-@pytest.mark.parametrize(
-    ("accepted", "coding"), [("gzip, deflate, br, zstd", "br"), ("gzip, deflate", "gzip")]
-)
+@each(("gzip, deflate, br, zstd", "br"), ("gzip, deflate", "gzip"))
 def test_a_script_is_compressed(app, accepted, coding):
-    path = "/goodput/static/js/index.abc.js"
-
-    answer = get(app, path, **{"Accept-Encoding": accepted})
+    answer = get(app, PATH, **{"Accept-Encoding": accepted})
 
     assert text_of(answer) == SCRIPT
     assert answer.headers["content-encoding"] == coding
@@ -57,17 +55,15 @@ def test_a_script_is_compressed(app, accepted, coding):
 
 
 def test_a_file_is_compressed_once(app, tmp_path):
-    path = "/goodput/static/js/index.abc.js"
-    first = get(app, path, **{"Accept-Encoding": "gzip"})
+    first = get(app, PATH, **GZIP)
     (tmp_path / "js" / "index.abc.js").unlink()
 
-    assert get(app, path, **{"Accept-Encoding": "gzip"}).text == first.text
+    assert get(app, PATH, **GZIP).text == first.text
 
 
 def test_a_file_whose_first_client_left_is_whole_for_the_next(app):
-    path = "/goodput/static/js/index.abc.js"
     headers = [(b"accept-encoding", b"gzip")]
-    scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "asgi": UVICORN}
+    scope = {"type": "http", "method": "GET", "path": PATH, "headers": headers, "asgi": UVICORN}
 
     async def gone():
         return {"type": "http.disconnect"}
@@ -77,19 +73,17 @@ def test_a_file_whose_first_client_left_is_whole_for_the_next(app):
 
     asyncio.run(app(scope, gone, drop))
 
-    assert get(app, path, **{"Accept-Encoding": "gzip"}).text == SCRIPT
+    assert get(app, PATH, **GZIP).text == SCRIPT
 
 
-@pytest.mark.parametrize(
-    ("path", "asked", "status"),
-    [
-        ("static/js/index.abc.js", {"Accept-Encoding": "identity"}, 200),
-        ("static/js/index.abc.js", {"Accept-Encoding": "gzip", "Range": "bytes=0-9"}, 206),
-        ("static/font.woff2", {"Accept-Encoding": "gzip"}, 200),
-        ("metrics.js", {"Accept-Encoding": "gzip"}, 200),
-        ("static/js/none.js", {"Accept-Encoding": "gzip"}, 404),
-    ],
-    ids=["takes no gzip", "a part", "compressed already", "no static file", "no such file"],
+@each(
+    {
+        "takes no gzip": ("static/js/index.abc.js", {"Accept-Encoding": "identity"}, 200),
+        "a part": ("static/js/index.abc.js", {**GZIP, "Range": "bytes=0-9"}, 206),
+        "compressed already": ("static/font.woff2", GZIP, 200),
+        "no static file": ("metrics.js", GZIP, 200),
+        "no such file": ("static/js/none.js", GZIP, 404),
+    }
 )
 def test_other_answers_are_as_they_were(app, path, asked, status):
     answer = get(app, f"/goodput/{path}", **asked)

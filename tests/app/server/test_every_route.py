@@ -79,22 +79,16 @@ ROUTES = {
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory):
-    """Give a goodput.toml with which a proxy signs people in."""
-    path = tmp_path_factory.mktemp("routes") / "goodput.toml"
-    path.write_text(SETTINGS)
-    return path
-
-
-@pytest.fixture(scope="module")
-def app(config, new_store, tmp_path_factory):
+def app(new_store, tmp_path_factory):
     """Give the application of an empty database."""
+    folder = tmp_path_factory.mktemp("routes")
+    (folder / "goodput.toml").write_text(SETTINGS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GOODPUT_CONFIG", str(config))
+        patch.setenv("GOODPUT_CONFIG", str(folder / "goodput.toml"))
         patch.setenv("SENDERS", "s3cret")
         settings.cache_clear()
         configure("127.0.0.1", 8501)
-        senders = received(str(tmp_path_factory.mktemp("senders") / "goodput.duckdb"))
+        senders = received(str(folder / "goodput.duckdb"))
         made = create_app(new_store(), NOTE, senders, names=(HOST,))
         yield made._build_starlette_app()
     Runtime._instance = None
@@ -103,11 +97,9 @@ def app(config, new_store, tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def _config(config, monkeypatch):
+def _config(configured):
     """Let routes read the settings while they answer."""
-    monkeypatch.setenv("GOODPUT_CONFIG", str(config))
-    monkeypatch.setenv("SENDERS", "s3cret")
-    settings.cache_clear()
+    configured(SETTINGS)
 
 
 def ask(app, path, person=NOBODY, method="GET", **headers):

@@ -7,6 +7,7 @@ from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from tests.app.server.grafana import asked, scraping
 from tests.app.server.test_metrics import ACCEPTS
+from tests.tables import gives
 
 from goodput_app.server.metrics import ledger
 from goodput_app.server.metrics.exemplars import CHARS_MAX, COUNTER, add_exemplars
@@ -61,30 +62,34 @@ def of(samples, *findings):
     return {team: (one.labels["finding"], one.value) for (_, _, team), one in found.items()}
 
 
-def test_a_cluster_and_category_have_the_largest_finding_at_the_series_of_its_team():
-    first, second = finding("a", 7000, "red"), finding("b", 5000, "blue")
-
-    assert of(counted(red=1, blue=9), first, second) == {"red": ("a", 7.0)}
-
-
-def test_a_finding_of_no_team_that_has_a_series_is_at_the_largest_series():
-    assert of(counted(red=1, blue=9), finding("a", 7000)) == {"blue": ("a", 7.0)}
-    assert of(counted(red=9, other=1), finding("a", 7000, "green")) == {"red": ("a", 7.0)}
-
-
-def test_findings_without_time_and_those_of_other_time_are_no_exemplar():
-    other = finding("b", 9, cluster="d"), finding("c", 9, categories=("startup",))
-
-    assert of(counted(red=1), finding("a", None), *other) == {}
+test_a_cluster_and_category_have_the_largest_finding = gives(
+    lambda seconds, *findings: of(counted(**seconds), *findings),
+    {
+        "at the series of its team": (
+            {"red": 1, "blue": 9}, finding("a", 7000, "red"), finding("b", 5000, "blue"),
+            {"red": ("a", 7.0)},
+        ),
+        "of no team at the largest series": (
+            {"red": 1, "blue": 9}, finding("a", 7000), {"blue": ("a", 7.0)},
+        ),
+        "of a team without a series at the largest": (
+            {"red": 9, "other": 1}, finding("a", 7000, "green"), {"red": ("a", 7.0)},
+        ),
+        "none without time, of another cluster or category": (
+            {"red": 1}, finding("a", None), finding("b", 9, cluster="d"),
+            finding("c", 9, categories=("startup",)), {},
+        ),
+        "none whose labels are too long": (
+            {"red": 1}, finding("k" * CHARS_MAX, 7000), finding("b", 5), {"red": ("b", 0.005)},
+        ),
+    },
+)  # fmt: skip
 
 
 def test_labels_stay_within_the_limit_of_openmetrics():
     longest = max(len(rule.name) for rule in rules())
 
     assert len("finding") + 12 + len("rule") + longest <= CHARS_MAX
-    assert of(counted(red=1), finding("k" * CHARS_MAX, 7000), finding("b", 5)) == {
-        "red": ("b", 0.005)
-    }
 
 
 def test_openmetrics_has_exemplars_and_the_text_format_has_none(metrics, scraped_store):

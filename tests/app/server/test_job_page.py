@@ -5,6 +5,7 @@ from urllib.parse import quote
 import pytest
 from tests.app.served import ask
 from tests.app.server.conftest import ALL, RED_TEAM, URL, behind_tokens
+from tests.tables import each
 from tests.two_teams import COBALTS
 
 from goodput_app.server.job_page import job_route
@@ -72,8 +73,6 @@ def test_hostile_names_are_shown_as_text(teams):
     assert "<script>" not in report(teams, quote(key), accept="text/html").text
 
 
-@pytest.mark.parametrize(
-    ("params", "status"), [({"format": "xml"}, 400), ({"cluster": "nowhere"}, 404)]
-)
+@each(({"format": "xml"}, 400), ({"cluster": "nowhere"}, 404))
 def test_what_is_not_known_is_refused(recorded, params, status):
     assert report(recorded, "9105", **params).status_code == status

@@ -17,7 +17,7 @@ from datetime import UTC
 
 import polars as pl
 import pytest
-from tests.app.receivers import free_port, pages
+from tests.app.receivers import pages
 from tests.app.served import GOODPUT
 from tests.app.server import drill_site
 from tests.app.server.drill_site import (
@@ -29,7 +29,7 @@ from tests.app.server.drill_site import (
     Job,
     Site,
 )
-from tests.ingest.sources.prometheus.conftest import RealPrometheus
+from tests.ingest.sources.prometheus.conftest import real_prometheus
 from tests.until import until
 
 from goodput_ingest.live.config import collectors
@@ -55,15 +55,10 @@ def exporters():
 
 @pytest.fixture
 def prometheus(tmp_path, exporters):
-    if shutil.which("prometheus") is None:
-        pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
-    drill_site.configure(tmp_path, exporters.address)
-    found = RealPrometheus(tmp_path, free_port())
-    try:
+    with real_prometheus(tmp_path) as found:
+        drill_site.configure(tmp_path, exporters.address)
         found.start()
         yield found
-    finally:
-        found.stop()
 
 
 @pytest.fixture

@@ -9,15 +9,14 @@ import pytest
 from msgspec import structs
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
-from tests.app.server.conftest import SETTLE_MS
-from tests.app.server.grafana import DASHBOARDS, filled_in, queries, scraping, values
+from tests.app.server.grafana import DASHBOARDS, queries
 
 from goodput_app.server.metrics import exposition, ledger
 from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.metrics.families import FAMILIES, LABEL_MAX_CHARS, Samples
 from goodput_app.server.metrics.open_findings import OpenFindings
 from goodput_app.settings import MetricsSettings, Settings
-from goodput_queries.counted_hours import OTHER, count_settled_hours
+from goodput_queries.counted_hours import OTHER
 from goodput_queries.evidence.batch import Batch
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
@@ -188,30 +187,6 @@ def test_origins_beyond_the_limit_are_one_series_a_source_with_the_worst_of_them
             ("job-log", "0.log"): first,
             ("job-log", "other"): others,
         }
-
-
-@pytest.fixture
-def prometheus(scraped, tmp_path):
-    with scraping(scraped, tmp_path) as server:
-        yield server
-
-
-@pytest.mark.machine
-def test_each_query_returns_data(scraped_store, prometheus):
-    counted = "sum(increase(goodput_gpu_seconds_total[1d]))"
-    prometheus.until(lambda: values(prometheus, counted) == [0.0], "it scraped twice")
-    count_settled_hours(scraped_store, settle_ms=SETTLE_MS // 6, label_values=20)
-    prometheus.until(lambda: max(values(prometheus, counted), default=0) > 0, "hours were counted")
-
-    empty = [
-        query
-        for name, dashboard in DASHBOARDS.items()
-        for query in queries(name)
-        if not values(prometheus, filled_in(prometheus, dashboard, query))
-    ]
-
-    assert empty == []
-    assert values(prometheus, "up") == [1.0]
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)

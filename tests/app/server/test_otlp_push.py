@@ -1,6 +1,5 @@
 """Metrics are pushed by OTLP: the samples of `/metrics`, and what a server that fails does."""
 
-import contextlib
 import gzip
 import re
 import sys
@@ -12,8 +11,7 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from tests.app.conftest import settings_of
 from tests.app.receivers import free_port, web
-from tests.app.receiving import receiving
-from tests.app.served import serving
+from tests.app.served import receiving, serving
 from tests.app.server.conftest import HOUR_S
 from tests.tables import refuses
 from tests.until import until
@@ -248,10 +246,9 @@ def test_without_the_packages_a_sentence_says_what_to_install(configured, monkey
 
 
 @pytest.fixture
-def site_to_push(new_store):
-    with contextlib.closing(new_store()) as store:
-        store.build()
-        yield store
+def site_to_push(store):
+    store.build()
+    return store
 
 
 OTLP = '[otlp]\nurl = "https://otel.example.org/v1/metrics"\n'

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
-from tests.app.receiving import receiving
+from tests.app.served import receiving
 from tests.ingest.received.writers import POWER, UTIL, WRITE, gpu, packed, written
 from tests.tables import each
 

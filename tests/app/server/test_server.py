@@ -114,17 +114,14 @@ def test_what_does_not_fit_and_takes_too_long_is_refused(through, error, call, s
 
 
 @pytest.mark.parametrize("call", ["load", "read", "build"])
-@pytest.mark.parametrize(
-    ("headers", "status", "said"),
-    [
-        ({"Authorization": ""}, 401, "the token is missing or not this server's."),
-        ({"Authorization": "Bearer x"}, 401, "the token is missing or not this server's."),
-        ({"Authorization": "TOKEN"}, 401, "the token is missing or not this server's."),
-        ({"Host": "rebound.example.org"}, 421, ""),
-        ({"Host": "127.0.0.1.example.org"}, 421, ""),
-        ({"X-Forwarded-For": "203.0.113.9"}, 403, ""),
-        ({}, 400, "this is not a call of `{}` as this version knows it."),
-    ],
+@each(
+    ({"Authorization": ""}, 401, "the token is missing or not this server's."),
+    ({"Authorization": "Bearer x"}, 401, "the token is missing or not this server's."),
+    ({"Authorization": "TOKEN"}, 401, "the token is missing or not this server's."),
+    ({"Host": "rebound.example.org"}, 421, ""),
+    ({"Host": "127.0.0.1.example.org"}, 421, ""),
+    ({"X-Forwarded-For": "203.0.113.9"}, 403, ""),
+    ({}, 400, "this is not a call of `{}` as this version knows it."),
 )
 def test_a_call_is_refused_without_the_token_from_elsewhere_or_of_another_version(
     server, call, headers, status, said

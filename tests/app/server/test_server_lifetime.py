@@ -13,6 +13,7 @@ import pytest
 import uvicorn
 from tests.app.command_line import run
 from tests.app.served import PATIENCE_S, goodput, rows_of, serving
+from tests.tables import each
 
 from goodput_app.cli import serve
 from goodput_app.cli.serve import refuse_strangers
@@ -36,9 +37,7 @@ def database(tmp_path, empty_database):
 
 
 @pytest.mark.machine
-@pytest.mark.parametrize(
-    ("signal_number", "is_new"), [(signal.SIGTERM, True), (signal.SIGINT, False)]
-)
+@each((signal.SIGTERM, True), (signal.SIGINT, False))
 def test_a_stopped_server_leaves_only_the_database(database, tmp_path, signal_number, is_new):
     if is_new:
         database.unlink()
@@ -192,25 +191,23 @@ def test_an_address_that_others_reach_is_refused_or_warned_of(address, capsys):
 
 
 @pytest.mark.parametrize("command", ["serve", "demo"])
-def test_nothing_is_served_or_made_before_the_address_is_allowed(tmp_path, monkeypatch, command):
+def test_nothing_is_served_or_made_before_the_address_is_allowed(here, monkeypatch, command):
     served = []
     monkeypatch.setattr(serve, "serve_at", lambda *_: served.append("yes"))
-    monkeypatch.chdir(tmp_path)
-    where = ("--dir", str(tmp_path / "demo")) if command == "demo" else ("--db", "a.duckdb")
+    where = ("--dir", str(here / "demo")) if command == "demo" else ("--db", "a.duckdb")
 
     found = run(command, "--address", EVERYWHERE, *where)
 
     assert found.exit_code == 1
     assert "add --insecure" in found.stderr
     assert served == []
-    assert list(tmp_path.iterdir()) == []
+    assert list(here.iterdir()) == []
 
 
-def test_a_site_may_allow_the_address_in_its_settings(tmp_path, monkeypatch):
+def test_a_site_may_allow_the_address_in_its_settings(here, monkeypatch):
     served = []
     monkeypatch.setattr(serve, "serve_at", lambda *_: served.append("yes"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "goodput.toml").write_text('[serve]\naddress = "0.0.0.0"\ninsecure = true\n')
+    (here / "goodput.toml").write_text('[serve]\naddress = "0.0.0.0"\ninsecure = true\n')
 
     assert run("serve", "--no-collect").exit_code == 0
     assert served == ["yes"]

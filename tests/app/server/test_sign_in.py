@@ -1,4 +1,7 @@
-"""Nothing is given before somebody signed in: hosts, origins, headers of a trusted proxy."""
+"""Nothing is given before somebody signed in: hosts, origins, headers of a trusted proxy.
+
+Where people sign in, nothing that a proxy may have passed on counts as local.
+"""
 
 import asyncio
 import contextlib
@@ -11,13 +14,15 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketDisconnect
 from tests.app.served import ask
-from tests.tables import each
+from tests.tables import each, gives
 
 from goodput_app.access import current
 from goodput_app.access.identity import LOCAL
-from goodput_app.access.settings import AccessSettings, Member, ProxySettings
-from goodput_app.server import sign_in
+from goodput_app.access.settings import AccessSettings, Member, OidcSettings, ProxySettings, Token
+from goodput_app.access.tokens import digest
+from goodput_app.server import metrics_access, sign_in
 from goodput_app.server.allowed_hosts import AllowedHosts
+from goodput_app.server.local_request import may_be_local
 from goodput_app.server.sign_in import SignIn
 
 PROXY = ("10.0.0.7", 1234)
@@ -55,10 +60,19 @@ class Site:
 
     def __init__(self, access, names):
         self.log = []
+
+        def metrics(request):
+            return metrics_access.refusal(request, access) or JSONResponse("all teams")
+
+        def store(request):
+            return JSONResponse(may_be_local(request, access))
+
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/_stcore/stream", stream),
-                Route("/{path:path}", who, methods=["GET", "POST"]),
+                Route("/metrics", metrics),
+                Route("/api/v1/store/read", store, methods=["POST"]),
+                Route("/{path:path}", who),
             ],
             middleware=[Middleware(AllowedHosts, names), Middleware(SignIn, access, self.record)],
         )
@@ -67,10 +81,10 @@ class Site:
         """Keep an entry of the audit log."""
         self.log.append(entry)
 
-    def get(self, path, headers=(), peer=PROXY, host=HOST):
+    def get(self, path, headers=(), peer=PROXY, host=HOST, method="GET"):
         """Return the answer to a request of a peer."""
-        named = [("Host", host), *headers]
-        return ask(self.app, path, peer=peer, base_url=f"http://{HOST}", headers=named)
+        named, url = [("Host", host), *headers], f"http://{HOST}"
+        return ask(self.app, path, method=method, peer=peer, base_url=url, headers=named)
 
     def connect(self, headers=(), peer=PROXY, host=HOST):
         """Return what a WebSocket of a peer is sent, which sends nothing itself."""
@@ -210,3 +224,82 @@ def test_without_a_sign_in_everybody_is_local():
     name, roles, *_ = Site(AccessSettings(), None).get("/", ADA, host="any.test").json()
 
     assert (name, roles) == ("local", ["admin"])
+
+
+HERE, OTHER = ("127.0.0.1", 1), ("10.0.0.7", 1)
+PROGRAM, OF_TEAM = "goodput_program", "goodput_of_a_team"
+OF_NLP = (Member(person="ada", teams=("nlp",)),)
+TOKENS = (
+    Token(name="prometheus", sha256=digest(PROGRAM)),
+    Token(name="nlp", sha256=digest(OF_TEAM), teams=("nlp",)),
+)
+BY_PROXY = AccessSettings(sign_in="proxy", hosts=("h.test",), members=OF_NLP, tokens=TOKENS)
+ELSEWHERE = AccessSettings(
+    sign_in="proxy", hosts=("h.test",), members=OF_NLP, tokens=TOKENS,
+    proxy=ProxySettings(name_header="X-User", addresses=("10.0.0.0/24",)),
+)  # fmt: skip
+BY_OIDC = AccessSettings(
+    sign_in="oidc", members=OF_NLP, tokens=TOKENS,
+    oidc=OidcSettings(issuer="https://id.test", client_id="c", client_secret_env="A",
+                      cookie_secret_env="COOKIE", redirect_uri="https://h.test/oauth2callback"),
+)  # fmt: skip
+
+
+def asked(access, headers, peer=HERE, path="/metrics", method="GET"):
+    """Return the answer to a request under the loopback name, as nginx passes it on."""
+    site = Site(access, access.names(is_loopback=True))
+    return site.get(path, headers.items(), peer, "127.0.0.1:8501", method)
+
+
+@pytest.fixture
+def secrets(monkeypatch):
+    """Set the secret that signs cookies."""
+    monkeypatch.setenv("A", "a")
+    monkeypatch.setenv("COOKIE", "c" * 32)
+
+
+def shows(token):
+    return {"Authorization": f"Bearer {token}", "X-User": "ada"}
+
+
+PASSED_ON = (
+    {}, {"X-Forwarded-User": "ada"}, {"X-Real-IP": "192.0.2.1"}, {"X-Forwarded-For": "192.0.2.9"},
+)  # fmt: skip
+OF_TOKENS = {PROGRAM: 200, OF_TEAM: 403, "goodput_unknown": 401, "x": 401}
+ASKED = [  # who signs people in; headers, peer: status
+    *((access, headers, HERE, 403) for access in (BY_PROXY, BY_OIDC) for headers in PASSED_ON),
+    (ELSEWHERE, {}, HERE, 200),
+    (ELSEWHERE, {"x-user": "ada"}, HERE, 403),  # the configured header of names
+    (ELSEWHERE, {"X-Forwarded-Groups": "ml"}, HERE, 403),
+    (ELSEWHERE, {"X-Forwarded-For": "192.0.2.9", "X-User": "ada"}, HERE, 403),
+    (ELSEWHERE, {}, OTHER, 403),
+    (ELSEWHERE, {"X-User": "ada"}, OTHER, 403),  # a trusted proxy elsewhere
+    *((access, shows(token), HERE, status)
+      for access in (BY_PROXY, BY_OIDC, ELSEWHERE) for token, status in OF_TOKENS.items()),
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("secrets")
+@pytest.mark.parametrize(("access", "headers", "peer", "status"), ASKED)
+def test_metrics_are_for_this_machine_alone_and_tokens_that_see_all_teams(
+    access, headers, peer, status
+):
+    """A proxy of this machine may pass anybody on."""
+    assert asked(access, headers, peer).status_code == status
+
+
+@pytest.mark.parametrize(("token", "status"), [("t0ken", 200), ("token", 401), ("", 401)])
+def test_metrics_are_for_who_has_their_own_token(monkeypatch, token, status):
+    monkeypatch.setenv("METRICS_TOKEN", "t0ken")
+    access = AccessSettings(metrics_token_env="METRICS_TOKEN")
+
+    assert asked(access, {"Authorization": f"Bearer {token}"}, OTHER).status_code == status
+    assert asked(access, {}).status_code == 401
+
+
+test_calls_of_the_store_that_name_a_person_are_not_local = gives(
+    lambda *given: asked(*given, path="/api/v1/store/read", method="POST").json(),
+    (BY_PROXY, {}, True),
+    (BY_PROXY, {"X-Forwarded-User": "ada"}, False),
+    (ELSEWHERE, {"X-User": "ada"}, False),
+)

@@ -1,7 +1,6 @@
 """Findings and goodput in sentences: subject, confidence, bounds, and what is not known."""
 
 import polars as pl
-import pytest
 from tests.tables import each, gives
 
 from goodput_app.text import headline
@@ -91,16 +90,12 @@ def ladder(**changes):
     return {"rung": "goodput", "ratio": 0.461, "coverage": 0.9, "next_step": None} | changes
 
 
-@pytest.mark.parametrize(
-    ("scope", "changes", "words"),
-    [
-        (EVERYTHING, {}, "46.1 % (up to 74.1 % if all unclassified time was useful); jobs report "),
-        (Scope(run="a"), {}, "steps for 90.0 % of allocated time of all teams and runs."),
-        (EVERYTHING, {"goodput_hi_ratio": 0.4611}, "46.1 %; jobs report steps for 90.0 % of"),
-        (EVERYTHING, {"step_unsplit_ms": 1000}, "; waits inside steps not measured; "),
-        (EVERYTHING, {"step_unsplit_ms": 250}, "; waits inside 25.0 % of step time not measured; "),
-    ],
-    ids=["upper-bound", "beside-one-run", "bound-reads-alike", "no-waits", "some-waits"],
+@each(
+    (EVERYTHING, {}, "46.1 % (up to 74.1 % if all unclassified time was useful); jobs report "),
+    (Scope(run="a"), {}, "steps for 90.0 % of allocated time of all teams and runs."),
+    (EVERYTHING, {"goodput_hi_ratio": 0.4611}, "46.1 %; jobs report steps for 90.0 % of"),
+    (EVERYTHING, {"step_unsplit_ms": 1000}, "; waits inside steps not measured; "),
+    (EVERYTHING, {"step_unsplit_ms": 250}, "; waits inside 25.0 % of step time not measured; "),
 )
 def test_the_headline_is_one_number_with_its_bound_and_what_is_not_measured(scope, changes, words):
     sentence = headline.headline(summary(**changes), ladder(), scope).sentence
@@ -127,10 +122,11 @@ def test_activity_that_too_few_readings_cover_is_not_measured():
     assert (shown.label, shown.text) == ("GPU activity (% of observed time)", "not measured")
 
 
-@pytest.mark.parametrize("owner", ["team", "user", "run", "partition"])
-def test_of_an_owner_the_denominator_is_what_was_allocated(owner):
-    assert headline.denominator(Scope(**{owner: "a"})) == "allocated"
-    assert headline.denominator(Scope(node="n")) == "capacity"
+test_of_an_owner_the_denominator_is_what_was_allocated = gives(
+    lambda filtered: headline.denominator(Scope(**{filtered: "a"})),
+    *((owner, "allocated") for owner in ("team", "user", "run", "partition")),
+    ("node", "capacity"),
+)
 
 
 def test_communication_names_the_part_of_step_time_that_measures_it():
@@ -142,11 +138,9 @@ def test_communication_names_the_part_of_step_time_that_measures_it():
     assert headline.communication(summary()) is None
 
 
-@pytest.mark.parametrize(
-    ("low", "hi", "shown"),
-    [(0.5, 0.5, ("50.0 %", "")), (0.5, 0.8, ("50.0 %", "up to 80.0 %")),
-     (None, 1.0, ("not measured", ""))],
-)  # fmt: skip
-def test_goodput_of_a_run_is_as_sharp_as_its_evidence(low, hi, shown):
-    run = {"goodput_of_held_ratio": low, "goodput_of_held_hi_ratio": hi}
-    assert headline.of_run(run) == shown
+test_goodput_of_a_run_is_as_sharp_as_its_evidence = gives(
+    lambda low, hi: headline.of_run({"goodput_of_held_ratio": low, "goodput_of_held_hi_ratio": hi}),
+    (0.5, 0.5, ("50.0 %", "")),
+    (0.5, 0.8, ("50.0 %", "up to 80.0 %")),
+    (None, 1.0, ("not measured", "")),
+)

@@ -87,18 +87,16 @@ PARTS = ("sacct.txt", pytest.param("nvml.jsonl.gz", marks=pytest.mark.machine),
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_build_that_skips_nothing_gives_the_same_ledger(
-    part, empty_database, tmp_path_factory, monkeypatch
-):
-    for store in built(empty_database, tmp_path_factory, part):
-        skipping = stored(Evidence(store))
-        monkeypatch.setattr(_Build, "_has_rows", lambda *_: True)
-        monkeypatch.setattr(materialise, "has_rows", lambda *_: True)
-        store.build(is_full=True)
+def test_a_build_that_skips_nothing_gives_the_same_ledger(part, filled, own_store, monkeypatch):
+    store = own_store(copy_of=built(filled, part))
+    skipping = stored(Evidence(store))
+    monkeypatch.setattr(_Build, "_has_rows", lambda *_: True)
+    monkeypatch.setattr(materialise, "has_rows", lambda *_: True)
+    store.build(is_full=True)
 
-        computed = stored(Evidence(store))
+    computed = stored(Evidence(store))
 
-        assert [name for name in computed if not computed[name].equals(skipping[name])] == []
+    assert [name for name in computed if not computed[name].equals(skipping[name])] == []
 
 
 TABLES = ("raw.rates", "raw.node_states", "raw.gpu_instances")  # emptied all at once

@@ -19,11 +19,11 @@ TOGETHER = 10  # views in one statement, which shares what several of them read
 
 
 @pytest.fixture(scope="module")
-def stores(module_store, empty_database, tmp_path_factory):
+def stores(module_store, filled):
     """Give the red team beside the cobalt one, and beside one of other names and amounts."""
     made = []
     for other in (COBALTS, OTHERS):
-        store = module_store(copy_of=built(empty_database, tmp_path_factory, other))
+        store = module_store(copy_of=built(filled, other))
         store.variables["goodput_objectives"] = as_variable(
             [Objective(0.9, team=team) for team in (RED, other.name)]
         )

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 from tests.app.billing.conftest import past_statement
-from tests.tables import each
+from tests.tables import each, gives
 
 from goodput_billing.delivery.archive import Delivery, keep, page, past_statements
 from goodput_billing.delivery.due import due_days, last_day
@@ -60,7 +60,7 @@ def test_a_damaged_index_is_not_guessed_at(tmp_path, line):
         past_statements(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["../secrets", "/etc/passwd", "..", ".", ""])
+@each("../secrets", "/etc/passwd", "..", ".", "")
 def test_an_index_names_no_file_outside_of_its_folder(tmp_path, name):
     keep(tmp_path, replace(ENTRY, files=(name,)))
 
@@ -91,12 +91,13 @@ def past(*days, is_closed=True):
     return {d: past_statement(d, is_closed=is_closed, deliveries=mailed) for d in dates}
 
 
-def due(index, *, asks_again=False):
+def due(index, asks_again=False):
     """Return which days before UNTIL are due for the mail."""
     return [(UNTIL - when).days for when in due_days(index, UNTIL, ["mail"], asks_again=asks_again)]
 
 
-@each(
+test_days_are_due = gives(
+    due,
     {
         "those after the newest": (past(3), False, [2, 1, 0]),
         "a month back at most": (past(90), False, list(range(30, -1, -1))),
@@ -105,10 +106,8 @@ def due(index, *, asks_again=False):
         "left out within a week": (past(0, 1, 2, 4, 5, 9), False, [6, 3]),
         "an old one that was asked for": (past(0, 25), False, [6, 5, 4, 3, 2, 1]),
         "open until it closes": (past(*range(12)) | past(10, is_closed=False), False, [10]),
-    }
+    },
 )
-def test_days_are_due(index, asks_again, expected):
-    assert due(index, asks_again=asks_again) == expected
 
 
 def test_a_channel_that_failed_or_was_not_reached_is_owed_a_month_long():
@@ -120,7 +119,13 @@ def test_a_channel_that_failed_or_was_not_reached_is_owed_a_month_long():
     assert due(index) == [20, 15]
 
 
-@each(
+def last(now, starts_at):
+    settings = StatementSettings(zone="Europe/Berlin", day_starts_at=starts_at)
+    return last_day(settings, datetime.fromisoformat(now).replace(tzinfo=UTC)).isoformat()
+
+
+test_the_last_day_is_the_last_that_has_ended_where_the_site_is = gives(
+    last,
     ("2026-11-20T22:59", "00:00", "2026-11-19"),  # in Berlin still the 20th
     ("2026-11-20T23:00", "00:00", "2026-11-20"),
     ("2026-11-20T15:59", "17:00", "2026-11-18"),
@@ -130,9 +135,3 @@ def test_a_channel_that_failed_or_was_not_reached_is_owed_a_month_long():
     ("2026-03-29T21:59", "00:00", "2026-03-28"),  # 23 hours
     ("2026-03-29T22:00", "00:00", "2026-03-29"),
 )
-def test_the_last_day_is_the_last_that_has_ended_where_the_site_is(now, starts_at, expected):
-    settings = StatementSettings(zone="Europe/Berlin", day_starts_at=starts_at)
-
-    found = last_day(settings, datetime.fromisoformat(now).replace(tzinfo=UTC))
-
-    assert found.isoformat() == expected

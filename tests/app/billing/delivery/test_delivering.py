@@ -1,6 +1,5 @@
 """Statements of a real database, delivered by the command and by the server's schedule."""
 
-import contextlib
 import shutil
 import signal
 from dataclasses import replace
@@ -11,7 +10,7 @@ import pytest
 from msgspec.structs import replace as change
 from tests.app.billing.conftest import past_statement
 from tests.app.command_line import failing, run
-from tests.app.cost_page import SACCT, cost_store
+from tests.app.cost_page import SACCT, cost_file
 from tests.app.served import serving
 from tests.tables import each
 from tests.until import until
@@ -47,20 +46,21 @@ def read_in(store, path, *jobs):
 
 
 @pytest.fixture(scope="module")
-def made(empty_database, tmp_path_factory):
+def made(filled):
     """Give a database with a job on each of two days, the first of them closed."""
-    rates = {"rates": "price_per_gpu_h\n2\n"}
-    jobs = accounting(job(DAY), job(YESTERDAY))
-    for store in cost_store(empty_database, tmp_path_factory, rates, jobs):
+
+    def close(store):
         assert statement(store, DAY, settings().statement).is_closed
-    return store.path
+
+    jobs = accounting(job(DAY), job(YESTERDAY))
+    open_days = cost_file(filled, {"rates": "price_per_gpu_h\n2\n"}, jobs)
+    return filled("closed-day", close, copy_of=open_days)
 
 
 @pytest.fixture
-def days(made, new_store):
+def days(made, own_store):
     """Give a copy of that database, open."""
-    with contextlib.closing(new_store(copy_of=made)) as store:
-        yield store
+    return own_store(copy_of=made)
 
 
 def accounting(*jobs):

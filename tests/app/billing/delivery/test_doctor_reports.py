@@ -4,13 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from goodput_app.cli.doctor.reports import report_findings
 from goodput_app.settings import settings
 from goodput_billing.delivery.deliver import send_statement
-from goodput_queries.evidence.batch import Batch
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -93,12 +91,11 @@ def test_settings_that_are_wrong_are_a_problem():
 
 
 @pytest.fixture
-def page(store, configured, plan, visit):
+def page(evidence, configured, plan, visit):
     """Give what opens the Data page of a database with one node, statements in `out`."""
     configured(f'[report]\nfolder = "{plan.folder}"\n')
-    rows = pl.DataFrame({"source": ["slurm"], "cluster": ["lab"], "node": ["n1"]})
-    store.load(Batch("nodes", rows, "slurm", "sinfo.txt", "1"))
-    return lambda: visit(store, "data_health", is_sound=False)
+    evidence.add("nodes", source="slurm", node="n1")
+    return lambda: visit(evidence.store, "data_health", is_sound=False)
 
 
 def test_it_shows_what_went_out_and_what_failed_first(page, closed, plan, post):

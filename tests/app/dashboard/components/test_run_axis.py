@@ -223,28 +223,27 @@ def test_a_reader_who_has_runs_gets_to_them_by_one_click(world, visit, monkeypat
 
 
 @pytest.fixture(scope="module")
-def failed(empty_database, tmp_path_factory):
+def failed(filled, module_store):
     """Give the recorded session, whose first attempt ends with a message and an Xid."""
-    for store in built(empty_database, tmp_path_factory, *CAPTURED):
-        attempt = store.read(
-            f"select end_at from marts.attempts where run_key = '{RUN}' and attempt = 0"
-        )
-        end = attempt.item()
-        gpu = store.read("select cluster, node, gpu_uuid from marts.gpus order by all limit 1")
-        common = {"source": "test", "ts": end - timedelta(seconds=5)}
-        event = {"ts_precision": "exact", "kind": "xid", "code": 79, "message": HOSTILE}
-        rank = {"cluster": "lab", "run_id": "main", "attempt": 0, "rank": 0}
-        said = {"event": "failure", "kind": "exception", "msg": HOSTILE, "reports_durability": True}
-        step = {"event": "step", "step": 407, "loss": float("nan"), "reports_durability": True}
-        last_words, last_step = (end - timedelta(seconds=seconds) for seconds in (2, 9))
-        for name, row in (
-            ("gpu_events", {**gpu.row(0, named=True), **event, **common}),
-            ("job_events", {**rank, **said, **common, "ts": last_words}),
-            ("job_events", {**rank, **step, "source": "job-log", "ts": last_step}),
-        ):
-            store.load(Batch(name, pl.DataFrame(row), row["source"], "test", f"{name}{row['ts']}"))
-        store.build()
-        yield store
+    store = module_store(copy_of=built(filled, *CAPTURED))
+    end = store.read(
+        f"select end_at from marts.attempts where run_key = '{RUN}' and attempt = 0"
+    ).item()
+    gpu = store.read("select cluster, node, gpu_uuid from marts.gpus order by all limit 1")
+    common = {"source": "test", "ts": end - timedelta(seconds=5)}
+    event = {"ts_precision": "exact", "kind": "xid", "code": 79, "message": HOSTILE}
+    rank = {"cluster": "lab", "run_id": "main", "attempt": 0, "rank": 0}
+    said = {"event": "failure", "kind": "exception", "msg": HOSTILE, "reports_durability": True}
+    step = {"event": "step", "step": 407, "loss": float("nan"), "reports_durability": True}
+    last_words, last_step = (end - timedelta(seconds=seconds) for seconds in (2, 9))
+    for name, row in (
+        ("gpu_events", {**gpu.row(0, named=True), **event, **common}),
+        ("job_events", {**rank, **said, **common, "ts": last_words}),
+        ("job_events", {**rank, **step, "source": "job-log", "ts": last_step}),
+    ):
+        store.load(Batch(name, pl.DataFrame(row), row["source"], "test", f"{name}{row['ts']}"))
+    store.build()
+    return store
 
 
 @pytest.fixture(scope="module")

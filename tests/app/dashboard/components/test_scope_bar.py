@@ -37,21 +37,16 @@ ENDED = ("ended: no data in this time range, data ends 2026-11-20 11:00:00 UTC",
 OLDEST = [(f"c{n}: data to 11:{60 - n}:00", "gray") for n in range(7, 2, -1)]
 
 
-@pytest.mark.parametrize(
-    ("minutes", "view", "badges"),
-    [
-        ({"new": 0, "ended": 60}, shown(), [ENDED, ("new: data to 12:00:00", "gray")]),
-        ({"a": 0.5, "b": 1.5, "c": 5}, shown("LIVE"),
-         [("c: data 5m old", "red"), ("b: data 1m 30s old", "orange"),
-          ("a: data 30.0 s old", "green")]),
-        ({"a": 0, "b": 60}, shown(scope=Scope(cluster="a")), [("data to 12:00:00", "gray")]),
-        ({f"c{n}": n for n in range(8)}, shown(),
-         [*OLDEST, ("3 more clusters are as fresh or fresher", "gray")]),
-    ],
-    ids=["ended-before-the-range", "an-age-each", "one-needs-no-name", "of-many-the-oldest"],
+test_clusters_say_how_far_their_data_reaches = gives(
+    lambda minutes, view: freshness.badges(clusters(**minutes), view),
+    ({"new": 0, "ended": 60}, shown(), [ENDED, ("new: data to 12:00:00", "gray")]),
+    ({"a": 0.5, "b": 1.5, "c": 5}, shown("LIVE"),
+     [("c: data 5m old", "red"), ("b: data 1m 30s old", "orange"),
+      ("a: data 30.0 s old", "green")]),
+    ({"a": 0, "b": 60}, shown(scope=Scope(cluster="a")), [("data to 12:00:00", "gray")]),
+    ({f"c{n}": n for n in range(8)}, shown(),
+     [*OLDEST, ("3 more clusters are as fresh or fresher", "gray")]),
 )  # fmt: skip
-def test_clusters_say_how_far_their_data_reaches(minutes, view, badges):
-    assert freshness.badges(clusters(**minutes), view) == badges
 
 
 def test_of_too_many_runs_a_filter_offers_the_largest_and_the_one_in_the_link(monkeypatch):
@@ -109,12 +104,9 @@ def test_a_range_ends_with_the_whole_database_whichever_cluster_is_chosen(
     assert window_of(clusters(late=0, early=35, old=900), **asked) == expected
 
 
-@pytest.mark.parametrize(
-    ("until_min", "expected"),
-    [(-120, [-105, -30]), (-90, [-60, -30]), (60, [-60, 0])],
-    ids=["before the range", "in the range", "after the range"],
-)
+@each((-120, [-105, -30]), (-90, [-60, -30]), (60, [-60, 0]))
 def test_a_range_has_whole_hours_where_no_more_is_known(window_of, until_min, expected):
+    """Whole hours end before the range, in it and after it."""
     until = NOON + timedelta(minutes=until_min)
     asked = {"from": "2026-11-20T10:15:00Z", "to": "2026-11-20T11:30:00Z"}
 

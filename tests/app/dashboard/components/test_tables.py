@@ -73,20 +73,15 @@ def test_a_file_is_named_without_the_folder_of_the_server():
     assert tables.without_folders(frame)["origin"].to_list() == ["rates.csv", "page", None]
 
 
-HOUR = timedelta(hours=1)
-
-
-def test_a_marked_range_is_turned_back_to_utc():
-    boxes = [{"x": ["2026-11-20 13:30:00.25", "2026-11-20 13:00"], "y": [0, 1]}]
-    assert charts.marked_range(boxes, HOUR) == (
-        datetime(2026, 11, 20, 12),  # noqa: DTZ001 -- naive UTC
-        datetime(2026, 11, 20, 12, 30, 0, 250_000),  # noqa: DTZ001
-    )
-
-
-def test_a_click_marks_no_range():
-    assert charts.marked_range([], HOUR) is None
-    assert charts.marked_range([{"x": ["2026-11-20", "2026-11-20"]}], HOUR) is None
+test_a_marked_range_is_turned_back_to_utc_and_a_click_marks_none = gives(
+    lambda *boxes: charts.marked_range(boxes, timedelta(hours=1)),
+    (
+        {"x": ["2026-11-20 13:30:00.25", "2026-11-20 13:00"], "y": [0, 1]},
+        tuple(map(datetime.fromisoformat, ("2026-11-20 12:00", "2026-11-20 12:30:00.250"))),
+    ),
+    (None,),
+    ({"x": ["2026-11-20", "2026-11-20"]}, None),
+)
 
 
 def test_a_legend_is_explained_by_the_glossary_and_the_categories():

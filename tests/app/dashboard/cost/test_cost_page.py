@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 import polars as pl
 import pytest
 from tests.app.billing.conftest import past_statement
-from tests.app.cost_page import DAY, HOSTILE, PRICED, SACCT, cost_store
+from tests.app.cost_page import DAY, HOSTILE, PRICED, SACCT, cost_file
 from tests.app.opened_page import plain, press, table, texts, tile
 
 from goodput_app.access.identity import Role
@@ -63,7 +63,7 @@ def test_a_day_stands_beside_the_day_before(priced, cost):
     assert "change_ratio" not in row  # neither day has evidence from its begin to its end
 
 
-def test_whole_days_are_compared(empty_database, tmp_path_factory, cost):
+def test_whole_days_are_compared(filled, own_store, cost):
     """A job of four GPUs runs from before the 18th to the 21st, joined by another on the 19th."""
     text = SACCT.splitlines()[0] + "".join(
         f"\nc|{job}|{job}|ann|nlp|gpu|COMPLETED|{begin}|{begin}|{begin}|{end}|1|{node}|"
@@ -73,8 +73,8 @@ def test_whole_days_are_compared(empty_database, tmp_path_factory, cost):
             (2, "b", "2026-11-19T00:00:00", "2026-11-19T06:00:00"),
         )
     )
-    for whole_days in cost_store(empty_database, tmp_path_factory, PRICED, text):
-        app, of_all = cost(whole_days, day="2026-11-19"), cost(whole_days)
+    whole_days = own_store(copy_of=cost_file(filled, PRICED, text))
+    app, of_all = cost(whole_days, day="2026-11-19"), cost(whole_days)
 
     (row,) = table(app, "label", "change_percent").filter(label="nlp").to_dicts()
     assert (row["total_cost"], row["day_before_cost"]) == (192 + 48, 192)
@@ -199,11 +199,11 @@ def test_a_month_is_one_click_and_its_files_the_next(priced, cost):
 
 
 @pytest.fixture(scope="module")
-def closed(empty_database, tmp_path_factory):
+def closed(filled, module_store):
     """Give jobs at 2 dollars on two days; the first is closed: nlp pays 48."""
-    for store in cost_store(empty_database, tmp_path_factory, PRICED):
-        assert statement(store, DAY, settings().statement, closes_now=True).is_closed
-        yield store
+    store = module_store(copy_of=cost_file(filled, PRICED))
+    assert statement(store, DAY, settings().statement, closes_now=True).is_closed
+    return store
 
 
 def test_a_dispute_is_written_shown_beside_its_line_and_resolved_with_a_credit(
@@ -338,15 +338,3 @@ def test_every_question_is_there_with_what_is_known(priced, cost, ask):
 
     assert any("Input needed" in info.value for info in app.info)
     assert app.metric
-
-
-def test_of_a_month_every_line_is_in_one_file(priced):
-    """As Parquet: test_cli_report."""
-    use_store(priced)
-    how = data_cost.chosen(None)
-    days = [day_of(DAY + timedelta(days=n), how.settings) for n in (0, 1)]
-    alone = [data_cost.statement_file(day, "csv", how).splitlines() for day in days]
-
-    lines = data_cost.lines_file(days, "csv", how).splitlines()
-
-    assert lines == alone[0] + alone[1][1:]

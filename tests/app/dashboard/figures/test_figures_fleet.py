@@ -75,9 +75,7 @@ def named(figure, kind):
     return [trace for trace in figure.data if trace.type == kind]
 
 
-@pytest.mark.parametrize(
-    ("gpus", "rack"), [(1_000, {"nodes_of_rack": 4}), (800, {"rack": None})], ids=["racks", "none"]
-)
+@each((1_000, {"nodes_of_rack": 4}), (800, {"rack": None}))
 def test_racks_that_do_not_fit_go_on_below_and_no_cells_overlap(gpus, rack):
     """Many nodes without a rack stand in columns under one title."""
     found, _ = fleet_parts.cells(states(gpus, **rack), None)

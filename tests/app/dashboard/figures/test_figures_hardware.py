@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
+from tests.tables import gives
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures import health, network, power
@@ -127,17 +128,13 @@ def bars(*rows):
     return {trace.name: list(trace.y) for trace in figure.data if trace.type == "bar"}
 
 
-@pytest.mark.parametrize(
-    ("rows", "names"),
-    [
-        ([("small", None, 0, 100.0), ("big", None, 0, 400.0)], ["big", "small"]),
-        ([(None, "free", 0, 900.0), ("team", "held", 0, 100.0)], ["team", "Not allocated"]),
-        ([(None, None, 0, 100.0)], ["Rack unknown"]),
-    ],
-    ids=["most power at the bottom", "what is not allocated on top", "no name"],
+# the most power at the bottom, what is not allocated on top
+test_names_stand_in_their_order = gives(
+    lambda *rows: list(bars(*rows)),
+    (("small", None, 0, 100.0), ("big", None, 0, 400.0), ["big", "small"]),
+    ((None, "free", 0, 900.0), ("team", "held", 0, 100.0), ["team", "Not allocated"]),
+    ((None, None, 0, 100.0), ["Rack unknown"]),
 )
-def test_names_stand_in_their_order(rows, names):
-    assert list(bars(*rows)) == names
 
 
 def test_a_bucket_without_a_reading_has_no_bar_and_no_coverage():

@@ -1,7 +1,5 @@
 """The Compare page: two runs, a time range before and after, and changes between runs."""
 
-import contextlib
-
 import pytest
 from tests import compared_runs
 from tests.app.opened_page import assert_sound, press, texts, tile
@@ -11,10 +9,8 @@ PAGE = "before_and_after"
 
 
 @pytest.fixture(scope="module")
-def store(empty_database, tmp_path_factory, new_store):
-    built = compared_runs.built(empty_database, tmp_path_factory)
-    with contextlib.closing(new_store(copy_of=built)) as opened:
-        yield opened
+def store(filled, module_store):
+    return module_store(copy_of=compared_runs.built(filled))
 
 
 def tables(app):

@@ -6,11 +6,11 @@ from decimal import Decimal
 import pytest
 from tests.app.opened_page import HOSTILE, links, table, texts
 from tests.queries.conftest import at
+from tests.tables import gives
 
 from goodput_app.dashboard.data import energy
 from goodput_queries.scope import Scope
 
-START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 HOURS = 2
 PAGE = "power_and_carbon"
@@ -98,10 +98,10 @@ def test_without_a_second_cap_or_a_tariff_the_page_says_so(page):
     assert not any("electricity_cost" in frame.value.columns for frame in page.dataframe)
 
 
-@pytest.mark.parametrize(
-    ("hours", "gpus", "bucket_min"), [(1, 4, 1), (1, 1_000, 10), (24, 2_000, 30), (24, 10_000, 60)]
+test_of_many_gpus_the_roll_up_is_read_in_longer_buckets = gives(
+    lambda hours, gpus: energy.bucket_ms(Scope(from_ms=0, to_ms=hours * HOUR_MS), gpus) / 60_000,
+    (1, 4, 1),
+    (1, 1_000, 10),
+    (24, 2_000, 30),
+    (24, 10_000, 60),
 )
-def test_of_many_gpus_the_roll_up_is_read_in_longer_buckets(hours, gpus, bucket_min):
-    window = Scope(from_ms=START_MS, to_ms=START_MS + hours * HOUR_MS)
-
-    assert energy.bucket_ms(window, gpus) == bucket_min * 60_000

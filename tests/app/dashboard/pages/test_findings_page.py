@@ -16,9 +16,9 @@ from goodput_app.dashboard.data import findings, health
 
 
 @pytest.fixture
-def writable(empty_database, tmp_path_factory):
+def writable(filled, own_store):
     """Give the session to a test that writes to it."""
-    yield from built(empty_database, tmp_path_factory, *CAPTURED)
+    return own_store(copy_of=built(filled, *CAPTURED))
 
 
 @pytest.fixture

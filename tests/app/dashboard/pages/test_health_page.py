@@ -7,7 +7,6 @@ import pytest
 from tests.app.opened_page import HOSTILE, links, table, texts
 
 from goodput_app.dashboard.components.fleet import network_parts
-from goodput_queries.evidence.batch import Batch
 
 AT = datetime(2026, 11, 20, 12, 31)  # noqa: DTZ001 -- UTC
 
@@ -45,16 +44,12 @@ def test_an_incident_links_to_its_gpu_its_node_and_the_run_that_it_hit(hit, visi
     ]
 
 
-def test_a_kind_that_nobody_reads_names_the_counter_to_enable(store, visit):
-    gpu = {"cluster": "lab", "node": "n", "gpu_uuid": "GPU-1", "source": "test"}
-    reading = {"gpu_uuid": "GPU-1", "gpu_instance": "", "power_w": 99.0, "source": "test"}
-    moments = [AT, AT.replace(minute=40)]
-    store.load(Batch("gpus", pl.DataFrame(gpu), "test", "test", "gpus"))
-    readings = pl.DataFrame([{**reading, "ts": at} for at in moments])
-    store.load(Batch("gpu_samples", readings, "test", "test", "samples"))
-    store.build()
+def test_a_kind_that_nobody_reads_names_the_counter_to_enable(evidence, visit):
+    evidence.node("n", 1)
+    evidence.samples("n#0", (0, 540), lambda _: True)
+    evidence.build()
 
-    app = visit(store, "node_health", kind="row_remap")
+    app = visit(evidence.store, "node_health", kind="row_remap")
 
     shown = texts(app)
     assert "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS" in shown

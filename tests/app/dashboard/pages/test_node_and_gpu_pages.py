@@ -93,12 +93,10 @@ def drawn(script):
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize(
-    ("series", "caption"),
-    [("{}", "Not configured: metrics of the host"),
-     ('{"cpu_busy_ratio": [0.5]}', "does not report: Host memory used, Disks, Ethernet, Inf")],
-    ids=["nothing", "cpu-alone"],
-)  # fmt: skip
+@each(
+    ("{}", "Not configured: metrics of the host"),
+    ('{"cpu_busy_ratio": [0.5]}', "does not report: Host memory used, Disks, Ethernet, Inf"),
+)
 def test_what_a_host_does_not_report_is_named(series, caption):
     app = drawn(
         f"""

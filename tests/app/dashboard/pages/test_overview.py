@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from tests.app.opened_page import links, plain, sent, texts
 from tests.recorded_session import extent_ms
-from tests.tables import each
+from tests.tables import each, gives
 
 from goodput_app.dashboard.components.overview import actions, ledger, status
 from goodput_app.dashboard.data import health
@@ -152,9 +152,12 @@ def test_the_parts_of_a_waterfall_add_up_to_both_totals():
     assert "g2" not in {label for label, *_ in rows}, "it did not move"
 
 
-@each((100, [20, -30], 75, 120, [100, 120]), (10, [90], 0, 100, [10]), (5, [], 0, 5, []))
-def test_the_axis_of_a_waterfall_shows_small_changes(first, changes, begin, end, levels):
-    assert bars.axis(first, changes) == (begin, end, levels)
+test_the_axis_of_a_waterfall_shows_small_changes = gives(
+    bars.axis,
+    (100, [20, -30], (75, 120, [100, 120])),
+    (10, [90], (0, 100, [10])),
+    (5, [], (0, 5, [])),
+)
 
 
 def test_parts_of_a_bar_have_their_share_and_nothing_has_no_part():
@@ -203,16 +206,15 @@ def test_without_an_earlier_window_the_page_says_so(page):
     assert "no data from before this range" in plain(page)
 
 
-@each(
+test_a_saving_that_may_be_nothing_is_called_so = gives(
+    lambda *back: actions._saving(
+        dict(zip(("back_low_cost", "back_cost", "back_high_cost"), back, strict=True))
+    ),
     (3.0, 3.0, 3.0, "<b>$3.00</b><small>measured</small>"),
     (0.0, 3.0, 3.0, "<b>up to $3.00</b><small>or nothing</small>"),
     (1.0, 3.0, 4.0, "<b>$3.00</b><small>$1.00 to $4.00</small>"),
     (None, None, None, "<b>no price</b>"),
 )
-def test_a_saving_that_may_be_nothing_is_called_so(low, best, high, text):
-    row = {"back_low_cost": low, "back_cost": best, "back_high_cost": high}
-
-    assert actions._saving(row) == text
 
 
 def test_which_groups_are_wasted_is_said_so_that_they_add_up():

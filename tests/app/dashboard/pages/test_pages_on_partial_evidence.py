@@ -21,24 +21,22 @@ from goodput_queries.lake.lake import Lake
 from goodput_queries.lake.pull import attach
 from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding, LakeOptions
 
-NODE = pl.DataFrame({"cluster": ["lab"], "node": ["n1"], "source": ["csv"]})
-
 
 @pytest.fixture(scope="module")
-def telemetry(empty_database, tmp_path_factory):
+def telemetry(filled, module_store):
     """Give a part of the evidence: telemetry alone, no job, no scheduler, no price."""
-    yield from built(empty_database, tmp_path_factory, "nvml.jsonl.gz")
+    return module_store(copy_of=built(filled, "nvml.jsonl.gz"))
 
 
 @pytest.fixture(scope="module")
-def accounting(empty_database, tmp_path_factory):
+def accounting(filled, module_store):
     """Give a part of the evidence: accounting alone, no telemetry, no job event."""
-    yield from built(empty_database, tmp_path_factory, "sacct.txt")
+    return module_store(copy_of=built(filled, "sacct.txt"))
 
 
-def test_rows_without_a_ledger_say_that_it_is_being_built(store, visit):
-    store.load(Batch("nodes", NODE, "csv", "nodes.csv", "digest"))
-    assert "is being built" in visit(store).info[0].value
+def test_rows_without_a_ledger_say_that_it_is_being_built(evidence, visit):
+    evidence.add("nodes", node="n1")
+    assert "is being built" in visit(evidence.store).info[0].value
 
 
 def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(store, visit, tmp_path):
@@ -130,13 +128,13 @@ IN_OTHERS = {"marts.allocated_samples"}  # the Run page then draws the roll-up
 
 
 @pytest.fixture(scope="module")
-def of_lake(new_store, tmp_path_factory):
+def of_lake(module_store, tmp_path_factory):
     """Give a built database with four days of a GPU, which has the readings of two of them."""
     lake = Lake.create(str(tmp_path_factory.mktemp("lake")), cluster="west", buckets=1)
     gpu = {"source": "inventory", "cluster": "west", "node": "n", "gpu_uuid": "GPU-0"}
     lake.append(Batch("gpus", pl.DataFrame(gpu), "inventory", "inventory", "gpus"))
     lake.append(readings("d0", range(0, 3 * DAY_S, 600), gpus=1))
-    found = new_store()
+    found = module_store()
     found.lake_binding = LakeBinding(found, LakeOptions(recent_days=2))
     attach(found, lake.url)
     found.build()

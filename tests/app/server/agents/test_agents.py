@@ -1,7 +1,6 @@
 """Tools of agents over MCP: what they answer, to whom, and how much of it."""
 
 import asyncio
-import contextlib
 import json
 import os
 import shutil
@@ -96,11 +95,9 @@ def _asked_anew(people_sign_in):  # noqa: ARG001 -- tokens are asked for
 
 
 @pytest.fixture(scope="module")
-def worlds(new_store, empty_database, tmp_path_factory):
+def worlds(filled, module_store):
     """Give the red team beside two others, which differ in names and amounts."""
-    folders = [built(empty_database, tmp_path_factory, other) for other in (COBALTS, OTHERS)]
-    with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(contextlib.closing(new_store(copy_of=one))) for one in folders]
+    return [module_store(copy_of=built(filled, other)) for other in (COBALTS, OTHERS)]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -94,28 +94,35 @@ class RealPrometheus:
         until(is_so, what, within_s=WAIT_S)
 
 
+@contextlib.contextmanager
+def real_prometheus(folder, *options):
+    """Give a server with its settings in a folder, to be started; skip where none is installed."""
+    if shutil.which("prometheus") is None:
+        pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
+    server = RealPrometheus(folder, free_port(), options=options)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
 @pytest.fixture
 def prometheus_of(tmp_path):
     """Give what starts a real server for a job and its target; skip where none is installed."""
-    if shutil.which("prometheus") is None:
-        pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
-    server = RealPrometheus(tmp_path, free_port())
+    with real_prometheus(tmp_path) as server:
 
-    def started(job, target, interval="200ms", more=""):
-        (tmp_path / "prometheus.yml").write_text(
-            f"""global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}
+        def started(job, target, interval="200ms", more=""):
+            (tmp_path / "prometheus.yml").write_text(
+                f"""global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}
 scrape_configs:
   - job_name: {job}
     static_configs: [{{targets: ["{target}"]}}]
 {more}"""
-        )
-        server.start()
-        return server
+            )
+            server.start()
+            return server
 
-    try:
         yield started
-    finally:
-        server.stop()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from tests.app.receiving import receiving
+from tests.app.served import receiving
 from tests.ingest.fake_live import reached
 from tests.ingest.received.writers import POWER, UTIL
 

@@ -174,6 +174,7 @@ def test_waste_is_one_figure(session, windows):
             for source in (
                 "marts.ledger_by_category where kind = 'badput'", "marts.waste_by_team",
                 f"{LOSSES} where kind = 'badput'",
+                "(select wasted_ms as gpu_ms, wasted_cost as cost from marts.nodes)",
             ):  # fmt: skip
                 found = one(session, f"select sum(gpu_ms)::bigint, sum(cost) from {source}", scope)
                 assert found == pytest.approx(expected, abs=1e-5), source
