@@ -7,6 +7,7 @@ from tests.queries.conftest import START_MS, each
 from tests.two_teams import COBALTS, END_S, OTHERS, RED, built
 
 from goodput_queries.catalog.find import catalogue
+from goodput_queries.check import check
 from goodput_queries.errors import NotPermittedError
 from goodput_queries.objectives import Objective, as_variable
 from goodput_queries.scope import Scope
@@ -58,6 +59,11 @@ def text(value):
     if isinstance(value, (list, tuple)):
         return str([text(part) for part in value])
     return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def test_their_ledger_passes_every_check(stores):
+    """Also where other categories have all the time of a stretch of steps."""
+    assert check(stores[0])["violations"].sum() == 0
 
 
 def test_no_view_names_another_team(seen):

@@ -22,4 +22,5 @@ hourly as (
 select hour_ms, category, segments.gpu_ms as segments_ms, hourly.gpu_ms as hourly_ms
 from segments
 full join hourly using (hour_ms, category)
-where segments.gpu_ms is distinct from hourly.gpu_ms
+-- a stretch of steps of which other categories have all the time: its own has 0 ms, and no row of the roll-up
+where coalesce(segments.gpu_ms, 0) <> coalesce(hourly.gpu_ms, 0)
