@@ -1,4 +1,4 @@
-"""`goodput report weekly`: the report of a week as Markdown."""
+"""`goodput report weekly`: the report of a week as Markdown, or as a page."""
 
 import re
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from goodput_app.cli.database import built
 from goodput_app.cli.options import database_option
 from goodput_app.settings import settings
 from goodput_app.time_expressions import last_week
+from goodput_app.weekly.page import page
 from goodput_app.weekly.week import week
 from goodput_app.weekly.words import Writer
 from goodput_billing.statement.statement import ReadOnly, statement
@@ -36,11 +37,21 @@ WORDS = Writer(
     type=click.DateTime(["%Y-%m-%d"]),
     help="A day of the week to report; default: the last whole week with data.",
 )
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("markdown", "html")),
+    default="markdown",
+    show_default=True,
+    help="html: a page that needs nothing else.",
+)
 @click.option("--cluster", metavar="NAME", help="Only one cluster.")
 @click.option("--team", metavar="NAME", help="Only one team (account).")
 @database_option
-def weekly(*, when: datetime | None, cluster: str | None, team: str | None, db: str) -> None:
-    """Print the report of a week, Monday to Sunday in the zone of [statement], as Markdown."""
+def weekly(
+    *, when: datetime | None, form: str, cluster: str | None, team: str | None, db: str
+) -> None:
+    """Print the report of a week, Monday to Sunday in the zone of [statement]."""
     with built(db) as store:
         clusters = store.read("select * from marts.clusters order by as_of_at desc, cluster")
         if clusters.is_empty():
@@ -57,10 +68,11 @@ def weekly(*, when: datetime | None, cluster: str | None, team: str | None, db: 
         scope = resolved(store, Scope(from_ms, to_ms, cluster=cluster, team=team))
         day = (known[1] - MOMENT).date()
         parts = list(_parts(store, scope, clusters, day))
-    title = f"# Week of {start:%Y-%m-%d} to {end - MOMENT:%Y-%m-%d}"
+    title = f"Week of {start:%Y-%m-%d} to {end - MOMENT:%Y-%m-%d}"
     if last < end:
         title += f", data to {WORDS.moment(last)}"
-    click.echo("\n\n".join([title, *parts]))
+    text = "\n\n".join([f"# {title}", *parts])
+    click.echo(page(title, text) if form == "html" else text)
 
 
 def _evidence(clusters: pl.DataFrame) -> tuple[datetime, datetime]:

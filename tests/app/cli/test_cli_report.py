@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.app.opened_page import HOSTILE
 from tests.tables import each
 
 from goodput_app.cli.weekly import WORDS
+from goodput_app.weekly.page import page
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
@@ -189,6 +191,23 @@ def test_it_prints_the_last_whole_week_with_its_change(weekly):
     assert "| Wasted in this week | $960.00 |" in said
     assert "| nlp | $336.00 | +$336.00 | Failures |" in said
     assert "- Budget of nlp: $1,344.00 of $900.00" in said
+
+
+def test_a_week_as_a_page_has_the_words_of_the_report_and_needs_nothing_else(weekly):
+    said = weekly("--format", "html").output
+
+    assert "<title>Week of 2027-01-25 to 2027-01-31</title>" in said
+    assert "<td>Wasted in this week</td>" in said
+    assert ">$960.00</td>" in said
+    assert not re.search(r"<script|<img|<link|https?:", said)
+
+
+def test_names_with_markup_are_text_in_the_page_of_a_week():
+    text = f"**{WORDS.literal('<b>&_a_|`c`')}**"
+
+    assert "<strong>&lt;b&gt;&amp;_a_|`c`</strong>" in page("A week", text)
+    assert "<title>&lt;i&gt;</title>" in page("<i>", text)
+    assert "<p>&lt;img src=x&gt;</p>" in page("A week", "<img src=x>")
 
 
 def test_a_week_that_goes_on_says_how_far_its_data_reach(weekly):
