@@ -4,9 +4,9 @@
     python -m tests.benchmarks.viewers http://127.0.0.1:8600 --viewers 20 --rate 200 --seconds 60
 
 A request is timed from when it was due, so that one that waits for those before it is late. Each
-person opens a page, looks at it for THINK_S and opens the next. Each question is asked once before
-the first is timed. Prints a line before people come and one with them: answers, those that were no
-answer, and the clock's percentiles.
+question is asked once before the first is timed. Each person opens a page, looks at it for THINK_S
+and opens the next, no two at the same moment. Prints a line before people come and one with them:
+answers, those that were no answer, and the clock's percentiles.
 """
 
 import argparse
@@ -58,9 +58,10 @@ def answers(url, rate, seconds):
     return list(itertools.chain.from_iterable(every))
 
 
-def look(url, person, is_over, drawn):
+def look(url, person, of, is_over, drawn):
     """Open one page after the other until it is over; append seconds and errors to `drawn`."""
     with page_session(url) as session:
+        is_over.wait(THINK_S * person / of)
         for number in itertools.count(person):
             began = time.monotonic()
             _, errors = session.draw(PAGES[number % len(PAGES)], "range=24h")
@@ -89,7 +90,7 @@ def main():
     for viewers in (0, given.viewers):
         is_over, drawn = threading.Event(), []
         people = [
-            threading.Thread(target=look, args=(given.url, person, is_over, drawn))
+            threading.Thread(target=look, args=(given.url, person, viewers, is_over, drawn))
             for person in range(viewers)
         ]
         for person in people:

@@ -52,6 +52,46 @@ def test_how_long_an_answer_is_given(clock, took_s, after_s, state, status, give
     assert answer.headers["Age"] == ("0" if given == "second" else str(int(after_s)))
 
 
+@each((59.0, "old"), (60.0, "new"))
+def test_who_asks_while_a_new_one_is_made_gets_the_old_one(clock, age_s, given):
+    async def several():
+        kept, is_made = Answers(), asyncio.Event()
+        asked = Question("runs", 1, lambda: None)
+
+        async def make(content="new"):
+            await is_made.wait()
+            return Response(content)
+
+        is_made.set()
+        await kept.get(asked, lambda: make("old"))
+        is_made.clear()
+        clock.s += age_s
+        waiting = asyncio.create_task(kept.get(Question("runs", 2, lambda: None), make))
+        await asyncio.sleep(0)
+        other = asyncio.create_task(kept.get(Question("runs", 2, lambda: None), make))
+        await asyncio.sleep(0)
+        is_made.set()
+        return [(await one).body.decode() for one in (waiting, other)]
+
+    assert asyncio.run(several()) == ["new", given]
+
+
+@each((59.0, 200), (60.0, 429))
+def test_where_there_are_too_many_queries_an_old_answer_is_given(clock, age_s, status):
+    statuses = [429, 200]
+
+    async def make():
+        return Response("rows", statuses.pop())
+
+    async def asked_twice():
+        kept = Answers()
+        await kept.get(Question("runs", 1, lambda: None), make)
+        clock.s += age_s
+        return await kept.get(Question("runs", 2, lambda: None), make)
+
+    assert asyncio.run(asked_twice()).status_code == status
+
+
 def test_answers_take_no_more_memory_than_they_may(monkeypatch):
     monkeypatch.setattr(answers, "KEPT_MAX_BYTES", 25)
     made = []

@@ -2,9 +2,10 @@
 
 Panels of several viewers ask the same again and again, while sources are polled and each poll
 changes the database. So an answer is given for some time after it has changed: for LASTS times as
-long as it took to make, and as long again while a new one is made. What is cheap is as good as
-new, and what is costly takes a tenth of a core, however many ask and however often rows come. A key
-names the question and the rows that the person sees, so that nobody gets what is for others.
+long as it took to make, as long again while a new one is made, and up to OLD_MAX_S while the new
+one takes longer. What is cheap is as good as new, and what is costly takes a tenth of a core,
+however many ask and however often rows come. A key names the question and the rows that the person
+sees, so that nobody gets what is for others.
 """
 
 import asyncio
@@ -17,9 +18,10 @@ from starlette.responses import Response
 
 KEPT_S = 10.0  # where nothing has changed: a select may ask for the time, or for chance
 LASTS = 10
-CHANGED_MAX_S = 15.0  # and as long again while a new one is made
+CHANGED_MAX_S = 15.0  # and as long again until who asks next waits for a new one
+OLD_MAX_S = 60.0  # while others wait for it
 KEPT_MAX_BYTES, ONE_MAX_BYTES = 64 << 20, 8 << 20
-OK = 200
+OK, BUSY = 200, 429
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,17 @@ class Answers:
         age_s = time.monotonic() - kept.made_s if kept else 0.0
         if kept and (age_s < kept.lasts_s or (age_s < KEPT_S and kept.state == asked.state)):
             return _copy(kept.answer, age_s)
-        if (making := self._making.get(asked.key)) is None:
+        making = self._making.get(asked.key)
+        is_old = age_s >= (OLD_MAX_S if making else 2 * kept.lasts_s) if kept else True
+        if making is None:
             making = self._making[asked.key] = asyncio.create_task(self._made(asked, make))
             making.add_done_callback(lambda _: self._making.pop(asked.key))
-        if kept and age_s < 2 * kept.lasts_s:
+        if kept and not is_old:
             return _copy(kept.answer, age_s)
-        return _copy(await asyncio.shield(making), 0.0)  # who goes away stops it for nobody else
+        made = await asyncio.shield(making)  # who goes away stops it for nobody else
+        if kept and made.status_code == BUSY and age_s < OLD_MAX_S:
+            return _copy(kept.answer, age_s)
+        return _copy(made, 0.0)
 
     async def _made(self, asked: Question, make: Callable[[], Awaitable[Response]]) -> Response:
         began_s = time.monotonic()
@@ -86,7 +93,7 @@ class Answers:
 
     @staticmethod
     def _is_over(kept: _Kept) -> bool:
-        return time.monotonic() - kept.made_s > max(KEPT_S, 2 * kept.lasts_s)
+        return time.monotonic() - kept.made_s > OLD_MAX_S
 
     def _drop(self, key: Hashable) -> None:
         if key in self._kept:
