@@ -278,7 +278,7 @@ def finished(
     if has_legend:
         names = {trace.legendgroup or trace.name: None for trace in figure.data}
         longest = max((len(str(trace.name or "")) for trace in figure.data), default=0)
-        width = LEGEND_CHAR_PX * longest
+        width = LEGEND_CHAR_PX * (longest + 2)  # a short name may have wide letters alone
         columns = max(1, int(width_px // (width + LEGEND_MARK_PX)))
         margin["b"] = 62 + LEGEND_ROW_PX * -(-len(names) // columns)
         place = {"orientation": "h", "x": 0, "y": 0, "xanchor": "left", "yanchor": "bottom"}
