@@ -78,17 +78,17 @@ class KubernetesRecording(RecordedFile):
         cluster = self.options.cluster or CLUSTER_UNKNOWN
         rows = found.parsed(cluster, self.options.observed_at)
         kept = [one for one in rows if not one.rows.is_empty()]
-        digest = _digest(self.path, cluster, self.options.observed_at)
+        digest = files.digest_of(_content(self.path), cluster, self.options.observed_at)
         yield from batches(kept, found.rejects, self.name, str(self.path), digest, table="job_runs")
 
 
-def _digest(path: Path, *meaning: object) -> str:
-    """Return a digest of a file as far as it can be read, with all that its rows depend on."""
-    found = hashlib.sha256(repr(meaning).encode())
+def _content(path: Path) -> str:
+    """Return a digest of the content of a file, as far as it can be read."""
+    found = hashlib.sha256()
     with files.open_bytes(path) as file, contextlib.suppress(*files.BROKEN_OFF):
         while chunk := file.read(files.CHUNK_BYTES):
             found.update(chunk)
-    return found.hexdigest()[: files.DIGEST_CHARS]
+    return found.hexdigest()
 
 
 def parsed(seen: Observation, cluster: str, memory: PodMemory) -> list[Parsed]:

@@ -35,8 +35,9 @@ def test_gpus_of_claims_are_held_by_name_and_share(built):
     held = built(
         """select regexp_extract(job_run_key, '/([\\w-]+)@', 1), gpu_uuid,
             any_value((share_hi - share_lo) / share_of)
-        from intermediate.int_holds inner join intermediate.int_gpu_units using (gpu_uuid, gpu_instance)
-        where gpu_uuid like 'GPU-%' group by 1, 2 order by 1""",  # noqa: E501 -- one join
+        from intermediate.int_holds
+        inner join intermediate.int_gpu_units using (gpu_uuid, gpu_instance)
+        where gpu_uuid like 'GPU-%' group by 1, 2 order by 1""",
         GOLDEN / "kubernetes" / "pods_with_claims_and_shares" / "input.json",
     )
 
@@ -122,11 +123,12 @@ def user_of_claim(name, job, started, ended=None):
     return found
 
 
-HELD = """select job_id, gpu_uuid, share_hi - share_lo, share_of, (holds.end_ms - holds.start_ms) // 60000
+HELD = """select job_id, gpu_uuid, share_hi - share_lo, share_of,
+        (holds.end_ms - holds.start_ms) // 60000
     from intermediate.int_holds as holds
     inner join intermediate.int_job_runs using (job_run_key)
     inner join intermediate.int_gpu_units as units using (gpu_uuid, gpu_instance)
-    group by all order by all"""  # noqa: E501 -- a column each
+    group by all order by all"""
 # what it shows: what was listed, one after the other; GPUs held, and for how many minutes
 CLAIMED = {
     "a pod that has ended without its claim held the GPU until its end": (
@@ -198,8 +200,9 @@ CASES = {
 
 def test_quotas_show_what_waits_for_them(built):
     rows = built(
-        """select kind, queue, flavor, quota_gpus, limit_gpus, reserved_gpus, used_gpus, waiting_jobs, waiting_gpus
-        from marts.queue_quotas order by all""",  # noqa: E501 -- one select
+        """select kind, queue, flavor, quota_gpus, limit_gpus, reserved_gpus, used_gpus,
+            waiting_jobs, waiting_gpus
+        from marts.queue_quotas order by all""",
         GOLDEN / "kubernetes" / "workloads_and_queues_of_kueue" / "input.json",
         GOLDEN / "kubernetes" / "watch_of_pod_groups_of_volcano" / "input.json",
     )

@@ -67,7 +67,7 @@ class Objects:
     ends: dict[Job, Job] = field(default_factory=dict)
     claims: Claims = field(default_factory=Claims)
     training: Training = field(default_factory=Training)
-    rows: dict[str, dict[tuple[object, ...], Row]] = field(  # by table and what tells rows apart
+    rows: dict[str, dict[tuple[object, ...], Row]] = field(  # by table and key
         default_factory=lambda: defaultdict(dict)
     )
     rejects: list[Reject] = field(default_factory=list)
