@@ -1,6 +1,8 @@
-"""`goodput report month`: every line of a month's statements in one file a format."""
+"""`goodput report month`: a month's statements as one: every line, or a page to be read."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import click
@@ -9,9 +11,11 @@ from goodput_app.cli.database import built
 from goodput_app.cli.options import database_option, say
 from goodput_app.settings import settings
 from goodput_billing.render import files
+from goodput_billing.render.presentation import status_of_days
 from goodput_billing.render.wording import money
 from goodput_billing.statement import one_account, window
 from goodput_billing.statement.days import Day, day_of, days_in_month
+from goodput_billing.statement.several_days import together
 from goodput_billing.statement.statement import Statement, statement
 from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError, QueryError
@@ -38,7 +42,7 @@ MS_PER_HOUR = 3_600_000
 @click.option(
     "--format",
     "formats",
-    type=click.Choice(files.LINE_FORMATS),
+    type=click.Choice(files.FORMATS),
     multiple=True,
     default=("csv",),
     show_default=True,
@@ -48,30 +52,37 @@ MS_PER_HOUR = 3_600_000
 def month(
     *, of: datetime | None, db: str, out: Path, formats: tuple[str, ...], account: str | None
 ) -> None:
-    """Write every line of the statements of a month's days: as billed, or as they stand."""
+    """Write a month's statements: each line (CSV, Parquet, FOCUS), or as one page (HTML, PDF)."""
     with built(db) as store:
         days, whole = _with_evidence(store, _first_of(of))
-        made = [statement(store, day.date, settings().statement) for day in days]
-        if account is not None:
-            made = _of_account(store, made, account)
+        of_all = [statement(store, day.date, settings().statement) for day in days]
+        made = of_all if account is None else _of_account(store, of_all, account)
+        month, missing = days[0].date, whole - len(days)
         for form in dict.fromkeys(formats):
-            found = [files.content(one, form) for one in made]
-            name = f"{days[0].date:%Y-%m}" + files.of_whom(made[0])
-            click.echo(str(files.save(files.of_days(found, form), out, name, form)))
-    total = sum(one.total_cost for one in made)
-    closed = sum(one.is_closed for one in made)
-    said = [f"{days[0].date:%Y-%m}: {money(total)} {made[-1].policy.currency}."]
-    said.append(f"{closed} of {len(made)} days are closed.")
-    if closed < len(made):
-        said.append("Figures of the others may still change.")
-    if len(days) < whole:
-        said.append(f"{whole - len(days)} days of the month have no evidence.")
-    say(" ".join(said))
+            if form in files.LINE_FORMATS:
+                found = files.of_days([files.content(one, form) for one in made], form)
+            else:
+                several = together(
+                    store, of_all, period=f"{month:%B %Y}", missing=missing, account=account
+                )
+                found = files.page_of_days(several, form)
+            name = f"{month:%Y-%m}" + files.of_whom(made[0])
+            click.echo(str(files.save(found, out, name, form)))
+    say(f"{month:%Y-%m}: {_totals(made)}. {status_of_days(made, missing)}")
     unpriced_ms = sum(
         int(one.rows.filter(one.rows["price_per_gpu_h"].is_null())["gpu_ms"].sum()) for one in made
     )
     if unpriced_ms:
         say(f"{unpriced_ms / MS_PER_HOUR:,.1f} GPU-hours have no price and are not included.")
+
+
+def _totals(made: Sequence[Statement]) -> str:
+    """Return what the days come to, in each of their currencies."""
+    sums: dict[str, Decimal] = {}
+    for one in made:
+        code = one.policy.currency
+        sums[code] = sums.get(code, Decimal(0)) + one.total_cost
+    return " and ".join(f"{money(total, code=code)} {code}" for code, total in sums.items())
 
 
 def _of_account(store: Store, made: list[Statement], account: str) -> list[Statement]:

@@ -15,7 +15,7 @@ from goodput_app.time_expressions import last_week
 from goodput_app.weekly.page import page
 from goodput_app.weekly.week import week
 from goodput_app.weekly.words import Writer
-from goodput_billing.statement.statement import ReadOnly, statement
+from goodput_billing.statement.statement import read_only, statement
 from goodput_messages.printable import printable
 from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
@@ -104,7 +104,7 @@ def _parts(store: Store, scope: Scope, clusters: pl.DataFrame, last: date) -> It
     yield f"## Teams by waste\n\n{WORDS.teams(of_week)}"
     yield f"## Largest losses\n\n{WORDS.losses(read(ranked.LOSSES))}"
     objectives = read(f"select * from marts.goodput_objectives order by {ranked.OBJECTIVES}")
-    of_day = statement(ReadOnly(store), last, settings().statement)  # type: ignore[arg-type] # it reads
+    of_day = statement(read_only(store), last, settings().statement)
     lines = [*WORDS.objectives(objectives), *WORDS.budgets(of_day.budgets, scope.team)]
     if lines:
         yield "## Objectives and budgets\n\n" + "\n".join(lines)

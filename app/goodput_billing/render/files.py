@@ -9,6 +9,7 @@ import polars as pl
 from goodput_billing.render import atomic
 from goodput_billing.render.safe_text import harmless
 from goodput_billing.statement.one_account import file_name
+from goodput_billing.statement.several_days import SeveralDays
 from goodput_billing.statement.statement import Statement
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.storage.private import for_others
@@ -74,6 +75,11 @@ def of_days(found: Sequence[bytes], form: str) -> bytes:
     return b"".join([first, *(file.partition(b"\n")[2] for file in others)])  # one header
 
 
+def page_of_days(several: SeveralDays, form: str) -> bytes:
+    """Return the statements of several days as one HTML page or PDF; raises as `content`."""
+    return _html(several) if form == "html" else _pdf(several)
+
+
 def table(statement: Statement) -> pl.DataFrame:
     """Return the rows of a statement as CSV and Parquet hand them out: see `marts.statement_lines`.
 
@@ -105,14 +111,14 @@ def parquet(statement: Statement) -> bytes:
     return stream.getvalue()
 
 
-def _html(statement: Statement) -> bytes:
+def _html(of: Statement | SeveralDays) -> bytes:
     from goodput_billing.render.html import html  # noqa: PLC0415 -- only who asks draws in templates
     from goodput_billing.render.presentation import present  # noqa: PLC0415 -- as above
 
-    return html(present(statement, lines=LINES_ON_PAGE))
+    return html(present(of, lines=LINES_ON_PAGE))
 
 
-def _pdf(statement: Statement) -> bytes:
+def _pdf(of: Statement | SeveralDays) -> bytes:
     from goodput_billing.render.presentation import present  # noqa: PLC0415 -- as above
 
     try:
@@ -123,7 +129,7 @@ def _pdf(statement: Statement) -> bytes:
             "without it: --formats csv,parquet,html,focus."
         ) from error
 
-    return pdf(present(statement, lines=LINES_IN_PDF))
+    return pdf(present(of, lines=LINES_IN_PDF))
 
 
 def _focus(statement: Statement, version: str) -> bytes:

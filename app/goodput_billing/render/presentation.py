@@ -8,10 +8,11 @@ from unicodedata import category
 
 import polars as pl
 
-from goodput_billing.render.tables import tables
+from goodput_billing.render.tables import tables, tables_of_days
 from goodput_billing.render.wording import Table, account_name, hours, money, percent
 from goodput_billing.statement.amounts.currency import decimals, sign
 from goodput_billing.statement.amounts.ownership import HELD_LINES, UNPLACED
+from goodput_billing.statement.several_days import SeveralDays
 from goodput_billing.statement.statement import Statement
 from goodput_queries.scope import utc_at
 
@@ -65,28 +66,72 @@ class Presentation:
     notes: Sequence[str] = field(default=())
 
 
-def present(statement: Statement, *, lines: int) -> Presentation:
-    """Return a statement as it is shown, with at most so many of its lines (CSV has them all)."""
+def present(of: Statement | SeveralDays, *, lines: int) -> Presentation:
+    """Return what is shown of a day or several, with at most so many lines (CSV has them all)."""
+    found = _days(of, lines) if isinstance(of, SeveralDays) else _day(of, lines)
+    return cast("Presentation", _visible(found))
+
+
+def _day(statement: Statement, lines: int) -> Presentation:
     day = statement.day
-    begin, end = utc_at(day.from_ms), utc_at(day.to_ms)
-    whose = "" if statement.account is None else f" of account {statement.account}"
-    found = Presentation(
-        title=f"GPU chargeback statement{whose}, {day.date:%A} {day.date.day} {day.date:%B %Y}",
-        sign=sign(statement.policy.currency),
-        decimals=decimals(statement.policy.currency),
-        subtitle=(
-            f"{statement.settings.organisation}. Day in {day.zone}: {begin:%Y-%m-%d %H:%M} to "
-            f"{end:%Y-%m-%d %H:%M} UTC, {day.hours:g} hours. "
-            f"Amounts in {statement.policy.currency}."
-        ),
+    return Presentation(
+        title=f"{_whose(statement)}, {day.date:%A} {day.date.day} {day.date:%B %Y}",
+        subtitle=_when(statement, f"Day in {day.zone}", f", {day.hours:g} hours"),
         status=status_of(statement),
         is_final=statement.is_closed,
-        tiles=_tiles(statement) if statement.account is None else _tiles_of_account(statement),
-        bars=_bars(statement),
         tables=tables(statement, lines=lines),
         notes=_notes(statement),
+        **_money_of(statement, f"{day.date}"),
     )
-    return cast("Presentation", _visible(found))
+
+
+def _days(several: SeveralDays, lines: int) -> Presentation:
+    whole, days = several.whole, several.days
+    return Presentation(
+        title=f"{_whose(whole)}, {several.period}",
+        subtitle=_when(whole, f"Days in {whole.day.zone}", ""),
+        status=status_of_days(days, several.missing),
+        is_final=several.is_closed,
+        tables=tables_of_days(several, lines=lines),
+        # a policy that changed has a note for each of both
+        notes=list(dict.fromkeys(note for one in days for note in _notes(one))),
+        **_money_of(whole, several.period),
+    )
+
+
+def _money_of(statement: Statement, period: str) -> dict[str, Any]:
+    is_all = statement.account is None
+    return {
+        "sign": sign(statement.policy.currency),
+        "decimals": decimals(statement.policy.currency),
+        "tiles": _tiles(statement) if is_all else _tiles_of_account(statement, period),
+        "bars": _bars(statement),
+    }
+
+
+def _whose(statement: Statement) -> str:
+    whose = "" if statement.account is None else f" of account {statement.account}"
+    return f"GPU chargeback statement{whose}"
+
+
+def _when(statement: Statement, what: str, length: str) -> str:
+    begin, end = utc_at(statement.day.from_ms), utc_at(statement.day.to_ms)
+    return (
+        f"{statement.settings.organisation}. {what}: {begin:%Y-%m-%d %H:%M} to "
+        f"{end:%Y-%m-%d %H:%M} UTC{length}. Amounts in {statement.policy.currency}."
+    )
+
+
+def status_of_days(days: Sequence[Statement], missing: int) -> str:
+    """Return how many days are final, and how many more have no evidence."""
+    closed = sum(one.is_closed for one in days)
+    words = [f"{closed} of {len(days)} days are closed."]
+    if closed < len(days):
+        words.append("Figures of the others may still change.")
+    if missing:
+        whole = len(days) + missing
+        words.append(f"There is no evidence of {missing} of {whole} days.")
+    return " ".join(words)
 
 
 def _visible(shown: Any) -> Any:
@@ -145,12 +190,12 @@ def _tiles(statement: Statement) -> list[tuple[str, str, str]]:
     ]  # fmt: skip
 
 
-def _tiles_of_account(statement: Statement) -> list[tuple[str, str, str]]:
+def _tiles_of_account(statement: Statement, period: str) -> list[tuple[str, str, str]]:
     """Return the tiles without data of others: capacity and idle time."""
     frame = statement.accounts
     runs = statement.rows.filter(pl.col("line").is_in(HELD_LINES))["run_key"].n_unique()
     return [
-        _total_tile(statement, f"{statement.day.date}"),
+        _total_tile(statement, period),
         ("Allocated", f"{hours(int(frame['gpu_ms'].sum()))} GPU-h", f"by {runs:,} runs"),
         *_use_tiles(statement, frame),
         ("Share of idle", _amount(statement, frame, "idle_share_cost"), "carried by policy"),

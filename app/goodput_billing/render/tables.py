@@ -1,5 +1,6 @@
 """The tables of a statement in the order of reading: money first, then what proves it."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -21,8 +22,9 @@ from goodput_billing.render.wording import (
     table,
 )
 from goodput_billing.statement.amounts import ownership
-from goodput_billing.statement.amounts.rows import AMOUNTS
+from goodput_billing.statement.amounts.rows import AMOUNTS, OF_ADJUSTMENTS
 from goodput_billing.statement.amounts.summary import BUCKETS, NOBODYS, account_of
+from goodput_billing.statement.several_days import SeveralDays
 from goodput_billing.statement.statement import Statement
 from goodput_queries.scope import utc_at
 
@@ -45,6 +47,61 @@ def tables(statement: Statement, *, lines: int) -> list[Table]:
         _differences(statement),
         _unmatched(statement),
     ]
+
+
+def tables_of_days(several: SeveralDays, *, lines: int) -> list[Table]:
+    """Return the tables of several days: what they come to, then day by day; lines by run."""
+    whole = several.whole
+    return [
+        _accounts(whole),
+        _each_day(several),
+        _month(replace(several.days[-1], budgets=whole.budgets)),
+        _losses(whole),
+        energy(whole),
+        executing_idle(whole),
+        tokens(whole),
+        served(whole),
+        adjustments(whole),
+        _lines(replace(whole, rows=_by_run(whole.rows)), lines),
+        _balance(whole),
+        _differences(whole),
+        _unmatched(whole),
+    ]
+
+
+def _each_day(several: SeveralDays) -> Table:
+    money = amounts(several.whole.policy.currency)
+    rows, sums, times = several.whole.rows, [], []
+    for one in several.days:
+        of_day = rows.filter(pl.col("day") == one.day.date)
+        times.append(int(of_day.filter(pl.col("line").is_in(ownership.HELD_LINES))["gpu_ms"].sum()))
+        sums.append(_sum(of_day, "total_cost", money))
+    *hours_of, whole = _adding_up(times)
+    found = [
+        [str(one.day.date), gpu_h, cost, _state(one)]
+        for one, gpu_h, cost in zip(several.days, hours_of, sums, strict=True)
+    ]
+    total = ["Total", whole, _sum(rows, "total_cost", money), ""]
+    return table("each_day", several.whole, found, total)
+
+
+def _state(day: Statement) -> str:
+    if not day.is_closed:
+        return "open"
+    corrections = len(day.bookings) - 1
+    return f"closed, corrected {corrections} times" if corrections else "closed"
+
+
+def _by_run(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the lines of several days as one for each run, user, kind of GPU and price."""
+    keys = ("line", "cluster", "team", "user_name", "run_id", "partition", "gpu_model")
+    amounts = pl.col(*AMOUNTS, "total_cost")
+    return rows.group_by(
+        *keys, "mig_profile", "price_per_gpu_h", "correction", *OF_ADJUSTMENTS, maintain_order=True
+    ).agg(
+        pl.col("gpu_ms").sum(),
+        pl.when(amounts.is_not_null().any()).then(amounts.sum()),
+    )
 
 
 def _accounts(statement: Statement) -> Table:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypedDict, cast
 
 import polars as pl
 
@@ -76,13 +77,16 @@ class Statement:
         return sum(self.rows["total_cost"].drop_nulls(), Decimal("0.00"))
 
 
-class ReadOnly:
-    """A store of which a statement can be made without closing or correcting its day."""
-
+class _ReadOnly:
     is_read_only = True
 
     def __init__(self, store: Store) -> None:
         self.read = store.read
+
+
+def read_only(store: Store) -> Store:
+    """Return a store of which a statement can be made without closing or correcting its day."""
+    return cast("Store", _ReadOnly(store))  # a statement only reads
 
 
 def statement(
@@ -131,16 +135,33 @@ def statement(
         closes_ms=closes_ms,
         was_corrected=was_corrected,
         is_proven=is_proven,
-        rows=with_account_measures(with_carbon(rows, store, day), store, day),
         accounts=accounts(rows, days),
         budgets=budgets(store, day, days.month, settings),
-        losses=losses(store, day),
-        balance=_balance(store, day, rows),
-        differences=store.read(DIFFERENCES, scope=day.scope),
-        unmatched=store.read(UNMATCHED, scope=day.scope),
+        **as_known(store, day, with_carbon(rows, store, day)),
         adjustments=adjustments.about(store, day, made_by.currency, is_closed=bool(booked)),
         known_parts=days.known_parts,
     )
+
+
+class AsKnown(TypedDict):
+    """The frames of a statement that say what is known now of the time of its rows."""
+
+    rows: pl.DataFrame
+    losses: pl.DataFrame
+    balance: pl.DataFrame
+    differences: pl.DataFrame
+    unmatched: pl.DataFrame
+
+
+def as_known(store: Store, day: Day, rows: pl.DataFrame) -> AsKnown:
+    """Return these frames of a day, or from the first to the last of several."""
+    return {
+        "rows": with_account_measures(rows, store, day),
+        "losses": losses(store, day),
+        "balance": _balance(store, day, rows),
+        "differences": store.read(DIFFERENCES, scope=day.scope),
+        "unmatched": store.read(UNMATCHED, scope=day.scope),
+    }
 
 
 def _settled(

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import polars as pl
 
-from goodput_billing.statement.amounts.charges import MS_PER_HOUR, Policy, charges
+from goodput_billing.statement.amounts.charges import Policy, charges
 from goodput_billing.statement.amounts.currency import smallest_cents
 from goodput_billing.statement.amounts.rows import (
     AMOUNTS,
@@ -21,7 +21,14 @@ from goodput_billing.statement.amounts.rows import (
     frame_of,
     in_cents,
 )
-from goodput_billing.statement.amounts.summary import SCHEMA, Days, Totals, accounts
+from goodput_billing.statement.amounts.summary import (
+    SCHEMA,
+    UNIT_COSTS,
+    Days,
+    Totals,
+    accounts,
+    unit_cost,
+)
 from goodput_billing.statement.days import HOUR_MS, Day, day_of, month_to
 from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.database import Store
@@ -167,7 +174,7 @@ def added_up(days: Iterable[pl.DataFrame]) -> pl.DataFrame:
     columns = ["cluster", "account", "is_account", *SUMMED]
     frames = [day.select(columns) for day in days]
     if not frames:
-        return pl.DataFrame(schema={name: SCHEMA[name] for name in (*columns, *_UNIT_COSTS)})
+        return pl.DataFrame(schema={name: SCHEMA[name] for name in (*columns, *UNIT_COSTS)})
     known = [
         pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).cast(SCHEMA[name])
         for name in SUMMED
@@ -175,27 +182,11 @@ def added_up(days: Iterable[pl.DataFrame]) -> pl.DataFrame:
     summed = pl.concat(frames).group_by("cluster", "account", "is_account").agg(*known)
     unit_costs = [
         pl.Series(name, [unit_cost(row, of) for row in summed.iter_rows(named=True)], PRICE)
-        for name, of in _UNIT_COSTS.items()
+        for name, of in UNIT_COSTS.items()
     ]
     return summed.with_columns(unit_costs).sort(
         "is_account", "total_cost", "cluster", "account", descending=[True, True, False, False]
     )
-
-
-_UNIT_COSTS = {
-    "cost_per_allocated_gpu_h": "gpu_ms",
-    "cost_per_productive_gpu_h": "productive_ms",
-}
-
-
-def unit_cost(row: dict[str, object], of: str) -> Decimal | None:
-    """Return the dollars of an hour of the time in column `of`, as a statement says them."""
-    total, gpu_ms = row["total_cost"], row[of]
-    if not row["is_account"] or row["unpriced_ms"] or not isinstance(total, Decimal):
-        return None
-    if not isinstance(gpu_ms, int) or gpu_ms <= 0:
-        return None
-    return (total * MS_PER_HOUR / gpu_ms).quantize(Decimal("0.000001"))
 
 
 def whole(frame: pl.DataFrame) -> dict[str, object]:
@@ -203,7 +194,7 @@ def whole(frame: pl.DataFrame) -> dict[str, object]:
     of_accounts = frame.filter("is_account")
     sums: dict[str, object] = {name: _sum(of_accounts[name]) for name in SUMMED}
     row = {"is_account": True, **sums}
-    return row | {name: unit_cost(row, of) for name, of in _UNIT_COSTS.items()}
+    return row | {name: unit_cost(row, of) for name, of in UNIT_COSTS.items()}
 
 
 def _sum(series: pl.Series) -> object:

@@ -49,7 +49,7 @@ def set_state(store):
 def download(store):
     use_store(store)
     how = statements.chosen(None)
-    assert statements.statement_file(day_of(WHEN, how.settings), "csv", how)
+    assert statements.statement_file([day_of(WHEN, how.settings)], "csv", how)
 
 
 def write_note(store):

@@ -7,7 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 import pytest
@@ -18,9 +19,13 @@ from tests.tables import each
 
 from goodput_app.cli.weekly import WORDS
 from goodput_app.weekly.page import page
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.several_days import together
+from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
+from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.batch import Batch
 
 
@@ -90,12 +95,59 @@ def test_a_month_is_every_line_of_its_days_in_one_file(here):
     table = pl.read_parquet(here / names[1])
     assert table["day"].dt.day().unique().sort().to_list() == [19, 20]
     assert f"2026-11: {table['total_cost'].sum():.2f} USD. 1 of 2 days are cl" in result.stderr
-    assert "28 days of the month have no evidence" in result.stderr
+    assert "There is no evidence of 28 of 30 days." in result.stderr
+
+
+def test_a_month_as_a_page_comes_to_what_its_days_do(here):
+    report("month", "--month", "2026-11", "--format", "html", "--format", "pdf", "--format", "csv")
+
+    assert (here / "statement-2026-11.pdf").read_bytes().startswith(b"%PDF-")
+    cells = page_cells(here / "statement-2026-11.html")
+    of_days = pl.read_csv(here / "statement-2026-11.csv").group_by("day").agg(
+        pl.col("total_cost").sum()
+    ).sort("day")  # fmt: skip
+    assert [row[0] for row in cells["Day by day"]] == [*of_days["day"], "Total"]
+    assert [row[2] for row in cells["Day by day"]] == [
+        f"{cost:,.2f}" for cost in (*of_days["total_cost"], of_days["total_cost"].sum())
+    ]
+    assert [row[3] for row in cells["Day by day"]] == ["closed", "open", ""]
+    (account,) = [row for row in cells["Accounts"] if row[0] == "nlp"]
+    gpu_h, total = float(account[1]), float(account[11])
+    assert account[12] == f"{total / gpu_h:.2f}", "of an allocated hour"
+    lines = cells["Lines"]
+    assert sum(float(row[-1]) for row in lines[:-1]) == pytest.approx(float(lines[-1][-1]))
+    (balance,) = cells["It balances"]
+    assert balance[5] == balance[6]
+    assert balance[7] == "0 ms"
+
+
+def test_days_in_two_currencies_are_no_page(here):
+    with contextlib.closing(LocalStore(here / "goodput.duckdb")) as store:
+        first = statement(store, date(2026, 11, 19), StatementSettings())
+        second = replace(first, policy=replace(first.policy, currency="EUR"))
+        with pytest.raises(GoodputError, match="several currencies \\(EUR, USD\\)"):
+            together(store, [first, second])
+
+
+def page_cells(path):
+    """Return the rows of a page's tables as texts, by title."""
+    sections = path.read_text().split("<h2>")[1:]
+    return {
+        section.partition("</h2>")[0]: [
+            re.findall(r"<td[^>]*>([^<]*)</td>", row)
+            for row in re.findall(r"<tr>(.*?)</tr>", section, re.DOTALL)
+            if "<td" in row
+        ]
+        for section in sections
+    }
 
 
 def test_a_month_of_an_account_has_the_days_that_know_it(here):
-    report("month", "--month", "2026-11", "--account", "nlp")
+    report("month", "--month", "2026-11", "--account", "nlp", "--format", "csv", "--format", "html")
 
+    page = (here / "statement-2026-11-nlp.html").read_text()
+    assert "account nlp, November 2026" in page
+    assert not re.search("Unallocated|It balances|img src", page)
     table = pl.read_csv(here / "statement-2026-11-nlp.csv")
     assert table["team"].unique().to_list() == ["nlp"]
     assert table["total_cost"].sum() == pytest.approx(50)

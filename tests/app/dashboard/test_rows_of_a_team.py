@@ -70,14 +70,14 @@ def test_files_are_of_an_account_of_the_reader(reader):
     """What is in each of them: test_role_matrix."""
     how = statements.chosen(None)
     (day,) = statements.days(Scope(1_800_000_000_000, 1_800_007_200_000), how)
-    assert RED in statements.statement_file(day, "csv", how, RED).decode()
+    assert RED in statements.statement_file([day], "csv", how, RED).decode()
     assert statements.chosen("uniform").idle is None, "two policies tell the idle cost of all"
     for account in (COBALTS.name, None):
         with pytest.raises(NotPermittedError):
-            statements.statement_file(day, "csv", how, account)
+            statements.statement_file([day], "csv", how, account)
     reader(LOCAL)  # as in the thread in which a browser fetches what was offered
     with pytest.raises(NotPermittedError):
-        statements.statement_file(day, "csv", how, COBALTS.name, seen=(RED,))
+        statements.statement_file([day], "csv", how, COBALTS.name, seen=(RED,))
 
 
 def test_disputes_are_of_an_account_of_the_reader(store):

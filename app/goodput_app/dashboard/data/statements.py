@@ -31,7 +31,8 @@ from goodput_billing.statement.amounts.rows import in_cents
 from goodput_billing.statement.amounts.summary import NOBODYS, SCHEMA, Days, account_of, accounts
 from goodput_billing.statement.days import Day
 from goodput_billing.statement.settings import StatementSettings
-from goodput_billing.statement.statement import ReadOnly, policy_of, statement
+from goodput_billing.statement.several_days import together
+from goodput_billing.statement.statement import policy_of, read_only, statement
 from goodput_queries.errors import NotPermittedError, StoreError
 from goodput_queries.scope import Scope
 from goodput_scenarios import measured
@@ -134,33 +135,29 @@ def policy(day: Day, how: Chosen) -> Policy:
 
 
 def statement_file(
-    day: Day, form: str, how: Chosen, account: str | None = None, seen: Teams = None
+    wanted: Sequence[Day], form: str, how: Chosen, account: str | None = None, seen: Teams = None
 ) -> bytes:
     """Return the file that `goodput report` writes of a day, as billed or as it stands.
 
-    account: of it alone. seen: the teams of who was offered the file, which a browser fetches in
-    another thread: they get the file of an account of theirs only. Raises NotAllowedError for
-    somebody without the role.
+    Of several days it is one: every line of each, or a page of what they come to. account: of it
+    alone. seen: the teams of who was offered the file, which a browser fetches in another thread:
+    they get the file of an account of theirs only. Raises NotAllowedError for somebody without the
+    role.
     """
     own = readers.teams() if seen is None else seen
     if own is not None and account not in own:
         raise NotPermittedError("You see the rows of your teams only; name one of their accounts.")
-    store, subject = current_store(), f"statement of {day.date} ({form})"
-    with audit.acting(store, Action.DOWNLOAD_STATEMENT, subject):
-        made = statement(ReadOnly(store), day.date, how.settings)  # type: ignore[arg-type] # it reads
-        if account is not None:
-            made = one_account.of_account(store, made, account)
-        return files.content(made, form)
-
-
-def lines_file(
-    wanted: Sequence[Day], form: str, how: Chosen, account: str | None = None, seen: Teams = None
-) -> bytes:
-    """Return every line of the statements of these days as one file; otherwise `statement_file`.
-
-    form: one of `files.LINE_FORMATS`
-    """
-    found = [statement_file(day, form, how, account, seen) for day in wanted]
+    store = read_only(current_store())
+    made = []
+    for day in wanted:
+        subject = f"statement of {day.date} ({form})"
+        with audit.acting(current_store(), Action.DOWNLOAD_STATEMENT, subject):
+            made.append(statement(store, day.date, how.settings))
+    if len(made) > 1 and form not in files.LINE_FORMATS:
+        return files.page_of_days(together(store, made, account=account), form)
+    if account is not None:
+        made = [one_account.of_account(store, one, account) for one in made]
+    found = [files.content(one, form) for one in made]
     return found[0] if len(found) == 1 else files.of_days(found, form)
 
 

@@ -15,6 +15,10 @@ from goodput_billing.statement.amounts.rounding import apportion
 from goodput_billing.statement.amounts.rows import CENTS, PRICE
 
 PRICE_DECIMALS = 6
+UNIT_COSTS = {
+    "cost_per_allocated_gpu_h": "gpu_ms",
+    "cost_per_productive_gpu_h": "productive_ms",
+}  # each of an hour of
 BUCKETS = ("productive", "other_use", "own_waste", "platform_waste", "unsettled")
 NOBODYS = {
     "reserved_idle": "Reserved, not used",
@@ -82,7 +86,8 @@ def accounts(frame: pl.DataFrame, days: Days) -> pl.DataFrame:
         | _compared(key, days)
         for key in order
     ]
-    return pl.DataFrame([row | _unit_costs(row) for row in rows], schema=SCHEMA)
+    priced = [row | {name: unit_cost(row, of) for name, of in UNIT_COSTS.items()} for row in rows]
+    return pl.DataFrame(priced, schema=SCHEMA)
 
 
 def _sums(group: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -133,17 +138,13 @@ def _compared(key: tuple[str, str], days: Days) -> dict[str, Any]:
     }
 
 
-def _unit_costs(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a held and a useful GPU-hour came to; null where it is not known."""
-    is_sayable = row["is_account"] and not row["unpriced_ms"]
-    return {
-        f"cost_per_{name}_gpu_h": (
-            (row["total_cost"] * MS_PER_HOUR / ms).quantize(Decimal("0.000001"))
-            if is_sayable and (ms := row[column]) > 0
-            else None
-        )
-        for name, column in (("held", "gpu_ms"), ("productive", "productive_ms"))
-    }
+def unit_cost(row: Mapping[str, Any], of: str) -> Decimal | None:
+    """Return what an hour of the time in column `of` came to; null where it is not known."""
+    total: Decimal | None = row["total_cost"]
+    gpu_ms: int = row[of] or 0
+    if total is None or not row["is_account"] or row["unpriced_ms"] or gpu_ms <= 0:
+        return None
+    return (total * MS_PER_HOUR / gpu_ms).quantize(Decimal("0.000001"))
 
 
 def _kwh(group: Sequence[dict[str, Any]]) -> Decimal | None:
@@ -169,8 +170,7 @@ SCHEMA: dict[str, pl.DataType] = {
     "electricity_cost": CENTS,
     "credit_cost": CENTS,
     "total_cost": CENTS,
-    "cost_per_allocated_gpu_h": PRICE,
-    "cost_per_productive_gpu_h": PRICE,
+    **dict.fromkeys(UNIT_COSTS, PRICE),
     "yesterday_cost": CENTS,
     "week_ago_cost": CENTS,
     "month_cost": CENTS,

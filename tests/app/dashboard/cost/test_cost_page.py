@@ -161,7 +161,7 @@ def test_the_files_of_a_day_are_those_of_the_report_and_close_nothing(priced, tm
     use_store(priced)
     how = data_cost.chosen(None)
 
-    looked = data_cost.statement_file(day_of(DAY, how.settings), "csv", how)
+    looked = data_cost.statement_file([day_of(DAY, how.settings)], "csv", how)
 
     assert priced.read("select count(*) as n from billing.statement_days").item() == 0
     made = statement(data_cost.ReadOnly(priced), DAY, StatementSettings())

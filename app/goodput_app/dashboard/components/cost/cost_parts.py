@@ -26,7 +26,6 @@ from goodput_queries.errors import GoodputError, NotPermittedError
 BUDGETS = headers("cost.budgets")
 UNIT_COSTS = headers("cost.unit_costs")
 PAST = headers("cost.past")
-OF_DAYS = ("csv", "parquet", "focus")  # a page or a PDF is of one day
 FILE_KINDS = {
     "html": ("Web page", "html", "text/html"),
     "pdf": ("PDF", "pdf", "application/pdf"),
@@ -128,7 +127,7 @@ def unit_costs(shown: Shown) -> None:
 
 
 def downloads(shown: Shown) -> None:
-    """Offer the files of one day's statement, and of all days every line as one file."""
+    """Offer the files of one day's statement, and of all days as one."""
     days = {str(one.day.date): [one.day] for one in reversed(shown.days) if one.accounts.height}
     if len(days) > 1:
         days |= {f"{min(days)} to {max(days)}": [of_it for (of_it,) in reversed(days.values())]}
@@ -144,14 +143,12 @@ def downloads(shown: Shown) -> None:
             own = [team for team in seen if team in set(shown.accounts["account"])]
             account = st.selectbox("Account", own, key="statement_account", width=180)
         for form, (label, suffix, mime) in FILE_KINDS.items():
-            if len(days[when]) > 1 and form not in OF_DAYS:
-                continue
             of_what = "focus" if form == "focus" else "statement"
             name = f"{of_what}-{when.replace(' ', '-')}.{suffix}"
 
             def made(form: str = form) -> bytes:
                 how = statements.chosen(None)
-                return statements.lines_file(days[when], form, how, account, seen)
+                return statements.statement_file(days[when], form, how, account, seen)
 
             download_button(label, carried(made), name, f"download_{form}", mime)
     st.caption(
