@@ -58,15 +58,16 @@ def month(
         of_all = [statement(store, day.date, settings().statement) for day in days]
         made = of_all if account is None else _of_account(store, of_all, account)
         month, missing = days[0].date, whole - len(days)
+        name = f"{month:%Y-%m}" + files.of_whom(made[0])
+        several = None
         for form in dict.fromkeys(formats):
             if form in files.LINE_FORMATS:
                 found = files.of_days([files.content(one, form) for one in made], form)
             else:
-                several = together(
+                several = several or together(
                     store, of_all, period=f"{month:%B %Y}", missing=missing, account=account
                 )
                 found = files.page_of_days(several, form)
-            name = f"{month:%Y-%m}" + files.of_whom(made[0])
             click.echo(str(files.save(found, out, name, form)))
     say(f"{month:%Y-%m}: {_totals(made)}. {status_of_days(made, missing)}")
     unpriced_ms = sum(

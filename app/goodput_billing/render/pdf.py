@@ -12,6 +12,7 @@ from reportlab.lib.enums import TA_RIGHT
 from reportlab.lib.pagesizes import A4, landscape
 from reportlab.lib.styles import ParagraphStyle
 from reportlab.lib.units import mm
+from reportlab.pdfbase.pdfmetrics import stringWidth
 from reportlab.platypus import (
     BaseDocTemplate,
     CondPageBreak,
@@ -165,7 +166,7 @@ def _bars(bars: Sequence[Bar], sign: str, decimals: int) -> Drawing:
         drawing.add(
             String(x + 3.6 * mm, 0.8 * mm, name, fontName=FONT, fontSize=7.5, fillColor=SOFT)
         )
-        x += 30 * mm
+        x += stringWidth(name, FONT, 7.5) + 8 * mm
     return drawing
 
 

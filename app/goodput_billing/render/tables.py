@@ -70,19 +70,21 @@ def tables_of_days(several: SeveralDays, *, lines: int) -> list[Table]:
 
 
 def _each_day(several: SeveralDays) -> Table:
-    money = amounts(several.whole.policy.currency)
-    rows, sums, times = several.whole.rows, [], []
-    for one in several.days:
-        of_day = rows.filter(pl.col("day") == one.day.date)
-        times.append(int(of_day.filter(pl.col("line").is_in(ownership.HELD_LINES))["gpu_ms"].sum()))
-        sums.append(_sum(of_day, "total_cost", money))
-    *hours_of, whole = _adding_up(times)
-    found = [
-        [str(one.day.date), gpu_h, cost, _state(one)]
-        for one, gpu_h, cost in zip(several.days, hours_of, sums, strict=True)
-    ]
-    total = ["Total", whole, _sum(rows, "total_cost", money), ""]
-    return table("each_day", several.whole, found, total)
+    money, rows = amounts(several.whole.policy.currency), several.whole.rows
+    of_days = [rows.filter(pl.col("day") == one.day.date) for one in several.days]
+    allocated = _adding_up([_held(of_day, "gpu_ms") for of_day in of_days])
+    useful = _adding_up([_held(of_day, "productive_ms") for of_day in of_days])
+    costs = [_sum(of_it, "total_cost", money) for of_it in (*of_days, rows)]
+    days = [str(one.day.date) for one in several.days]
+    found = zip(
+        [*days, "Total"], allocated, useful, costs, [*map(_state, several.days), ""], strict=True
+    )
+    *each_day, total = map(list, found)
+    return table("each_day", several.whole, each_day, total)
+
+
+def _held(rows: pl.DataFrame, name: str) -> int:
+    return int(rows.filter(pl.col("line").is_in(ownership.HELD_LINES))[name].sum())
 
 
 def _state(day: Statement) -> str:

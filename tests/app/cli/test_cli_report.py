@@ -107,10 +107,10 @@ def test_a_month_as_a_page_comes_to_what_its_days_do(here):
         pl.col("total_cost").sum()
     ).sort("day")  # fmt: skip
     assert [row[0] for row in cells["Day by day"]] == [*of_days["day"], "Total"]
-    assert [row[2] for row in cells["Day by day"]] == [
+    assert [row[3] for row in cells["Day by day"]] == [
         f"{cost:,.2f}" for cost in (*of_days["total_cost"], of_days["total_cost"].sum())
     ]
-    assert [row[3] for row in cells["Day by day"]] == ["closed", "open", ""]
+    assert [row[4] for row in cells["Day by day"]] == ["closed", "open", ""]
     (account,) = [row for row in cells["Accounts"] if row[0] == "nlp"]
     gpu_h, total = float(account[1]), float(account[11])
     assert account[12] == f"{total / gpu_h:.2f}", "of an allocated hour"

@@ -161,10 +161,14 @@ def test_the_files_of_a_day_are_those_of_the_report_and_close_nothing(priced, tm
     use_store(priced)
     how = data_cost.chosen(None)
 
-    looked = data_cost.statement_file([day_of(DAY, how.settings)], "csv", how)
+    days = [day_of(DAY + timedelta(days=n), how.settings) for n in (0, 1)]
+    looked = data_cost.statement_file(days[:1], "csv", how)
+    page = data_cost.statement_file(days, "html", how).decode()
 
+    assert "19 to 20 November 2026" in page
+    assert "0 of 2 days are closed." in page
     assert priced.read("select count(*) as n from billing.statement_days").item() == 0
-    made = statement(data_cost.ReadOnly(priced), DAY, StatementSettings())
+    made = statement(data_cost.read_only(priced), DAY, StatementSettings())
     (path,) = files.write(made, tmp_path, ["csv"])
     assert path.read_bytes() == looked
 
@@ -195,7 +199,7 @@ def test_a_month_is_one_click_and_its_files_the_next(priced, cost):
 
     app.selectbox(key="statement_day").select(f"{DAY} to {DAY + timedelta(days=1)}").run()
     files = [b.proto.label for b in app.get("download_button") if "download_" in b.proto.id]
-    assert files == ["CSV", "Parquet", "FOCUS 1.2"], "of all days shown"
+    assert files == ["Web page", "PDF", "CSV", "Parquet", "FOCUS 1.2"], "of all days shown"
 
 
 @pytest.fixture(scope="module")
