@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
 
-from goodput_billing.statement import closing, other_currencies
+from goodput_billing.statement import closing
 from goodput_billing.statement.amounts import currency
 from goodput_billing.statement.amounts.charges import Policy, charges
 from goodput_billing.statement.amounts.rows import frame_of, in_cents
 from goodput_billing.statement.amounts.summary import Days, Totals, totals
 from goodput_billing.statement.days import Day, day_of, month_to
+from goodput_billing.statement.refused_days import other_currencies
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.window import closed_days, lines_of_days
 from goodput_queries.database import Store
@@ -64,7 +65,7 @@ def _totals_of(
     for day in days:
         if (day.from_ms, day.to_ms) in closed:
             found[day.date] = _billed(store, day, policy_of(day).currency)
-        elif known.part_of(day) and not other_currencies.find(store, day, policy_of(day).currency):
+        elif known.part_of(day) and not other_currencies(store, day, policy_of(day).currency):
             still_open.append(day)
     for day, lines in zip(still_open, lines_of_days(store, still_open), strict=True):
         policy = policy_of(day)

@@ -9,7 +9,7 @@ from typing import TypedDict, cast
 
 import polars as pl
 
-from goodput_billing.statement import adjustments, closing, other_currencies
+from goodput_billing.statement import adjustments, closing
 from goodput_billing.statement.account_measures import with_account_measures
 from goodput_billing.statement.adjustments import STATUS
 from goodput_billing.statement.amounts import currency, ownership
@@ -22,7 +22,7 @@ from goodput_billing.statement.carbon import with_carbon
 from goodput_billing.statement.closing import Booking
 from goodput_billing.statement.days import Day, day_of
 from goodput_billing.statement.other_days import beside
-from goodput_billing.statement.overlaps import refuse_overlap
+from goodput_billing.statement.refused_days import refuse_other_currencies, refuse_overlap
 from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.database import Store
 from goodput_queries.errors import NoEvidenceError
@@ -110,7 +110,7 @@ def statement(
     booked = closing.bookings(store, day)
     if not booked:
         refuse_overlap(store, day)
-        other_currencies.refuse(store, day, policy.currency)
+        refuse_other_currencies(store, day, policy.currency)
     reach = known.reach(set(_clusters(store, day))) or (booked[-1].evidence_ms if booked else None)
     if reach is None:
         raise NoEvidenceError(f"there is no evidence of {when} ({day.zone}){_extent(known)}.")

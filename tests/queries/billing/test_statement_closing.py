@@ -12,10 +12,10 @@ from tests.queries.loaders import steady
 
 from goodput_billing.render import files
 from goodput_billing.render.tables import tables
-from goodput_billing.statement import other_currencies
 from goodput_billing.statement.amounts.rows import AMOUNTS, KEYS, QUANTITIES
 from goodput_billing.statement.closing import computed
 from goodput_billing.statement.days import day_of
+from goodput_billing.statement.refused_days import refuse_other_currencies
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 from goodput_queries.errors import QueryError, StoreError
@@ -154,7 +154,7 @@ def test_a_day_without_evidence_or_with_prices_of_another_currency_is_refused(fl
         statement(fleet.store, date(2027, 3, 1), SETTINGS)
     euros = {"price_per_gpu_h": Decimal(3), "currency": "EUR", "cluster": None}
     fleet.add("rates", gpu_model="H100", valid_from_at=40 * HOUR_S, **euros)
-    other_currencies.refuse(fleet.store, day_of(WHEN, SETTINGS), "USD")
+    refuse_other_currencies(fleet.store, day_of(WHEN, SETTINGS), "USD")
 
     fleet.add("rates", gpu_model="H200", **euros)
     fleet.add("budgets", account="A", cost_per_month=Decimal(9), currency="CHF", cluster=None)
