@@ -138,7 +138,8 @@ def test_the_doctor_finds_what_is_there(database):
     assert found["source test"]["found"].startswith("2 rows, read 20")
     assert found["rejects test"]["status"] == "rejected"
     assert found["rejects test"]["next"].startswith("goodput show raw.rejects; ")
-    assert {"sacct", "nvml", "chromium", "python", "duckdb", "streamlit"} <= found.keys()
+    assert {"sacct", "nvml", "python", "duckdb", "streamlit"} <= found.keys()
+    assert "chromium" not in found, "a statement as PDF needs none"
     assert all(row["next"] for row in rows if row["status"] != "ok")
 
 

@@ -23,7 +23,6 @@ from goodput_queries.remote import RemoteStore
 from goodput_queries.storage.opening import IN_MEMORY
 
 OPEN_WAIT_S = 1.0
-CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 Finding = tuple[str, str, str, str]  # what, status, found, next
 SCHEMA = ("what", "status", "found", "next")
@@ -141,15 +140,9 @@ def _exists(db: str) -> bool:
 
 
 def _machine() -> Iterator[Finding]:
-    for what, path, purpose in (
-        ("sacct", shutil.which("sacct"), "run it where Slurm is, then: goodput ingest slurm FILE"),
-        (
-            "chromium",
-            next(filter(None, map(shutil.which, CHROMIUMS)), None),
-            "apt-get install chromium (for reports as PDF)",
-        ),
-    ):
-        yield (what, "ok", path, "") if path else (what, "missing", "not on the PATH", purpose)
+    path = shutil.which("sacct")
+    purpose = "run it where Slurm is, then: goodput ingest slurm FILE"
+    yield ("sacct", "ok", path, "") if path else ("sacct", "missing", "not on the PATH", purpose)
     yield _nvml()
 
 
