@@ -26,13 +26,17 @@
 -- target: what its fix is applied to: a node, jobs of a team that are named alike, a cluster
 -- what a loss explains is one finding with it (merged_into of the rule): GPUs that are never active are idle, and so are those of
 -- engines without a request; a node that is down is not read; gaps between steps may have a period
-with pauses as (
+with rule_findings as materialized (select * from marts.rule_findings),
+
+loss_findings as materialized (select * from marts.loss_findings),
+
+pauses as (
     select run_key, sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost
     from marts.ledger_blamed_by_node
     where
         category = 'idle_held'
         and phase = 'pause'
-        and run_key in (select run_key from marts.rule_findings where rule = 'periodic_gaps')
+        and run_key in (select run_key from rule_findings where rule = 'periodic_gaps')
     group by run_key
 ),
 
@@ -41,11 +45,11 @@ explained as (
         signs.* exclude (effect, is_over, cost, confidence, cause, what_to_do, team, until_ms),
         {rule: losses.rule, cluster: losses.cluster, node: losses.node, gpu_uuid: losses.gpu_uuid, run_key: losses.run_key} as loss,
         case when merges.merge.is_cause then coalesce(signs.what_to_do, merges.action) end as what_to_do
-    from marts.rule_findings as signs
+    from rule_findings as signs
     inner join (
         select rule, action, unnest(merged_into) as merge from reference.finding_rules
     ) as merges on signs.rule = merges.rule
-    inner join marts.loss_findings as losses
+    inner join loss_findings as losses
         on merges.merge.rule = losses.rule
         and signs.cluster = losses.cluster
     left join pauses on signs.rule = 'periodic_gaps' and signs.run_key = pauses.run_key
@@ -71,10 +75,10 @@ regular as (
         least(pauses.gpu_ms, greatest(0, gaps.gpu_ms - coalesce(losses.gpu_ms, 0)))::bigint as gpu_ms,
         pauses.cost * least(pauses.gpu_ms, greatest(0, gaps.gpu_ms - coalesce(losses.gpu_ms, 0))) / pauses.gpu_ms as cost
     from (
-        select run_key, sum(gpu_ms) as gpu_ms from marts.rule_findings where rule = 'periodic_gaps' group by run_key
+        select run_key, sum(gpu_ms) as gpu_ms from rule_findings where rule = 'periodic_gaps' group by run_key
     ) as gaps
     inner join pauses using (run_key)
-    left join marts.loss_findings as losses
+    left join loss_findings as losses
         on gaps.run_key = losses.run_key and losses.rule = 'gaps_between_steps'
 ),
 
@@ -93,7 +97,7 @@ signs as (
         losses.is_over, losses.confidence, null::varchar as evidence,
         nullif(concat_ws('; ', losses.cause, signs.evidence), '') as cause,
         coalesce(signs.what_to_do, losses.what_to_do) as what_to_do
-    from marts.loss_findings as losses
+    from loss_findings as losses
     left join (
         select loss, arg_max(evidence, since_ms) as evidence, arg_max(what_to_do, since_ms) as what_to_do
         from explained
@@ -110,7 +114,7 @@ signs as (
         found.*,
         (regular.gpu_ms * found.gpu_ms / regular.gaps_ms)::bigint as back_ms,
         (regular.gpu_ms * found.gpu_ms / regular.gaps_ms)::bigint as back_high_ms
-    from marts.rule_findings as found
+    from rule_findings as found
     anti join explained
         on found.rule = explained.rule
         and found.since_ms = explained.since_ms

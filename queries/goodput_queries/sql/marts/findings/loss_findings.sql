@@ -10,7 +10,9 @@
 --  failures then cost; of start-up what is over the median of the cluster; of free GPUs those that are free in every hour;
 --  0: nothing, since it is no loss
 -- back_low_ms: the part that is certainly recoverable; back_high_ms: all of it
-with sizes as (
+with losses as materialized (select * from marts.loss_claims),
+
+sizes as (
     select run_key, max(gpus) as gpus, max(coalesce(end_ms, forever_ms())) as end_ms
     from intermediate.int_attempts
     where of_teams(team)
@@ -25,7 +27,7 @@ claims as (
         rules.is_state
         and (claims.until_ms < claims.subject_ms or coalesce(sizes.end_ms < scope_end(clusters.as_of_ms), false)) as is_over,
         sizes.gpus
-    from marts.loss_claims as claims
+    from losses as claims
     inner join reference.finding_rules as rules using (rule)
     inner join intermediate.int_clusters as clusters using (cluster)
     left join sizes using (run_key)
@@ -39,7 +41,7 @@ starts as (
     select
         claims.cluster,
         median(claims.gpu_ms / claims.cases / sizes.gpus) as median_ms
-    from marts.loss_claims as claims
+    from losses as claims
     inner join sizes using (run_key)
     where claims.rule = 'slow_start'
     group by claims.cluster
@@ -67,7 +69,7 @@ steady as (
         ) as parts using (cluster, hour_ms)
         where
             clusters.cluster in (select cluster from claims where returns = 'steady')
-            and clusters.cluster not in (select cluster from marts.loss_claims where rule = 'idle_with_demand')
+            and clusters.cluster not in (select cluster from losses where rule = 'idle_with_demand')
         group by clusters.cluster, hour_ms
     ) as hours
     group by hours.cluster
