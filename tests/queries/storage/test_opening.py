@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import stat
 import tempfile
 from unittest.mock import Mock
@@ -47,6 +48,17 @@ def test_the_database_of_another_program_is_left_as_it_is(
         LocalStore(path)
 
     assert path.read_bytes() == before
+
+
+def test_another_client_reads_a_large_view_in_one_plan(empty_database, tmp_path):
+    """Each of its parts is named once in it; a plan that names them again does not end."""
+    path = shutil.copyfile(empty_database, tmp_path / "copied.duckdb")
+    with contextlib.closing(duckdb.connect(str(path), read_only=True)) as other:
+        other.execute("set disabled_optimizers = 'projection_pullup'")
+        assert other.execute("select count(*) from marts.loss_findings").fetchall() == [(0,)]
+    with contextlib.closing(LocalStore(path)) as store:
+        left_out = store.read("select current_setting('disabled_optimizers')").item()
+    assert left_out == "projection_pullup"
 
 
 LIMIT = "select parse_formatted_bytes(current_setting('memory_limit')) >> 20"
