@@ -17,8 +17,6 @@ IN_MEMORY = ":memory:"
 ATTACHED_AS = "goodput"
 WAIT_S = 0.02
 TRIES = 500  # 10 s
-# most of the time to plan a large view, more than linear in its size; no plan of ours gains by it
-LEFT_OUT = "projection_pullup"
 MAGIC, MAGIC_OFFSET = b"DUCK", 8  # of a DuckDB file
 
 
@@ -33,13 +31,10 @@ def connect(
     given = {"threads": threads, "memory_limit": limit}
     config: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if path == IN_MEMORY:
-        root = duckdb.connect(path, config=config)
-        _plan_quickly(root)
-        return root
+        return duckdb.connect(path, config=config)
     # where a file that is opened without ATTACH has it: not in the working directory
     root = duckdb.connect(config={**config, "temp_directory": f"{path}.tmp"})
     try:
-        _plan_quickly(root)
         if memory_mib is None:
             _limit_memory(root)
         mode = ", read_only" if is_read_only else ""
@@ -52,13 +47,6 @@ def connect(
         root.close()
         raise
     return root
-
-
-def _plan_quickly(root: duckdb.DuckDBPyConnection) -> None:
-    """Leave an optimizer out that costs more than it saves, where this DuckDB has it."""
-    known = "select count(*) from duckdb_optimizers() where name = $1"
-    if root.execute(known, [LEFT_OUT]).fetchall() == [(1,)]:
-        root.execute(f"set global disabled_optimizers = '{LEFT_OUT}'")
 
 
 def _limit_memory(root: duckdb.DuckDBPyConnection) -> None:
