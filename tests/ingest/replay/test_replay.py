@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import duckdb
 import pytest
+from tests.queries.loaders import Evidence
 
 from goodput_app.replay import replaying
 from goodput_ingest.live.config import Collector
@@ -107,9 +108,12 @@ def test_going_back_shows_what_was_known_then(feed, replayed, new_store):
         assert replayed.read(LEDGER)["end_ms"].max() <= at.replace(tzinfo=UTC).timestamp() * 1000
 
 
-@pytest.mark.parametrize("digest", [None, "of an older version"])
-def test_a_recorded_database_is_read_and_not_changed(recorded_demo, tmp_path, digest):
-    path = Path(shutil.copyfile(recorded_demo, tmp_path / "fleet.duckdb"))
+@pytest.mark.parametrize(
+    "digest", [None, pytest.param("of an older version", marks=pytest.mark.machine)]
+)
+def test_a_recorded_database_is_read_and_not_changed(filled, tmp_path, digest):
+    recorded = filled("recorded", lambda store: Evidence(store).state("*", "up", 0, 600))
+    path = Path(shutil.copyfile(recorded, tmp_path / "fleet.duckdb"))
     if digest:
         with duckdb.connect(str(path)) as older:
             older.execute("update raw.catalog set digest = $1", [digest])

@@ -70,18 +70,22 @@ def test_a_day_is_open_until_evidence_reaches_the_lateness_beyond_its_end(fleet,
     assert not statement(fleet.store, WHEN, change(SETTINGS, lateness_h=30.1)).is_closed
 
 
+def test_a_day_that_has_not_ended_is_not_closed_by_hand(fleet):
+    noon = datetime(2027, 1, 17, 12, tzinfo=UTC)
+    made = statement(fleet.store, NEXT + timedelta(days=1), SETTINGS, closes_now=True, now=noon)
+
+    assert not made.is_closed
+
+
 def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(fleet):
     """Of the third day it reaches to 06:00; the day is corrected once the evidence goes on."""
     when, later = NEXT + timedelta(days=1), datetime(2027, 1, 19, tzinfo=UTC)
-    noon = datetime(2027, 1, 17, 12, tzinfo=UTC)
-    unended = statement(fleet.store, when, SETTINGS, closes_now=True, now=noon)
 
     made = statement(fleet.store, when, SETTINGS, closes_now=True, now=later)
     fleet.state("*", "up", 46 * HOUR_S, 70 * HOUR_S)
     fleet.build()
     corrected = statement(fleet.store, when, SETTINGS, now=later)
 
-    assert not unended.is_closed
     assert made.is_closed
     assert made.bookings[0].evidence_ms < made.day.to_ms
     assert corrected.was_corrected

@@ -58,6 +58,7 @@ def test_views_of_any_window_are_the_same_wherever_on_a_day_another_team_worked(
         assert_frame_equal(first, second, check_exact=False, rel_tol=1e-12, abs_tol=0)
 
 
+@pytest.mark.machine
 @settings(property_of_windows, max_examples=3)
 @given(scope=windows)
 def test_answers_to_selects_are_the_same_too(worlds, scope):
