@@ -94,7 +94,9 @@ def _days(several: SeveralDays, lines: int) -> Presentation:
         is_final=several.is_closed,
         tables=tables_of_days(several, lines=lines),
         # a policy that changed has a note for each of both
-        notes=list(dict.fromkeys(note for one in days for note in _notes(one))),
+        notes=list(
+            dict.fromkeys(note for one in days for note in _notes(replace(one, rows=whole.rows)))
+        ),
         **_money_of(whole, several.period),
     )
 

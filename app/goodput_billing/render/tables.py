@@ -91,7 +91,7 @@ def _state(day: Statement) -> str:
     if not day.is_closed:
         return "open"
     corrections = len(day.bookings) - 1
-    return f"closed, corrected {corrections} times" if corrections else "closed"
+    return f"closed, corrections: {corrections}" if corrections else "closed"
 
 
 def _by_run(rows: pl.DataFrame) -> pl.DataFrame:
