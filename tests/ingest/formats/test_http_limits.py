@@ -22,9 +22,9 @@ from goodput_ingest.sources.prometheus import Prometheus
 from goodput_queries.errors import IngestError
 
 NOW = datetime(2026, 11, 20, 12)
-TIMEOUT_S, SLACK_S, DRIP_S = 0.1, 5.0, 0.03
+TIMEOUT_S = 30.0  # what answers must do so within this on a busy machine
+SHORT_S, SLACK_S, DRIP_S = 0.1, 5.0, 0.03
 NEVER = threading.Event()
-PATIENT_S = 3.0  # a good target must answer within this on a busy machine
 PAGE = b'DCGM_FI_DEV_POWER_USAGE{UUID="GPU-a",gpu="0"} 600\n'
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
@@ -96,6 +96,12 @@ def serve():
         yield lambda pieces: stack.enter_context(contextlib.closing(Server(pieces)))
 
 
+@pytest.fixture
+def hurried(monkeypatch):
+    """A short total time: only for servers that never end their answer."""
+    monkeypatch.setitem(globals(), "TIMEOUT_S", SHORT_S)
+
+
 def query(url):
     with Client(Endpoint(url=url, timeout_s=TIMEOUT_S)) as client:
         client.query("up")
@@ -124,6 +130,7 @@ def scrape(url):
     (poll_prometheus, "headers without end"),
     (poll_kubernetes, "a body byte by byte"),
 )
+@pytest.mark.usefixtures("hurried")
 def test_an_answer_ends_at_its_total_time_however_it_drips(serve, ask, kind):
     began = time.monotonic()
 
@@ -131,7 +138,7 @@ def test_an_answer_ends_at_its_total_time_however_it_drips(serve, ask, kind):
     with pytest.raises(IngestError, match=f"{late}|status 500"):
         ask(serve(SLOW[kind]).url)
 
-    assert time.monotonic() - began < TIMEOUT_S + SLACK_S
+    assert time.monotonic() - began < SHORT_S + SLACK_S
 
 
 def test_a_slow_target_does_not_delay_a_good_one(serve, monkeypatch):
@@ -155,7 +162,7 @@ def test_targets_that_failed_take_no_turn_of_good_ones(serve):
         serve(lambda name=name, answer=answer: iter([order.append(name) or answer])).url
         for name, answer in (("failing", b""), ("good", page))
     ]
-    source = DcgmLive(urls=urls, timeout_s=PATIENT_S, parallel=1)
+    source = DcgmLive(urls=urls, timeout_s=TIMEOUT_S, parallel=1)
 
     for _ in range(2):
         list(source.poll({}, NOW))
@@ -168,7 +175,6 @@ def test_an_answer_without_end_is_cut_at_its_size(serve, ask, monkeypatch):
     for name in ("BODY_MAX_BYTES", "SMALL_MAX_BYTES"):
         monkeypatch.setattr(f"goodput_ingest.prometheus_api.client.{name}", 1 << 20)
     monkeypatch.setattr(DcgmLive, "answer_max_bytes", 1 << 20)
-    monkeypatch.setitem(globals(), "TIMEOUT_S", PATIENT_S)  # its size is what ends it
     flood = serve(lambda: itertools.chain([OK + b"\r\n"], itertools.repeat(b" " * 65_536)))
 
     with pytest.raises(IngestError, match=r"larger than 1 MiB|more than \d+ bytes"):
@@ -196,6 +202,7 @@ def test_a_redirect_is_reported_and_not_followed(serve, ask, status):
     assert elsewhere.asked == 0
 
 
+@pytest.mark.usefixtures("hurried")
 def test_a_name_that_is_looked_up_for_long_is_not_waited_for(monkeypatch):
     over = threading.Event()
 
@@ -210,4 +217,4 @@ def test_a_name_that_is_looked_up_for_long_is_not_waited_for(monkeypatch):
         query("http://prometheus.example:9090")
     over.set()
 
-    assert time.monotonic() - began < TIMEOUT_S + SLACK_S
+    assert time.monotonic() - began < SHORT_S + SLACK_S
