@@ -14,7 +14,7 @@ from goodput_app.settings import settings
 from goodput_app.text.units import count
 from goodput_ingest.formats import files
 from goodput_ingest.run.plugins import use_plugins
-from goodput_ingest.source import ReadOptions
+from goodput_ingest.source import ReadOptions, Reject
 from goodput_ingest.sources.job_logs import profile_draft as drafts
 from goodput_ingest.sources.job_logs.formats import Format, formats, looks_like_step, of_profile
 from goodput_ingest.sources.job_logs.profile_examples import check_examples
@@ -69,9 +69,11 @@ def try_(
         for raw in part.raw_lines:
             lines += 1
             rows += _read(reader, lines, raw)
+    rows += map(_rejected, reader.rest())
     found = Counter(row["event"] for row in rows)
     summary = ", ".join(f"{event} {number:,}" for event, number in found.most_common())
-    say(f"{count(lines, 'line')}: {summary or 'none is read'}.")
+    silent = lines - len({row["line"] for row in rows})
+    say(f"{count(lines, 'line')}: {summary or 'none is read'}; {silent:,} say nothing.")
     frame = pl.DataFrame(rows[: limit or None], schema=SCHEMA)
     if not found.keys() - set(NO_EVENT):
         raise FailedWithRowsError(f"nothing of {log} is read.", frame)
@@ -107,8 +109,12 @@ def _read(reader: LogReader, number: int, raw: bytes) -> Iterator[dict[str, Any]
     for rows, rejects in reader.read(files.Part(number, raw + b"\n", "")):
         for row in rows:
             yield {**{key: row[key] for key in SCHEMA if key in row}, "line": number, "text": text}
-        for reject in rejects:
-            yield {"line": number, "event": NO_EVENT[0], "text": f"{reject.reason}: {text}"}
+        yield from map(_rejected, rejects)
         is_read = is_read or bool(rows or rejects)
     if not is_read and looks_like_step(text):
         yield {"line": number, "event": NO_EVENT[1], "text": text}
+
+
+def _rejected(reject: Reject) -> dict[str, Any]:
+    text = f"{reject.reason}: {reject.content[:TEXT_MAX_CHARS]}"
+    return {"line": reject.line, "event": NO_EVENT[0], "text": text}

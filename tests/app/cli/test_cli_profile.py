@@ -27,7 +27,7 @@ def test_a_draft_is_a_profile_that_reads_the_log(tmp_path):
 
     tried = run("profile", "try", str(log), str(profile), "--timezone", "UTC", "--format", "json")
 
-    assert tried.stderr == "5 lines: step 3, ckpt.durable 1.\n"
+    assert tried.stderr == "5 lines: step 3, ckpt.durable 1; 1 say nothing.\n"
     rows = json.loads(tried.stdout)
     assert [
         (row["line"], row["event"], row["step"], row["dur_s"], row["loss"]) for row in rows

@@ -280,7 +280,7 @@ def test_a_log_with_lines_that_almost_matched_is_named_with_the_first_of_them(st
     status, said = found(store)["lines job-log"]
 
     assert status == "rejected"
-    expected = f"{log}: 2 lines almost read; line 2 ({text.strip()}): the line looks"
+    expected = f"{log}: 2 lines not read; line 2 ({text.strip()}): the line looks"
     assert said.startswith(expected)
 
 

@@ -27,9 +27,9 @@ OPEN_WAIT_S = 1.0
 Finding = tuple[str, str, str, str]  # what, status, found, next
 SCHEMA = ("what", "status", "found", "next")
 ORDER = ("problem", "rejected", "missing", "ok")  # of status: what to fix comes first
-ALMOST_SHOWN = 5
+UNREAD_SHOWN = 5
 CONTENT_MAX_CHARS = 80
-ALMOST_THEN = "let the program print what is missing, or write job events (docs/job-events.md)"
+UNREAD_THEN = "describe the form in a profile (docs/log-profiles.md), or write job events (docs/job-events.md)"
 
 
 def findings(db: str) -> pl.DataFrame:
@@ -105,22 +105,22 @@ def _sources(store: Store, db: str) -> Iterator[Finding]:
             left = ", none was left" if row["is_nothing_read"] else ""
             then = "goodput show raw.rejects; goodput forget FILE takes those of a file away"
             yield f"rejects {row['source']}", status, f"{rejected}{left}", then
-    yield from _almost_read(store)
+    yield from _unread_lines(store)
 
 
-def _almost_read(store: Store) -> Iterator[Finding]:
-    """Yield files with lines that look like those of a format, by their first such line."""
+def _unread_lines(store: Store) -> Iterator[Finding]:
+    """Yield files with lines that look like a fact and are not read, by the first of a reason."""
     rows = store.read(
-        """select source, origin, min(line) as line, arg_min(content, line) as content,
-            arg_min(reason, line) as reason, count(*) as lines
+        """select source, origin, min(line) as line, arg_min(content, line) as content, reason,
+            count(*) as lines
         from raw.rejects where reason like 'the line looks like%'
-        group by source, origin order by lines desc, source, origin limit $1""",
-        [ALMOST_SHOWN],
+        group by source, origin, reason order by lines desc, source, origin, reason limit $1""",
+        [UNREAD_SHOWN],
     )
     for row in rows.iter_rows(named=True):
         shown = f"line {row['line']} ({row['content'].strip()[:CONTENT_MAX_CHARS]})"
-        found = f"{row['origin']}: {count(row['lines'], 'line')} almost read; {shown}"
-        yield f"lines {row['source']}", "rejected", f"{found}: {row['reason']}", ALMOST_THEN
+        found = f"{row['origin']}: {count(row['lines'], 'line')} not read; {shown}"
+        yield f"lines {row['source']}", "rejected", f"{found}: {row['reason']}", UNREAD_THEN
 
 
 def _with_store(db: str, of: Callable[[str, Store | None], Iterator[Finding]]) -> Iterator[Finding]:

@@ -31,6 +31,7 @@ from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.nemo import Nemo
 from goodput_ingest.sources.job_logs.planned_steps import PLANNED_STEPS, PlannedSteps
 from goodput_ingest.sources.job_logs.torchrun import Torchrun
+from goodput_ingest.sources.job_logs.unread_lines import UnreadLines
 from goodput_ingest.sources.job_logs.world_size import HINTS, WORLD_SIZE, WorldSize
 
 Fact = tuple[str, int | None, str | None]  # event, step, message
@@ -72,6 +73,7 @@ class LogReader:
         self.steps_of: str | None = None
         self.plain_step: Line | None = None  # the first line like a step of no known format
         self.undated_error: Event | None = None  # the last failure in the text, without a time
+        self.unread = UnreadLines()
         self.has_epochs = False  # dictionaries of which the step is not known
         self.is_life_begun = False
         self.placed = 0
@@ -116,6 +118,7 @@ class LogReader:
                         self.first_line = self.first_line or number
                         self.planned.take(line.text)
                         rows.append(_row(log_format, event, self.versions))
+                        self.unread.forget(rows[-1])
                         self.versions = {}
                         rows += self._size_at(log_format, event)
                 if not has_facts and len(rejects) == rejected:
@@ -125,12 +128,15 @@ class LogReader:
                 yield rows, rejects
                 rows, rejects = [], []
         rejects += [*self._rejects_without_time(self._waiting()), *part.cut]
+        self._reject_unread(rejects, at_end=False)
         self.placed += len(rows)
         yield rows, rejects
 
     def rest(self) -> list[Reject]:
         """Return the rejects of lines for whose time the log ended too early."""
-        return self._rejects_without_time(set())
+        rejects = self._rejects_without_time(set())
+        self._reject_unread(rejects, at_end=True)
+        return rejects
 
     @property
     def first_waiting(self) -> Line | None:
@@ -151,6 +157,11 @@ class LogReader:
             self.without_moment += 1
             self._reject(line, lack, rejects)
         return rejects
+
+    def _reject_unread(self, rejects: list[Reject], *, at_end: bool) -> None:
+        """Reject lines of no known format that look like a fact."""
+        for line, reason in self.unread.due(at_end=at_end):
+            self._reject(line, reason, rejects)
 
     def _any_hint(self) -> re.Pattern[str]:
         """Return the pattern of all hints, by first letter: tried at each place of a long log."""
@@ -217,11 +228,13 @@ class LogReader:
 
     def _note(self, number: int, raw: str) -> None:
         """Keep the time of a line without events: timestamps without a year need one."""
-        self._note_plain_step(Line(number, raw))
+        line = Line(number, raw)
+        self._note_plain_step(line)
+        self.unread.take(line)
         if raw[:2] == "20":
-            for line in cleaned(0, raw):
-                if line.at is not None:
-                    self.moments.keep(line.at)
+            for labelled in cleaned(0, raw):
+                if labelled.at is not None:
+                    self.moments.keep(labelled.at)
                     return
         if self.moments.zone is not None:
             with contextlib.suppress(FieldError):
@@ -262,7 +275,9 @@ class LogReader:
             return
         self._note_plain_step(line)
         almost = next((one for one in self.almost if one.form.search(line.text)), None)
-        if almost is not None:
+        if almost is None:
+            self.unread.take(line)
+        else:
             self.first_problem = self.first_problem or f"line {line.number}: it {almost.reason}"
             self._reject(line, f"the line {almost.reason}", rejects)
 
