@@ -29,7 +29,7 @@ SCHEMA = ("what", "status", "found", "next")
 ORDER = ("problem", "rejected", "missing", "ok")  # of status: what to fix comes first
 UNREAD_SHOWN = 5
 CONTENT_MAX_CHARS = 80
-UNREAD_THEN = "describe the form in a profile (docs/log-profiles.md), or write job events (docs/job-events.md)"
+UNREAD_THEN = "add a profile (docs/log-profiles.md), or write job events (docs/job-events.md)"
 
 
 def findings(db: str) -> pl.DataFrame:
