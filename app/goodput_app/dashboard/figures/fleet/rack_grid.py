@@ -22,6 +22,8 @@ GRID_TOP_PX = 4
 CELLS_ACROSS = 36
 NODES_DOWN = 18  # of a rack: more go on in a column of their own
 TITLE_CELLS = 1.5
+TITLE_MAX_CHARS = 24
+CHARS_OF_CELL = 1.6  # of a title, where the page is as narrow as a phone
 GAP_CELLS = 1.0
 CELL_SIZE = 0.88
 NOT_AVAILABLE = "not_available"  # a group of the ledger
@@ -112,7 +114,10 @@ def rack_grid(
             )
     _add_marks(figure, at, marks, are_nodes=are_nodes)
     # all at once: to add one validates all those before it
-    named = titles.filter(pl.col("title") != "").select("title", "x0", "y0")
+    next_x = pl.col("x0").shift(-1).over("y0").fill_null(CELLS_ACROSS)
+    named = titles.filter(pl.col("title") != "").select(
+        "title", "x0", "y0", room=((next_x - pl.col("x0")) * CHARS_OF_CELL).cast(pl.Int64)
+    )
     figure.update_layout(annotations=[_title(*row) for row in named.iter_rows()])
     hidden = {"visible": False, "fixedrange": True}
     figure.update_xaxes(**hidden, range=[-0.2, CELLS_ACROSS + 0.2])
@@ -121,9 +126,10 @@ def rack_grid(
     return with_legend(finished(figure, height=TOP_PX), height * CELL_PX, top_px=GRID_TOP_PX)
 
 
-def _title(title: str, x: float, y: float) -> dict[str, Any]:
+def _title(title: str, x: float, y: float, room: int) -> dict[str, Any]:
+    text = theme.plotly_text(title, min(room, TITLE_MAX_CHARS))
     return {
-        "x": x, "y": y - 0.1, "text": theme.plotly_text(title, 24), "showarrow": False,
+        "x": x, "y": y - 0.1, "text": text, "showarrow": False,
         "xanchor": "left", "yanchor": "bottom", "font": {"size": 12},
     }  # fmt: skip
 
