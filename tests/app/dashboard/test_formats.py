@@ -138,6 +138,34 @@ test_a_name_comes_before_a_number = gives(
 )
 
 
+def ends(**hours):
+    """Return a row of a forecast: its ends in hours after noon, 10 USD an hour."""
+    noon = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC
+    row = {"progress_ratio": 0.41, "done_steps": 410, "planned_steps": 1000}
+    for end in ("expected", "earliest", "low", "high"):
+        hour = hours.get(end)
+        row[f"{end}_end_at"] = None if hour is None else noon + timedelta(hours=hour)
+        row[f"{end}_rest_cost"] = None if hour is None else 10.0 * hour
+    return row
+
+
+STEP_410 = "Step 410 of 1,000 (41.0 %)."
+AT_PACE = (
+    f"{STEP_410} At the pace of its last day it ends on 2026-11-20 20:00:00 UTC for another $80.00"
+)
+test_how_far_a_run_is = gives(
+    lambda hours: run_parts.forecast_text(ends(**hours)),
+    ({}, STEP_410),
+    ({"expected": 8}, f"{AT_PACE}."),
+    ({"expected": 8, "low": 7, "high": 10},
+     f"{AT_PACE}, with 95 % probability after 2026-11-20 19:00:00 UTC and before "
+     "2026-11-20 22:00:00 UTC for $70.00 to $100.00."),
+    ({"expected": 8, "low": 7},
+     f"{AT_PACE}, with 95 % probability after 2026-11-20 19:00:00 UTC, with no latest time: its "
+     "hours are too unlike each other."),
+)  # fmt: skip
+
+
 BERLIN = "Europe/Berlin"
 AUTUMN = datetime(2026, 10, 25)  # noqa: DTZ001 -- UTC; the clock of Berlin goes back at 01:00
 SPRING = datetime(2026, 3, 29)  # noqa: DTZ001 -- and forward at 01:00

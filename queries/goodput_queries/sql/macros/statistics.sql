@@ -24,6 +24,31 @@ create or replace macro poisson_high(n) as (
     case when n >= 0 then poisson_mean(n, 0.025) end
 );
 
+-- Student's t of 97.5 %, from 3 degrees of freedom on to 4 % (Cornish and Fisher 1938).
+create or replace macro student_t(freedom) as (
+    1.96 + 2.372 / freedom + 2.823 / (freedom * freedom)
+);
+
+-- The 95 % interval, {low, high}, of the hours that an amount takes, of which `hours` hours did `mean` each with this
+-- standard deviation: the t at which amount = mean * t -+ student_t * deviation * sqrt(t + t * t / hours).
+-- high: null where so few hours, or so unlike each other, set no end
+create or replace macro hours_until(amount, mean, deviation, hours) as (
+    list_transform(
+        [pow(student_t(hours - 1) * deviation, 2)],
+        lambda variance: list_transform(
+            [{
+                'a': mean * mean - variance / hours,
+                'b': amount * mean + variance / 2,
+                'root': sqrt(variance * (amount * mean + variance / 4 + amount * amount / hours))
+            }],
+            lambda of: {
+                'low': amount * amount / (of.b + of.root),
+                'high': case when of.a > 0 then (of.b + of.root) / of.a end
+            }
+        )[1]
+    )[1]
+);
+
 -- `1 error`, `2 errors`.
 create or replace macro counted(n, thing) as (
     n || ' ' || thing || case when n = 1 then '' when ends_with(thing, 's') then 'es' else 's' end

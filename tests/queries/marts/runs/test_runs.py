@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 from tests.queries.conftest import (
     START_MS,
@@ -143,6 +144,9 @@ ENDS = f"""select done_steps, round(progress_ratio, 3), pace_s, stepping_s,
     (epoch_ms(expected_end_at) - {START_MS}) // 1000, (epoch_ms(earliest_end_at) - {START_MS}) // 1000,
     expected_rest_cost, earliest_rest_cost
     from marts.run_forecasts"""  # noqa: E501 -- a column each
+IN_2000 = {"event": "metric", "t": 5, "extra": '{"planned_steps": 2000}'}
+INTERVAL = f"""select round((epoch_ms(columns(['expected_end_at', 'low_end_at', 'high_end_at'])) - {START_MS}) / 3.6e6, 2),
+    round(columns(['expected_rest_cost', 'low_rest_cost', 'high_rest_cost']), 0) from marts.run_forecasts"""  # noqa: E501 -- a column each
 # what it shows: what is loaded, what is read of it
 test_what_is_read_of_runs = shown_by({
     # accounting alone: allocated time, and no word of what the GPUs did in it
@@ -179,11 +183,41 @@ test_what_is_read_of_runs = shown_by({
     "what is done again from the start has no pace yet": (
         lambda c: run(c, steps(1, 50, 0), steps(1, 1, 1000)), ENDS,
         [(1, 0.001, None, None, None, None, None, None)]),
+    "hours alike end it in a narrow interval": (
+        lambda c: run(c, steps(1, 500, 0, 40), until=20_000, plan=IN_2000), INTERVAL,
+        [(22.22, 22.22, 22.22, 1200.0, 1200.0, 1200.0)]),
+    "an hour in five without a step widens it": (
+        lambda c: run(c, [*steps(1, 180, 0, 40), *steps(181, 410, 10_800, 40)], until=20_000,
+                      plan=IN_2000),
+        INTERVAL, [(27.11, 20.4, 45.54, 1552.0, 1068.0, 2879.0)]),
+    "four hours of which one has all steps set no end": (
+        lambda c: run(c, [*steps(1, 2, 0, 40), *steps(3, 90, 14_400, 40)], until=17_900,
+                      plan=IN_2000),
+        INTERVAL, [(111.57, 24.9, None, 7674.0, 1434.0, None)]),
     "a run that ended has no forecast": (
         lambda c: run(c, WITH_A_PAUSE, end=1600), "from marts.run_forecasts", []),
     "a run that does not say how many steps it is to have has none": (
         lambda c: run(c, WITH_A_PAUSE, plan=None), "from marts.run_forecasts", []),
 })  # fmt: skip
+
+
+@each((24, 0.02), (24, 0.1), (8, 0.02), (4, 0.0))
+def test_of_a_hundred_runs_some_95_end_in_their_interval(store, hours, down):
+    """Hours of 90 steps give or take 15, of which some are lost to outages."""
+    chance = np.random.default_rng(7)
+    steps_of = chance.normal(90, 15, (1000, 400)).clip(0) * (chance.random((1000, 400)) >= down)
+    past, future = steps_of[:, :hours], steps_of[:, hours:].cumsum(axis=1)
+    rows = [past.mean(axis=1), past.std(axis=1, ddof=1), (future < 2700).sum(axis=1) + 0.5]
+
+    found = store.read(
+        f"""select avg((ended between found.low and coalesce(found.high, 'inf'))::int) from (
+            select ended, hours_until(2700, mean, deviation, {hours}) as found from (
+                select unnest($1::double[]) as mean, unnest($2::double[]) as deviation,
+                    unnest($3::double[]) as ended))""",
+        [row.tolist() for row in rows],
+    ).item()
+
+    assert 0.92 <= found <= 0.99
 
 
 SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + 3_600_000)

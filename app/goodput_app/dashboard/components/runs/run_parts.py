@@ -65,21 +65,39 @@ def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
 def forecast(frame: pl.DataFrame) -> None:
     """Say how far a run is that goes on and when it will end; `frame`: marts.run_forecasts."""
     for row in frame.iter_rows(named=True):
-        share = units.percent(row["progress_ratio"])
-        said, pace = f"Its trainer reports {share} of the work as done.", "As the trainer expects"
-        if row["done_steps"] is not None:
-            said = f"Step {row['done_steps']:,} of {row['planned_steps']:,} ({share})."
-            pace = "At the pace of its last day"
-        known = [
-            f"{when} {time_zone.moment(row[f'{which}_end_at'])}"
-            + (f" for another {units.cost(cost)}" if (cost := row[f"{which}_rest_cost"]) else "")
-            for when, which in (
-                (f"{pace} it ends on", "expected"),
-                ("if nothing stops it on", "earliest"),
-            )
-            if row[f"{which}_end_at"] is not None
-        ]
-        st.caption(theme.markdown_text(f"{said} {', '.join(known)}." if known else said))
+        st.caption(theme.markdown_text(forecast_text(row)))
+
+
+def forecast_text(row: dict[str, Any]) -> str:
+    """Return how far a run is, when it ends and for how much; of a row of marts.run_forecasts."""
+    share = units.percent(row["progress_ratio"])
+    said, pace = f"Its trainer reports {share} of the work as done.", "As the trainer expects"
+    if row["done_steps"] is not None:
+        said = f"Step {row['done_steps']:,} of {row['planned_steps']:,} ({share})."
+        pace = "At the pace of its last day"
+    known = [
+        f"{when} {time_zone.moment(row[f'{which}_end_at'])}"
+        + (f" for another {units.cost(cost)}" if (cost := row[f"{which}_rest_cost"]) else "")
+        for when, which in (
+            (f"{pace} it ends on", "expected"),
+            ("if nothing stops it on", "earliest"),
+        )
+        if row[f"{which}_end_at"] is not None
+    ]
+    if row["low_end_at"] is not None:
+        known.append(_interval(row))
+    return f"{said} {', '.join(known)}." if known else said
+
+
+def _interval(row: dict[str, Any]) -> str:
+    """Return between which times a run ends in 95 of 100 cases, and what that costs."""
+    low, high = row["low_end_at"], row["high_end_at"]
+    said = f"with 95 % probability after {time_zone.moment(low)}"
+    if high is None:
+        return f"{said}, with no latest time: its hours are too unlike each other"
+    costs = [row[f"{end}_rest_cost"] for end in ("low", "high")]
+    price = f" for {' to '.join(map(units.cost, costs))}" if all(costs) else ""
+    return f"{said} and before {time_zone.moment(high)}{price}"
 
 
 def wall_clock(run: dict[str, Any], frame: pl.DataFrame) -> None:

@@ -10,8 +10,10 @@
 --  running attempt's steps alone; of a trainer that reports several steps at once, of each
 -- expected_end_at: at pace_s, else as the trainer reports it; null: no step was new in these hours
 -- earliest_end_at: at stepping_s, if nothing stops it
--- expected_rest_cost, earliest_rest_cost: of its GPUs from the end of evidence until then, at its mean price in the
---  window; null: the rate card has no price
+-- low_end_at, high_end_at: the 95 % interval, by how unlike each other its last 24 hours were; null: it has fewer than
+--  4 hours, or the steps of most of them come from few
+-- expected_rest_cost, earliest_rest_cost, low_rest_cost, high_rest_cost: of its GPUs from the end of evidence until then,
+--  at its mean price in the window; null: the rate card has no price
 with goals as (
     select
         run_key,
@@ -60,9 +62,33 @@ done as (
         sum(end_ms - start_ms) filter (where is_current) - arg_min(end_ms - start_ms, step) filter (where is_current)
             as stepping_ms,
         arg_min(step, end_ms) filter (where end_ms >= now_ms - one_day_ms()) as day_step,
-        min(end_ms) filter (where end_ms >= now_ms - one_day_ms()) as day_ms
+        min(end_ms) filter (where end_ms >= now_ms - one_day_ms()) as day_ms,
+        least(24, (max(now_ms) - min(end_ms)) // one_hour_ms()) as full_hours
     from steps
     group by run_key
+),
+
+-- steps beyond all before, by the hours that end with the evidence
+hours as (
+    select run_key, hour, best_step - lag(best_step) over (partition by run_key order by hour desc) as new_steps
+    from (
+        select
+            run_key,
+            (now_ms - end_ms) // one_hour_ms() as hour, -- 0: the last one
+            max(max(step)) over (partition by run_key order by hour desc) as best_step
+        from steps
+        group by run_key, hour
+    )
+),
+
+rates as (
+    select
+        done.run_key,
+        sum(hours.new_steps) / done.full_hours as mean_steps,
+        sum(hours.new_steps * hours.new_steps) / done.full_hours as mean_of_squares
+    from done
+    inner join hours on done.run_key = hours.run_key and hours.hour < done.full_hours
+    group by done.run_key, done.full_hours
 ),
 
 paces as (
@@ -75,9 +101,20 @@ paces as (
             then (done.now_ms - done.day_ms) / (done.done_steps - done.day_step)
         end as pace_ms,
         case when done.done_steps > done.first_step then done.stepping_ms / (done.done_steps - done.first_step) end
-            as stepping_ms
+            as stepping_ms,
+        case when done.full_hours >= 4 and rates.mean_steps > 0 then hours_until(
+                greatest(0, running.planned_steps - done.done_steps),
+                rates.mean_steps,
+                sqrt(
+                    greatest(0, rates.mean_of_squares - pow(rates.mean_steps, 2)) -- below it by rounding
+                    * done.full_hours / (done.full_hours - 1)
+                ),
+                done.full_hours
+            )
+        end as hours_left
     from running
     inner join done using (run_key)
+    left join rates using (run_key)
     where done.done_steps is not null
 ),
 
@@ -96,8 +133,12 @@ select
     paces.stepping_ms / 1000.0 as stepping_s,
     from_ms((paces.now_ms + paces.steps_left * paces.pace_ms)::bigint) as expected_end_at,
     from_ms((paces.now_ms + paces.steps_left * paces.stepping_ms)::bigint) as earliest_end_at,
+    from_ms((paces.now_ms + paces.hours_left.low * one_hour_ms())::bigint) as low_end_at,
+    from_ms((paces.now_ms + paces.hours_left.high * one_hour_ms())::bigint) as high_end_at,
     paces.gpus * paces.steps_left * paces.pace_ms / one_hour_ms() * prices.price_per_gpu_h as expected_rest_cost,
-    paces.gpus * paces.steps_left * paces.stepping_ms / one_hour_ms() * prices.price_per_gpu_h as earliest_rest_cost
+    paces.gpus * paces.steps_left * paces.stepping_ms / one_hour_ms() * prices.price_per_gpu_h as earliest_rest_cost,
+    paces.gpus * paces.hours_left.low * prices.price_per_gpu_h as low_rest_cost,
+    paces.gpus * paces.hours_left.high * prices.price_per_gpu_h as high_rest_cost
 from paces
 left join prices using (run_key)
 union all by name
