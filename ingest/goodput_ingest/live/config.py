@@ -21,6 +21,7 @@ from goodput_ingest.live.tail import Tail
 from goodput_ingest.source import LiveSource
 from goodput_ingest.sources.dcgm.live import DcgmLive
 from goodput_ingest.sources.kernel_log.live import KernelLogLive
+from goodput_ingest.sources.kubernetes.api import KubernetesApi
 from goodput_ingest.sources.kubernetes.live import Kubernetes
 from goodput_ingest.sources.node_exporter.live import NodeExporterLive
 from goodput_ingest.sources.nvml.live import NvmlLive
@@ -32,7 +33,7 @@ from goodput_queries.errors import IngestError
 LIVE: dict[str, type[LiveSource]] = {
     kind.name: kind
     for kind in (
-        *(Prometheus, Kubernetes, DcgmLive, NodeExporterLive, ServingLive),
+        *(Prometheus, Kubernetes, KubernetesApi, DcgmLive, NodeExporterLive, ServingLive),
         *(NvmlLive, SlurmLive, KernelLogLive),
     )
 }

@@ -32,10 +32,14 @@ class TooLargeError(IngestError):
 class Client:
     """A connection to one server; use it as a context."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        """Take the server; sends nothing yet. Raises IngestError where a secret is missing."""
+    def __init__(self, endpoint: Endpoint, *, api: str = "Prometheus's API") -> None:
+        """Take the server and what its API is called; sends nothing yet.
+
+        Raises IngestError where a secret is missing.
+        """
         self._url = endpoint.base_url
         self._timeout_s = endpoint.timeout_s
+        self._api = api
         self._http = limited_client(
             endpoint.tls(),
             auth=endpoint.basic(),
@@ -130,7 +134,7 @@ class Client:
             )
         if said.startswith("the server said"):
             raise IngestError(f"{status}; {said}.")
-        raise IngestError(f"{status}; expected an answer of Prometheus's API.")
+        raise IngestError(f"{status}; expected an answer of {self._api}.")
 
     def _refuse_unless_json(self, response: httpx.Response) -> None:
         kind = response.headers.get("content-type", "")

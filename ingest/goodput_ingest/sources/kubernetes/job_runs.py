@@ -58,7 +58,7 @@ def parsed_job_runs(seen: Observation, cluster: str, memory: PodMemory) -> list[
     memory: the pods of before; it is brought up to date. A share of a GPU (time-slicing) counts as
     one, as a MIG instance does; a percentage of its cores is a part.
     """
-    known, news = memory.with_earlier(seen, pods(seen))
+    known, news = memory.with_earlier(seen.has_ended, pods(seen))
     changed: list[Gang] = []
     for gang in gangs(parents_of_jobs(seen), known):
         if not news.isdisjoint(pod.uid for pod in gang.pods):

@@ -3,10 +3,9 @@
 A row describes a whole job run, so a deleted pod must be kept while its gang continues.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from goodput_ingest.sources.kubernetes.observation import Observation
 from goodput_ingest.sources.kubernetes.pods import Pod
 
 
@@ -16,10 +15,12 @@ class PodMemory:
 
     pods: dict[str, Pod] = field(default_factory=dict)
 
-    def with_earlier(self, seen: Observation, found: Iterable[Pod]) -> tuple[list[Pod], set[str]]:
+    def with_earlier(
+        self, has_ended: Callable[[int], bool], found: Iterable[Pod]
+    ) -> tuple[list[Pod], set[str]]:
         """Return the pods with those of before, and the uids of which there is news.
 
-        One that is no longer seen, though others are, has ended when it was seen last.
+        has_ended: whether a pod that is no longer seen has ended when it was seen last (epoch ms).
         """
         now = {pod.uid: pod for pod in found}
         news = set(now)
@@ -30,7 +31,7 @@ class PodMemory:
                 if earlier.end_ms is not None and pod.end_ms is not None:
                     pod.end_ms = min(pod.end_ms, earlier.end_ms)
                 continue
-            if earlier.end_ms is None and seen.has_ended(earlier.last_seen_ms):
+            if earlier.end_ms is None and has_ended(earlier.last_seen_ms):
                 earlier.end_ms = max(earlier.last_seen_ms, earlier.start_ms or 0)
                 news.add(uid)
             now[uid] = earlier

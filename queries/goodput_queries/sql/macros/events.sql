@@ -12,6 +12,7 @@ create or replace macro event_source_place(source) as (
         when 'mlflow' then 5
         when 'tensorboard' then 5
         when 'kubernetes' then 5
+        when 'kubernetes-api' then 5
         else 1
     end
 );

@@ -19,11 +19,11 @@
 -- ownership: source of ownership: scheduler, label, job_event, process
 -- is_stalled: an inferred job run lived for 15 minutes and more after its last event, which was no end
 with listed as (
-    -- a listing of sacct has every job that runs: one without a record says that it runs no more. A log that is followed
-    -- (mlperf) and has fallen silent, while others of its cluster go on, neither
+    -- a listing of sacct or of an API server has every job that runs: one without a record says that it runs no more. A log
+    -- that is followed (mlperf) and has fallen silent, while others of its cluster go on, neither
     select source, cluster, max(greatest(submit_at, start_at, end_at, observed_at)) as listed_at
     from raw.job_runs
-    where source in ('slurm', 'mlperf')
+    where source in ('slurm', 'kubernetes-api', 'mlperf')
     group by source, cluster
 ),
 

@@ -1,14 +1,25 @@
 -- Waits of jobs in queues of Kueue and Volcano, with the first job run of the job's pods, which continues the wait.
 -- grain: cluster, uid, since_ms
--- until_ms: admitted or gone; null: it waits. Of one that was evicted a later listing says when it was admitted again
+-- until_ms: admitted or gone; null: it waits. Of one that was evicted a later listing says when it was admitted again; one
+--  that listings of an API server leave out for `vanished_min_ms` has gone
 -- pods_submit_ms: of the job run whose pods were made for it; null: none is known
 -- cluster_queue: of its LocalQueue, where the entry does not say
 with waits as (
     select
         * replace (
-            coalesce(until_at, min(until_at) over (
-                partition by source, cluster, uid order by since_at rows between 1 following and unbounded following
-            )) as until_at,
+            coalesce(
+                until_at,
+                min(until_at) over (
+                    partition by source, cluster, uid order by since_at rows between 1 following and unbounded following
+                ),
+                case
+                    when
+                        source = 'kubernetes-api'
+                        and to_ms(max(observed_at) over (partition by source, cluster)) - to_ms(observed_at)
+                        > threshold('vanished_min_ms')
+                        then observed_at
+                end
+            ) as until_at,
             max(coalesce(load_sequence, 0)) over (partition by source, cluster, uid) as load_sequence
         ),
         lead(since_at) over (partition by source, cluster, job_id_raw order by since_at) as next_since_at

@@ -19,7 +19,7 @@ from goodput_ingest.formats.json_text import json_lines, json_stream
 from goodput_ingest.formats.json_text.json_lines import EPOCH, FieldError
 from goodput_ingest.formats.parsed import Parsed, frame
 from goodput_ingest.source import Reject
-from goodput_ingest.sources.kubernetes.gangs import NO_PARENTS, Job, gangs
+from goodput_ingest.sources.kubernetes.gangs import NO_PARENTS, Gang, Job, gangs
 from goodput_ingest.sources.kubernetes.job_runs import COMPLETED, FAILED, rows_of_gangs
 from goodput_ingest.sources.kubernetes.objects.claims import GPU, Claims
 from goodput_ingest.sources.kubernetes.objects.fields import ApiObject, word
@@ -83,6 +83,18 @@ class Objects:
         elif found.kind not in SILENT.get(found.group, ()):
             raise FieldError("objects of this kind are not read")
 
+    def accept(self, found: ApiObject, where: str = "") -> None:
+        """Take one object; what is wrong with it is a reject."""
+        try:
+            self.take(found)
+        except FieldError as error:
+            self.rejects.append(Reject(None, f"{where}{_shown(found)}: {error}"))
+
+    @property
+    def kinds(self) -> set[tuple[str, str]]:
+        """Group and name of each kind that is read."""
+        return set(self._handlers)
+
     @cached_property
     def _handlers(self) -> dict[tuple[str, str], Callable[[ApiObject], None]]:
         return {
@@ -122,12 +134,22 @@ class Objects:
             if found.since(name) is not None:
                 self.ends[of] = state, word(found.conditions[name], "reason")
 
-    def parsed(self, cluster: str, observed: datetime | None) -> list[Parsed]:
-        """Return the rows of all objects. observed: when they were listed, naive UTC, if known."""
+    def parsed(
+        self,
+        cluster: str,
+        observed: datetime | None,
+        with_earlier: Callable[[list[Pod]], list[Pod]] = list,
+        is_new: Callable[[Gang], bool] = lambda _: True,
+    ) -> list[Parsed]:
+        """Return the rows of all objects. observed: when they were listed, naive UTC, if known.
+
+        with_earlier: adds pods that were listed before; is_new: which gangs have news.
+        """
         observed = observed or self.as_of
         claimed, errors = self.claims.by_pod()
         self.rejects += [Reject(None, error) for error in errors]
-        found = gangs(self.parents, with_claims(self.pods.values(), claimed))
+        pods = with_earlier(with_claims(self.pods.values(), claimed))
+        found = filter(is_new, gangs(self.parents, pods))
         return [
             *rows_of_gangs(
                 found,
@@ -170,10 +192,7 @@ def read(path: Path) -> Objects:
     with files.open_bytes(path) as file:
         try:
             for number, one in enumerate(_objects(json_stream.documents(file, ("items",))), 1):
-                try:
-                    found.take(one)
-                except FieldError as error:
-                    found.rejects.append(Reject(None, f"object {number}: {_shown(one)}: {error}"))
+                found.accept(one, f"object {number}: ")
         except json_stream.BrokenDocumentError as error:
             found.rejects.append(Reject(None, str(error)))
     return found
