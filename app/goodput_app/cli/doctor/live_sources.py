@@ -42,7 +42,7 @@ EXAMPLE = Path(goodput_app.__file__).with_name("goodput.example.toml")
 ALLOCATION = "GPU allocation"
 KINDS = {  # of evidence: which sources give it, and the lines of goodput.toml that add one
     ALLOCATION: (
-        {"slurm", "kubernetes"},
+        {"slurm", "kubernetes", "kubernetes-api"},
         '[[collect]]\nsource = "slurm"\n'
         '# or "kubernetes" with url = "http://PROMETHEUS:9090"\n'
         "# of files: goodput ingest slurm FILE",
