@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
-from tests.app.opened_page import HOSTILE, sent, table, texts
+from tests.app.opened_page import HOSTILE, page_of, sent, table, texts
 from tests.queries.conftest import Evidence, steps
 from tests.recorded_session import CAPTURED, built, extent_ms
 from tests.tables import each, gives
@@ -240,9 +240,7 @@ def failed(filled, module_store):
     return store
 
 
-@pytest.fixture(scope="module")
-def page(failed, visit):
-    return visit(failed, "one_run", run=RUN, ranks="active")
+page = page_of("failed", "one_run", run=RUN, ranks="active")
 
 
 def test_the_link_asks_for_the_gpus_of_ranks(page):

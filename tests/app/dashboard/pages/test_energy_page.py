@@ -4,7 +4,7 @@ import json
 from decimal import Decimal
 
 import pytest
-from tests.app.opened_page import HOSTILE, links, table, texts
+from tests.app.opened_page import HOSTILE, links, page_of, table, texts
 from tests.queries.conftest import at
 from tests.tables import gives
 
@@ -36,9 +36,7 @@ def world(made):
     return made.store
 
 
-@pytest.fixture(scope="module")
-def page(world, visit):
-    return visit(world, PAGE)
+page = page_of("world", PAGE)
 
 
 def bars(app):

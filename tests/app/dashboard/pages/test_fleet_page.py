@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.app.opened_page import HOSTILE, table, texts, tile
+from tests.app.opened_page import HOSTILE, page_of, table, texts, tile
 from tests.queries.conftest import Evidence
 from tests.tables import each
 
@@ -39,9 +39,7 @@ def world(made):
     return made.store
 
 
-@pytest.fixture(scope="module")
-def page(world, visit):
-    return visit(world, PAGE)
+page = page_of("world", PAGE)
 
 
 def grid(app):
