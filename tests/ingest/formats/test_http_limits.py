@@ -98,7 +98,7 @@ def serve():
 
 @pytest.fixture
 def hurried(monkeypatch):
-    """A short total time: only for servers that never end their answer."""
+    """Give a short total time, for servers that never end their answer alone."""
     monkeypatch.setitem(globals(), "TIMEOUT_S", SHORT_S)
 
 
