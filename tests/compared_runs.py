@@ -9,6 +9,7 @@ import numpy as np
 from tests.queries.conftest import Evidence
 
 NAME = "<b>|x\x1b[31m"
+H100 = "NVIDIA H100 80GB HBM3"
 STEP_S = {"old": 2.0, "new": 2.12, "same": 2.0, "hot": 2.2}
 STEPS = 120
 APART_S = 1000
@@ -21,18 +22,10 @@ def load(evidence):
         begin, times = APART_S * place, length * noise[place]
         ends = begin + np.cumsum(times)
         is_new = name == "new"
-        evidence.load(
-            "gpus",
-            [
-                {
-                    "cluster": evidence.name, "node": f"n{place}", "gpu_uuid": f"n{place}#{i}",
-                    "slurm_index": i, "gpu_index": i, "gpu_model": "NVIDIA H100 80GB HBM3",
-                    "driver_version": "580.2" if is_new else "580.1",
-                    "valid_from_at": evidence.at(0),
-                }
-                for i in range(2)
-            ],
-        )  # fmt: skip
+        listed = {"gpu_model": H100, "driver_version": "580.2" if is_new else "580.1"}
+        for gpu in range(2):
+            evidence.listed(f"n{place}", f"n{place}#{gpu}", "test", gpu_index=gpu, slurm_index=gpu,
+                            **listed)  # fmt: skip
         evidence.job(name, begin, float(ends[-1]), [f"n{place}"], 2, job_name=NAME)
         commit = json.dumps({"commit": "b2" if is_new else "a1"})
         events = [{"event": "job.start", "t": begin, "extra": commit}]

@@ -5,7 +5,8 @@ Each is the name of a node, rack, GPU model, job, run, user and team, and the te
 
 import itertools
 
-from tests.queries.conftest import Evidence, at
+from tests.queries.conftest import Evidence, phase, steps
+from tests.queries.loaders import loaded_at_once
 
 LONG = "w" * 100_000
 PAYLOADS = {
@@ -35,41 +36,19 @@ NAMES = (*PAYLOADS.values(), ALL_IN_ONE)
 
 def load_hostile(store, names=NAMES):
     """Load a node, a job and a run of each name, half an hour each."""
-    made = Evidence(store, _parts=itertools.count(1_000))  # beside other evidence of the cluster
-    made.load("gpus", [
-        {"cluster": "c", "node": name, "gpu_uuid": f"GPU-{name}", "slurm_index": 0, "gpu_index": 0,
-         "gpu_model": name, "valid_from_at": at(0), "driver_version": name}
-        for name in names
-    ])  # fmt: skip
-    made.load("nodes", [{"cluster": "c", "node": n, "partitions": [n], "gres": n} for n in names])
-    made.load("node_racks", [
-        {"cluster": "c", "node": n, "rack": n, "rack_row": n, "feed": n} for n in names
-    ])  # fmt: skip
-    made.load("job_runs", [
-        {"cluster": "c", "job_id": f"{900 + number}", "job_id_raw": f"{900 + number}",
-         "submit_at": at(0), "eligible_at": at(0), "start_at": at(60), "end_at": at(1_860),
-         "state": "FAILED", "nodes": [name], "gpus": 1, "job_name": name, "account": name,
-         "user_name": name, "partition": name, "qos": name, "reservation": name}
-        for number, name in enumerate(names)
-    ])  # fmt: skip
-    made.load("job_events", [
-        {"cluster": "c", "run_id": name, "attempt": 0, "rank": 0, "host": name,
-         "gpu_uuid": f"GPU-{name}", "reports_durability": True, "ts": at(end), **event}
-        for name in names
-        for end, event in (
-            *((120.0 + 10 * step, {"event": "step", "step": step, "dur_s": 10.0})
-              for step in range(1, 7)),
-            (600.0, {"event": "phase", "phase": f"custom:{name}", "dur_s": 200.0}),
-            (1_850.0, {"event": "failure", "kind": "exception", "msg": name}),
-        )
-    ])  # fmt: skip
-    made.load("gpu_events", [
-        {"cluster": "c", "node": name, "gpu_uuid": f"GPU-{name}", "ts": at(1_800), "kind": "xid",
-         "code": 79, "ts_precision": "exact", "process_name": name, "message": name}
-        for name in names
-    ], "kernel-log")  # fmt: skip
-    made.load("gpu_samples", [
-        {"gpu_uuid": f"GPU-{name}", "gpu_instance": "", "ts": at(second), "power_w": 90.0,
-         "engine_active_ratio": 0.0, "sm_active_ratio": 0.0, "is_flagged": False}
-        for name in names for second in range(0, 3_600, 120)
-    ], "dcgm")  # fmt: skip
+    beside = Evidence(store, _parts=itertools.count(1_000))  # other evidence of the cluster
+    with loaded_at_once(beside) as made:
+        for number, name in enumerate(names):
+            gpu = f"GPU-{name}"
+            made.listed(name, gpu, "test", slurm_index=0, gpu_model=name, driver_version=name)
+            made.add("nodes", node=name, partitions=[name], gres=name)
+            made.add("node_racks", node=name, rack=name, rack_row=name, feed=name)
+            of_user = dict.fromkeys(("job_name", "account", "user_name", "partition", "qos"), name)
+            made.job(f"{900 + number}", 60, 1_860, [name], 1, "FAILED", submit=0, **of_user,
+                     reservation=name)  # fmt: skip
+            failure = {"event": "failure", "kind": "exception", "msg": name, "t": 1_850}
+            events = [*steps(1, 6, 120), phase(f"custom:{name}", 400, 600), failure]
+            made.events(name, events, host=name, gpu_uuid=gpu)
+            made.xid(name, 79, 1_800, gpu_uuid=gpu, process_name=name, message=name)
+            made.readings(gpu, range(0, 3_600, 120), power_w=90.0, engine_active_ratio=0.0,
+                          sm_active_ratio=0.0)  # fmt: skip

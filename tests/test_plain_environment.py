@@ -6,7 +6,6 @@ import sys
 from importlib import import_module, metadata
 
 import click
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tests.tables import each
@@ -103,26 +102,21 @@ def test_the_list_of_commands_has_the_first_line_of_their_help():
     }
 
 
-@pytest.mark.parametrize("package", ["click", "polars"])
-def test_a_missing_package_is_one_sentence(package):
-    done = python(LEDGER, package)
+BROKEN = {"error": 'ImportError("libstdc++.so.6: cannot open shared object file", name=name)'}
 
-    assert done.returncode == 1
-    assert done.stdout == ""
+
+@each(
+    ("click", {}, "package 'click' is not installed", "install --force-reinstall"),
+    ("polars", {}, "package 'polars' is not installed", "install --force-reinstall"),
+    ("duckdb", BROKEN, "a package cannot be imported (libstdc++.so.6: cannot open", "check"),
+)
+def test_a_package_that_is_missing_or_does_not_load_is_one_sentence(package, error, said, remedy):
+    done = python(LEDGER, package, **error)
+
+    assert (done.returncode, done.stdout) == (1, "")
     (sentence,) = done.stderr.splitlines()
-    assert f"package '{package}' is not installed" in sentence
-    assert f"{sys.executable} -m pip install --force-reinstall" in sentence
-
-
-def test_a_package_that_does_not_load_is_one_sentence():
-    error = 'ImportError("libstdc++.so.6: cannot open shared object file", name=name)'
-
-    done = python(LEDGER, "duckdb", error=error)
-
-    assert done.returncode == 1
-    (sentence,) = done.stderr.splitlines()
-    assert "a package cannot be imported (libstdc++.so.6: cannot open" in sentence
-    assert f"{sys.executable} -m pip check" in sentence
+    assert said in sentence
+    assert f"{sys.executable} -m pip {remedy}" in sentence
 
 
 @each(

@@ -74,8 +74,7 @@ def load(store, other):
         _serving(made, team)
     made.job("redunused", 5_400, END_S, ["sharednode"], 2, account=RED, user_name="reduser")
     made.load("rates", [{"price_per_gpu_h": 2.5}])
-    tariff = {"zone": "UTC", "price_per_kwh": 0.31, "from_hour": 0, "to_hour": 24}
-    made.load("tariffs", [{**tariff, "pue": 1.0, "server_ratio": 1.2}])
+    made.tariff("0.31", server_ratio="1.2", cluster=None)
     made.load("budgets", [
         {"account": team.name, "cost_per_month": team.tokens, "quota_gpus": team.gpus}
         for team in (REDS, other)
@@ -144,34 +143,22 @@ def _shared_node(made, team, attempt):
 
 def _faults(made, team):
     """Load an Xid, a hang, transports and a replayed trace."""
-    gpu = f"c/{team.node}#0"
-    made.load("gpu_events", [
-        {"cluster": "c", "node": team.node, "gpu_uuid": gpu, "ts": at(team.fails_at - 10),
-         "kind": "xid", "code": 79, "ts_precision": "exact", "message": f"{team.word} fell off"},
-    ], "kernel-log")  # fmt: skip
-    made.load("comm_transports", [
-        {"cluster": "c", "node": team.node, "pid": team.first_pid + n, "comm_id": team.word,
-         "transport": "NET/Socket", "nodes": 2}
-        for n in range(2)
-    ])  # fmt: skip
-    made.load("node_settings", [
-        {"cluster": "c", "node": team.node, "ts": START, "run_id": f"{team.word}run",
-         "setting": setting, "value": team.word, "belongs_to": belongs_to}
-        for setting, belongs_to in (("env:NCCL_IB_DISABLE", "process"), ("vm.swappiness", "node"))
-    ])  # fmt: skip
-    trace = {"cluster": "c", "run_id": f"{team.word}run", "trace_id": team.word}
-    made.load("step_replays", [
-        {**trace, "data_ranks": 2, "stages": 2, "steps": 10, "slowest_stage": 1,
-         "recorded_s": 3.1 + team.late_s, "undelayed_s": 3.0, "compute_s": 2.9,
-         "worker_means_s": 2.8, "stage_means_s": 2.1, "ideal_s": 2.0,
-         "without_slowest_stage_s": 2.5, "without_slowest_workers_s": 2.25,
-         "forward_backward_correlation": 0.2},
-    ])  # fmt: skip
-    made.load("replayed_parts", [
-        {"trace_id": team.word, "part": "worker", "dp_rank": rank, "stage": 0,
-         "step_s": team.late_s + rank}
-        for rank in range(2)
-    ])  # fmt: skip
+    made.xid(team.node, 79, team.fails_at - 10, gpu_uuid=f"c/{team.node}#0",
+             message=f"{team.word} fell off")  # fmt: skip
+    ranks = [{"pid": team.first_pid + rank} for rank in range(2)]
+    made.add("comm_transports", *ranks, node=team.node, comm_id=team.word, transport="NET/Socket",
+             nodes=2)  # fmt: skip
+    process = {"setting": "env:NCCL_IB_DISABLE", "belongs_to": "process"}
+    host = {"setting": "vm.swappiness", "belongs_to": "node"}
+    made.add("node_settings", process, host, node=team.node, ts=0, run_id=f"{team.word}run",
+             value=team.word)  # fmt: skip
+    made.add("step_replays", run_id=f"{team.word}run", trace_id=team.word, data_ranks=2, stages=2,
+             steps=10, slowest_stage=1, recorded_s=3.1 + team.late_s, undelayed_s=3.0,
+             compute_s=2.9, worker_means_s=2.8, stage_means_s=2.1, ideal_s=2.0,
+             without_slowest_stage_s=2.5, without_slowest_workers_s=2.25,
+             forward_backward_correlation=0.2)  # fmt: skip
+    workers = [{"dp_rank": rank, "step_s": team.late_s + rank} for rank in range(2)]
+    made.add("replayed_parts", *workers, trace_id=team.word, part="worker", stage=0)
 
 
 def _serving(made, team):

@@ -20,7 +20,7 @@ from tests.app.opened_page import assert_sound
 from tests.app.receivers import post_office, web
 from tests.app.two_weeks import load as load_weeks
 from tests.hostile_names import load_hostile
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import Evidence, store_of
 from tests.two_teams import COBALTS, load
 
 import goodput_app
@@ -170,10 +170,7 @@ def two_teams(filled):
     return filled("two_teams", fill)
 
 
-@pytest.fixture(scope="module")
-def teams(two_teams, module_store):
-    """Give the same, opened."""
-    return module_store(copy_of=two_teams)
+teams = store_of("two_teams")
 
 
 @pytest.fixture(scope="module")
@@ -194,10 +191,7 @@ def two_weeks_file(filled):
     return filled("two_weeks", lambda store: load_weeks(Evidence(store)))
 
 
-@pytest.fixture(scope="module")
-def two_weeks(two_weeks_file, module_store):
-    """Give the same, opened."""
-    return module_store(copy_of=two_weeks_file)
+two_weeks = store_of("two_weeks_file")
 
 
 def settings_of(text):

@@ -5,10 +5,21 @@ from urllib.parse import parse_qs
 
 import polars as pl
 import pypdfium2
+import pytest
 from google.protobuf.message import Message
 from streamlit.runtime.media_file_manager import MediaFileManager
 
 HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'
+
+
+def page_of(store, name, **params):
+    """Make the fixture of a page of this fixture's store, drawn once for all tests of a module."""
+
+    @pytest.fixture(scope="module")
+    def page(request, visit):
+        return visit(request.getfixturevalue(store), name, **params)
+
+    return page
 
 
 def texts(app):

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 from tests.app.command_line import run
+from tests.tables import each
 
 from goodput_app.access import current, finding_state
 from goodput_app.access.current import NotAllowedError
@@ -121,7 +122,7 @@ def test_the_command_lists_the_log_and_old_entries_are_dropped(store):
     assert [row["who"] for row in json.loads(listed.stdout)] == ["ada"]
 
 
-CHANGES = {  # what somebody with the file does, and the fault that is reported
+@each({  # what somebody with the file does, and the fault that is reported
     "an entry is changed": (
         "update state.audit_log set who = 'bob' where entry_number = 2", "entry 2 was changed"
     ),
@@ -140,10 +141,7 @@ CHANGES = {  # what somebody with the file does, and the fault that is reported
         "update state.audit_log set digest = 'new' where entry_number = 3",
         "entry 3 was changed; entry 3, or one before it, is another than it was",
     ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("change", "expected"), CHANGES.values(), ids=CHANGES)
+})  # fmt: skip
 def test_a_log_that_was_changed_is_not_as_it_was_written(store, change, expected):
     for who in ("ada", "eve", "ada"):
         audit.record(store, who, "sign in")

@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-import polars as pl
 import pytest
 import streamlit as st
 from tests.app.opened_page import HOSTILE
+from tests.queries.conftest import Evidence
 from tests.recorded_session import CAPTURED, SAMPLE, built
 
 from goodput_app.process.store import use_store
@@ -46,21 +46,14 @@ def hit(filled, module_store):
 
 def _load_faults(store):
     ingest(store, "auto", [SAMPLE / "nccl_inspector"], ReadOptions(cluster="lab"))
-    of = "select 'test' as source, cluster, node, gpu_uuid from marts.gpus"
-    gpu = store.read(f"{of} order by gpu_index limit 1")
-    xid = {"ts": AT, "ts_precision": "exact", "kind": "xid", "code": 79, "message": HOSTILE}
-    down = {"state": "down", "start_at": AT, "end_at": AT, "reason": HOSTILE}
-    of_node = [gpu["node"].item()]
-    for table, rows in {
-        "gpu_events": gpu.with_columns(**{name: pl.lit(value) for name, value in xid.items()}),
-        "node_states": gpu.drop("gpu_uuid").with_columns(
-            **{name: pl.lit(value) for name, value in down.items()}
-        ),
-        "link_samples": store.read(LINK, of_node),
-        "comm_transports": store.read(SOCKETS, of_node),
-        "nccl_benchmarks": store.read(BENCHMARKS, of_node),
-    }.items():
-        store.load(Batch(table, rows, "test", "test", table))
+    node, gpu = store.read("select node, gpu_uuid from marts.gpus order by gpu_index").row(0)
+    session = Evidence(store, "lab")
+    session.xid(node, 79, AT, "test", gpu_uuid=gpu, message=HOSTILE)
+    session.state(node, "down", AT, AT, reason=HOSTILE)
+    for table, sql in {
+        "link_samples": LINK, "comm_transports": SOCKETS, "nccl_benchmarks": BENCHMARKS,
+    }.items():  # fmt: skip
+        store.load(Batch(table, store.read(sql, [node]), "test", "test", table))
     store.build()
 
 

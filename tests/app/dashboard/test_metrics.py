@@ -32,23 +32,13 @@ def world(made):
 
     They have a counter that is reset, a gauge, and a metric of nobody's catalogue.
     """
-    made.load("gpus", [
-        {"cluster": "c", "node": "n", "gpu_uuid": gpu, "gpu_index": i, "valid_from_at": START}
-        for i, gpu in enumerate(("GPU-a", "GPU-b"))
-    ])  # fmt: skip
-    made.load("gpu_samples_other", [
-        {"gpu_uuid": gpu, "gpu_instance": "", "ts": made.at(900 * nr), "metric": metric,
-         "value": float(value)}
-        for metric, of_gpus in OTHERS.items()
-        for gpu, row in of_gpus.items()
-        for nr, value in enumerate(row)
-    ])  # fmt: skip
-    for gpu, watts in (("GPU-a", 100.0), ("GPU-b", 400.0)):
-        made.load("gpu_samples", [
-            {"gpu_uuid": gpu, "gpu_instance": "", "ts": made.at(s), "power_w": watts + s / 60,
-             "clocks_event_reasons": 4 if s < 900 else 0}
-            for s in range(0, 3600, 30)
-        ])  # fmt: skip
+    for metric, of_gpus in OTHERS.items():
+        for gpu, values in of_gpus.items():
+            made.counted(gpu, metric, zip(range(0, 3600, 900), values, strict=False), "test")
+    for i, (gpu, watts) in enumerate((("GPU-a", 100.0), ("GPU-b", 400.0))):
+        made.listed("n", gpu, "test", gpu_index=i)
+        made.readings(gpu, range(0, 3600, 30), "test", power_w=lambda s, w=watts: w + s / 60,
+                      clocks_event_reasons=lambda s: 4 if s < 900 else 0)  # fmt: skip
     made.store.build()
     return made.store
 

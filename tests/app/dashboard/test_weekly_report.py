@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import polars as pl
 import pytest
 from tests.app import two_weeks as world
-from tests.app.opened_page import links, plain, press, sent
+from tests.app.opened_page import links, page_of, plain, press, sent
 from tests.tables import each
 
 from goodput_app.text import units
@@ -19,12 +19,7 @@ from goodput_queries.scope import Scope
 SECOND = {"from": "2027-01-25T00:00:00.000Z", "to": "2027-02-01T00:00:00.000Z"}
 WORDS = Writer(literal=str, moment="{:%H:%M}".format)
 BERLIN = ZoneInfo("Europe/Berlin")
-
-
-@pytest.fixture(scope="module")
-def page(two_weeks, visit):
-    """Give the page as the menu opens it."""
-    return visit(two_weeks, "weekly_report")
+page = page_of("two_weeks", "weekly_report")
 
 
 def test_the_figures_are_those_of_the_overview_of_the_same_range(two_weeks, visit, page):

@@ -6,7 +6,6 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-import pytest
 from tests.app.messages.notices import AT_MS, DOWN, HANG, HOUR_MS, IDLE, MINUTE_MS, changed
 from tests.tables import each
 
@@ -60,8 +59,10 @@ OPEN, AGAIN, CLOSED = (
 OLD = {"frozen": ("lab",)}  # of a server whose sources stopped: it knows nothing of now
 DIGEST_AT = f"{datetime.fromtimestamp(AT_MS / 1000 + 5_400, UTC):%H:%M}"  # in one and a half hours
 WAITS, REPEATS = {"wait_s": 60.0}, {"page_repeat_h": 4.0}
+
+
 # what the target is like; then for each look: what is open, after how long, what is due
-ROUNDS = {
+@each({
     "sent once, and once when it has closed": (
         {},
         [((HANG,), 0, OPEN), ((HANG,), MINUTE_MS, []), ((), MINUTE_MS, CLOSED), ((), 1, [])],
@@ -129,10 +130,7 @@ ROUNDS = {
     "resolved messages can be off": (
         {"send_resolved": False}, [((HANG,), 0, OPEN), ((), 0, []), ((HANG,), 1, OPEN)],
     ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("options", "looks"), ROUNDS.values(), ids=ROUNDS)
+})  # fmt: skip
 def test_each_look_sends_what_is_due(options, looks):
     target = slack(**options)
 

@@ -36,7 +36,9 @@ OF_WORK = {"use_ratio": "0.8", "cost_per_productive_gpu_h": 3}
 
 SAVED_TOO_OFTEN = 300 / 1800 + 1800 / 172_800
 SAVED_WELL = 300 / 7301.388889 + 7301.388889 / 172_800
-WORKED = {  # scenario, values, answers that are known exactly
+
+
+@each({  # scenario, values, answers that are known exactly
     "half as many GPUs at a thousand watts save three tenths of the power": (
         "upgrade",
         {**HUNDRED_H100, "price_per_kwh": "0.10"},
@@ -100,10 +102,7 @@ WORKED = {  # scenario, values, answers that are known exactly
          "Won a year": 64 * 8760 * (SAVED_TOO_OFTEN - SAVED_WELL),
          "Worth a year": 2 * 64 * 8760 * (SAVED_TOO_OFTEN - SAVED_WELL)},
     ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "values", "expected"), WORKED.values(), ids=WORKED)
+})  # fmt: skip
 def test_worked_figures(name, values, expected):
     found = answers(name, **values)
 

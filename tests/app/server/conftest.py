@@ -7,7 +7,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from tests.app.receivers import pages
-from tests.queries.conftest import Evidence, steps
+from tests.queries.conftest import Evidence, steps, store_of
 from tests.two_teams import RED
 
 from goodput_app.access import tokens
@@ -37,11 +37,7 @@ def scraped(scraped_store):
         yield url.removeprefix("http://")
 
 
-@pytest.fixture(scope="module")
-def recorded(recorded_demo, module_store):
-    return module_store(copy_of=recorded_demo)
-
-
+recorded = store_of("recorded_demo")
 HOUR_S = 3_600
 HOURS = 30
 SETTLE_MS = 6 * HOUR_MS

@@ -8,19 +8,12 @@ from pathlib import Path
 
 from tests.ingest.sources.prometheus.conftest import real_prometheus
 
-CONFIG = """global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}
-scrape_configs:
-  - job_name: goodput
-    static_configs: [{{targets: ["{target}"]}}]
-"""
-
 
 @contextmanager
 def scraping(target, folder, *options):
     """Run a real Prometheus that scrapes a host and port five times a second; skip without one."""
     with real_prometheus(folder, *options) as server:
-        (folder / "prometheus.yml").write_text(CONFIG.format(target=target))
-        server.start()
+        server.scrape("goodput", target)
         yield server
 
 

@@ -10,6 +10,8 @@ from tests.tables import each
 from goodput_app.server.api import answers
 from goodput_app.server.api.answers import Answers, Question
 
+FINE = (200, 200)
+
 
 @pytest.fixture
 def clock(monkeypatch):
@@ -19,24 +21,26 @@ def clock(monkeypatch):
     return now
 
 
-@each(
-    {
-        "nothing is loaded": (1, 9.9, "as before", 200, "first", 1),
-        "its ten seconds are over": (0.1, 10, "as before", 200, "second", 2),
-        "loaded, within ten times what it took": (1, 9.9, "other", 200, "first", 1),
-        "loaded, twice as long: it is made again meanwhile": (1, 10, "other", 200, "first", 2),
-        "loaded, longer": (1, 20, "other", 200, "second", 2),
-        "loaded, and it is cheap": (0.01, 1, "other", 200, "second", 2),
-        "loaded, and it takes long: no longer than 15 s": (60, 15, "other", 200, "first", 2),
-        "it failed": (1, 0, "as before", 400, "second", 2),
-    },
-)
-def test_how_long_an_answer_is_given(clock, took_s, after_s, state, status, given, made):
-    contents = ["second", "first"]
+# seconds that the first answer took, and after which it is asked again; the state of the database
+# then, statuses of both answers; which one is given, and how many were made
+@each({
+    "nothing is loaded": (1, 9.9, "as before", FINE, "first", 1),
+    "its ten seconds are over": (0.1, 10, "as before", FINE, "second", 2),
+    "loaded, within ten times what it took": (1, 9.9, "other", FINE, "first", 1),
+    "loaded, twice as long: it is made again meanwhile": (1, 10, "other", FINE, "first", 2),
+    "loaded, longer": (1, 20, "other", FINE, "second", 2),
+    "loaded, and it is cheap": (0.01, 1, "other", FINE, "second", 2),
+    "loaded, and it takes long: no longer than 15 s": (60, 15, "other", FINE, "first", 2),
+    "it failed": (1, 0, "as before", (400, 400), "second", 2),
+    "too many queries, and it is not a minute old": (0, 59, "other", (200, 429), "first", 2),
+    "too many queries, and it is a minute old": (0, 60, "other", (200, 429), "second", 2),
+})  # fmt: skip
+def test_how_long_an_answer_is_given(clock, took_s, after_s, state, statuses, given, made):
+    answers_left = [("second", statuses[1]), ("first", statuses[0])]
 
     async def make():
         clock.s += took_s
-        return Response(contents.pop(), status)
+        return Response(*answers_left.pop())
 
     async def asked_twice():
         kept = Answers()
@@ -48,7 +52,8 @@ def test_how_long_an_answer_is_given(clock, took_s, after_s, state, status, give
 
     answer = asyncio.run(asked_twice())
 
-    assert (answer.body.decode(), 2 - len(contents)) == (given, made)
+    assert (answer.body.decode(), 2 - len(answers_left)) == (given, made)
+    assert answer.status_code == statuses[given == "second"]
     assert answer.headers["Age"] == ("0" if given == "second" else str(int(after_s)))
 
 
@@ -74,22 +79,6 @@ def test_who_asks_while_a_new_one_is_made_gets_the_old_one(clock, age_s, given):
         return [(await one).body.decode() for one in (waiting, other)]
 
     assert asyncio.run(several()) == ["new", given]
-
-
-@each((59.0, 200), (60.0, 429))
-def test_where_there_are_too_many_queries_an_old_answer_is_given(clock, age_s, status):
-    statuses = [429, 200]
-
-    async def make():
-        return Response("rows", statuses.pop())
-
-    async def asked_twice():
-        kept = Answers()
-        await kept.get(Question("runs", 1, lambda: None), make)
-        clock.s += age_s
-        return await kept.get(Question("runs", 2, lambda: None), make)
-
-    assert asyncio.run(asked_twice()).status_code == status
 
 
 def test_answers_take_no_more_memory_than_they_may(monkeypatch):

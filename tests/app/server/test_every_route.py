@@ -9,6 +9,7 @@ from fnmatch import fnmatch
 import pytest
 from streamlit.runtime import Runtime
 from streamlit.runtime.media_file_storage import MediaFileKind, MediaFileStorageError
+from tests.tables import each
 
 from goodput_app.access import current
 from goodput_app.access.identity import Identity, Role
@@ -148,10 +149,7 @@ def test_every_route_is_open_refused_or_for_members(app):
             assert {ask(app, path, person, method)[0]} == of_members, (route, person)
 
 
-UP = ("../" * 9, "..%2f" * 9, "..\\" * 9, "%2e%2e/" * 9, "./" + "../" * 9, "/" + "../" * 9)
-
-
-@pytest.mark.parametrize("up", UP)
+@each("../" * 9, "..%2f" * 9, "..\\" * 9, "%2e%2e/" * 9, "./" + "../" * 9, "/" + "../" * 9)
 def test_no_path_leads_out_of_the_dashboard(app, up):
     below = {route.partition(" ")[2].partition("{")[0].rstrip("/") for route in routes_of(app)}
     for start in sorted(below | {"/static", "/app/static", "/auth", "/api/v1/store"}):

@@ -3,13 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.tables import each
 
 from goodput_ingest.formats.hostlist import HostlistError, expand
 
 
-@pytest.mark.parametrize(
-    "text", ["n[0-1000000]", "n[0-999999999999999999]", "a[1-1001]b[1-1000]", "n[1-999999],a,b"]
-)
+@each("n[0-1000000]", "n[0-999999999999999999]", "a[1-1001]b[1-1000]", "n[1-999999],a,b")
 def test_more_hosts_than_the_limit_are_refused_without_being_made(text):
     with pytest.raises(HostlistError, match="too many hosts"):
         expand(text)

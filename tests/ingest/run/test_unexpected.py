@@ -127,13 +127,12 @@ BOMBS = (
     b"[Tue Nov 18 13:00:00 2025] NVRM: Xid (" * 20_000,
     b":" * 1_000_000 + b"vm:1:1 [0] NCCL INFO " + b"x" * 5_000_000,
 )
-OF_LINES = (
+
+
+@each(
     "nvml", "job-events", "nccl-inspector", "kernel-log", "torchtitan-structured",
     "goodput-events", "otel-spans", "nccl-debug",
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("name", OF_LINES)
 def test_bombs_among_the_lines_are_rejected(store, tmp_path, name):
     files = (input_of(case) for case in CASES if name_of(case) == name)
     first = next(file for file in files if file.suffix != ".json").read_bytes().splitlines()[0]

@@ -4,6 +4,7 @@ import pytest
 from tests.queries.conftest import built_once
 from tests.queries.loaders import loaded_at_once
 from tests.queries.serving.load import HOUR, Engine
+from tests.tables import each
 
 from goodput_queries.scope import Scope
 
@@ -102,7 +103,7 @@ def test_a_spike_is_found_with_the_bounds_of_its_buckets(spikes):
 
 
 # engine, what happened to it; what is so at all times or not measured is no cause
-CAUSES = [
+@each(
     ("e-1", "throttling", "clocks of GPU 0 lowered by heat, power brake or the board in 90.9 %"),
     ("e-2", "gpu_event", "Xid 74 of GPU 0 at 08:59:50"),
     ("e-3", "host_network", "8.3 % of the TCP segments of n3 sent again, 0.0 % before"),
@@ -110,10 +111,7 @@ CAUSES = [
     ("e-5", "link_down", "link mlx5_0 of n5 down at 09:00:00"),
     ("e-6", "queue", "27.0 requests waiting, 3.0 before"),
     *((engine, None, None) for engine in ("e-7", "e-8", "logged")),
-]
-
-
-@pytest.mark.parametrize(("endpoint", "cause", "evidence"), CAUSES)
+)
 def test_what_happened_meanwhile_is_its_cause(spikes, endpoint, cause, evidence):
     assert spikes[endpoint]["cause"] == cause
     found = spikes[endpoint]["evidence"]

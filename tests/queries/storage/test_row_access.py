@@ -1,14 +1,25 @@
 """Who sees some teams only reads what is declared to be for them, however they write it."""
 
 import pytest
+from tests.tables import each
 
 from goodput_queries.database import LocalStore
 from goodput_queries.errors import NotPermittedError, QueryError
 from goodput_queries.scope import Scope
 
 LIMITED = Scope(teams=("red",))
+
+
+@pytest.fixture(scope="module")
+def store(empty_database):
+    """Give an empty database, which is only read."""
+    opened = LocalStore(empty_database, threads=1)
+    yield opened
+    opened.close()
+
+
 # some name what is visible elsewhere only
-REFUSED = (
+@each(
     "from raw.job_runs", "table raw.job_runs", 'select * from "raw"."job_runs"',
     'select * from RAW . "JOB_RUNS"', "select * from goodput.raw.job_runs",
     "select * from marts.runs, raw.job_runs",
@@ -37,26 +48,6 @@ REFUSED = (
     "select team.stats() from marts.runs",
     "select sum(a) filter (where stats(a) = '') from (values (1)) t(a)", "select pg_get_viewdef(1)",
     "select 'marts.findings' from raw.job_runs")  # fmt: skip
-PERMITTED = (
-    "select 1", "from range(3)", "from marts.runs", "from marts.findings",
-    'select * from "marts"."runs" as runs where run_key = $1',
-    "with runs as (from marts.runs), more as (from runs) select * from more union all from runs",
-    "with recursive n as (select 1 as a union all select a + 1 from n where a < 3) from n",
-    "select *, count(*) over (order by run_key) from marts.runs qualify row_number() over () < 3",
-    "select list_transform([1], lambda x: x + 1), threshold('idle_min_ms'), unnest([1, 2])",
-    "select * from (values (1), (2)) as numbers(a) where a in (select gpus from marts.runs)",
-    "from reference.thresholds", "from marts.clusters")  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def store(empty_database):
-    """Give an empty database, which is only read."""
-    opened = LocalStore(empty_database, threads=1)
-    yield opened
-    opened.close()
-
-
-@pytest.mark.parametrize("sql", REFUSED)
 def test_what_is_not_declared_is_refused(store, sql):
     with pytest.raises(QueryError) as refused:
         store.read(sql, scope=LIMITED)
@@ -67,7 +58,15 @@ def test_what_is_not_declared_is_refused(store, sql):
     assert "job_runs (" not in str(refused.value), "no schema of what is refused"
 
 
-@pytest.mark.parametrize("sql", PERMITTED)
+@each(
+    "select 1", "from range(3)", "from marts.runs", "from marts.findings",
+    'select * from "marts"."runs" as runs where run_key = $1',
+    "with runs as (from marts.runs), more as (from runs) select * from more union all from runs",
+    "with recursive n as (select 1 as a union all select a + 1 from n where a < 3) from n",
+    "select *, count(*) over (order by run_key) from marts.runs qualify row_number() over () < 3",
+    "select list_transform([1], lambda x: x + 1), threshold('idle_min_ms'), unnest([1, 2])",
+    "select * from (values (1), (2)) as numbers(a) where a in (select gpus from marts.runs)",
+    "from reference.thresholds", "from marts.clusters")  # fmt: skip
 def test_what_is_declared_is_read(store, sql):
     store.read(sql, ["x"] if "$1" in sql else None, scope=LIMITED)
 

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
-from tests.app.opened_page import HOSTILE, sent, table, texts
-from tests.queries.conftest import steps
+from tests.app.opened_page import HOSTILE, page_of, sent, table, texts
+from tests.queries.conftest import Evidence, steps
 from tests.recorded_session import CAPTURED, built, extent_ms
 from tests.tables import each, gives
 
@@ -15,7 +15,6 @@ from goodput_app.dashboard.components.runs import run_before, run_filters
 from goodput_app.dashboard.data import metrics, run_axis, speed
 from goodput_app.dashboard.figures import runs
 from goodput_app.process.store import use_store
-from goodput_queries.evidence.batch import Batch
 from goodput_queries.scope import Scope
 
 START = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC, as the database has it
@@ -229,26 +228,19 @@ def failed(filled, module_store):
     end = store.read(
         f"select end_at from marts.attempts where run_key = '{RUN}' and attempt = 0"
     ).item()
-    gpu = store.read("select cluster, node, gpu_uuid from marts.gpus order by all limit 1")
-    common = {"source": "test", "ts": end - timedelta(seconds=5)}
-    event = {"ts_precision": "exact", "kind": "xid", "code": 79, "message": HOSTILE}
-    rank = {"cluster": "lab", "run_id": "main", "attempt": 0, "rank": 0}
-    said = {"event": "failure", "kind": "exception", "msg": HOSTILE, "reports_durability": True}
-    step = {"event": "step", "step": 407, "loss": float("nan"), "reports_durability": True}
-    last_words, last_step = (end - timedelta(seconds=seconds) for seconds in (2, 9))
-    for name, row in (
-        ("gpu_events", {**gpu.row(0, named=True), **event, **common}),
-        ("job_events", {**rank, **said, **common, "ts": last_words}),
-        ("job_events", {**rank, **step, "source": "job-log", "ts": last_step}),
-    ):
-        store.load(Batch(name, pl.DataFrame(row), row["source"], "test", f"{name}{row['ts']}"))
+    node, gpu = store.read("select node, gpu_uuid from marts.gpus order by all limit 1").row(0)
+    session = Evidence(store, "lab")
+    end_s = (end - Evidence.at(0)).total_seconds()
+    session.xid(node, 79, end_s - 5, "test", gpu_uuid=gpu, message=HOSTILE)
+    failure = {"event": "failure", "kind": "exception", "msg": HOSTILE, "t": end_s - 2}
+    session.events("main", [failure], host=None)
+    last_step = {"event": "step", "step": 407, "loss": float("nan"), "t": end_s - 9}
+    session.events("main", [last_step], source="job-log", host=None)
     store.build()
     return store
 
 
-@pytest.fixture(scope="module")
-def page(failed, visit):
-    return visit(failed, "one_run", run=RUN, ranks="active")
+page = page_of("failed", "one_run", run=RUN, ranks="active")
 
 
 def test_the_link_asks_for_the_gpus_of_ranks(page):

@@ -4,7 +4,7 @@ import json
 from decimal import Decimal
 
 import pytest
-from tests.app.opened_page import HOSTILE, links, table, texts
+from tests.app.opened_page import HOSTILE, links, page_of, table, texts
 from tests.queries.conftest import at
 from tests.tables import gives
 
@@ -19,33 +19,24 @@ PAGE = "power_and_carbon"
 @pytest.fixture(scope="module")
 def world(made):
     """Give two hours of a node of two GPUs: one has a team with a hostile name, one is free."""
-    made.load("gpus", [
-        {"cluster": "c", "node": "a", "gpu_uuid": f"GPU-{i}", "gpu_index": i, "slurm_index": i,
-         "gpu_model": "h100", "power_limit_w": 700.0, "slowdown_temperature_c": 90.0,
-         "valid_from_at": at(0)}
-        for i in (0, 1)
-    ])  # fmt: skip
-    made.load("node_racks", [{"cluster": "c", "node": "a", "rack": HOSTILE}])
+    limits = {"power_limit_w": 700.0, "slowdown_temperature_c": 90.0}
+    made.add("node_racks", node="a", rack=HOSTILE)
     made.watched(HOURS * 3600)
     made.job("1", 0, HOURS * 3600, ["a"], 1, account=HOSTILE)
-    made.load("gpu_samples", [
-        {"gpu_uuid": f"GPU-{i}", "gpu_instance": "", "ts": at(s), "power_w": 100.0 + 500 * (1 - i),
-         "energy_j": 1e6 + s * (100.0 + 500 * (1 - i)), "gpu_temperature_c": 60.0,
-         "engine_active_ratio": 0.9 * (1 - i), "is_flagged": False}
-        for i in (0, 1)
-        for s in range(0, HOURS * 3600 + 1, 60)
-    ])  # fmt: skip
+    for i, (watts, active) in enumerate(((600.0, 0.9), (100.0, 0.0))):
+        made.listed("a", f"GPU-{i}", "test", gpu_index=i, slurm_index=i, **limits)
+        made.readings(f"GPU-{i}", range(0, HOURS * 3600 + 1, 60), "test", power_w=watts,
+                      energy_j=lambda s, watts=watts: 1e6 + s * watts, gpu_temperature_c=60.0,
+                      engine_active_ratio=active)  # fmt: skip
+    one = Decimal(1)
     made.load("carbon", [
-        {"g_per_kwh": Decimal(400), "pue": Decimal(1), "server_ratio": Decimal(1),
-         "valid_to_at": at(3600)}
+        {"g_per_kwh": Decimal(400), "pue": one, "server_ratio": one, "valid_to_at": at(3600)}
     ])  # fmt: skip
     made.store.build()
     return made.store
 
 
-@pytest.fixture(scope="module")
-def page(world, visit):
-    return visit(world, PAGE)
+page = page_of("world", PAGE)
 
 
 def bars(app):

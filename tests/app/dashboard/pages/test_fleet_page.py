@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.app.opened_page import HOSTILE, table, texts, tile
+from tests.app.opened_page import HOSTILE, page_of, table, texts, tile
 from tests.queries.conftest import Evidence
 from tests.tables import each
 
@@ -27,27 +27,19 @@ def world(made):
     """
     for node in "abc":
         made.node(node, 2)
-    made.load("node_racks", [{"cluster": "c", "node": n, "rack": HOSTILE} for n in "ab"])
+    made.add("node_racks", {"node": "a"}, {"node": "b"}, rack=HOSTILE)
     made.watched(HOUR_MS / 1000)
     made.job("7", 0, 1800, ["a"], 2, job_name=HOSTILE)
-    made.load("gpu_samples", [
-        {"gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": made.at(s), "power_w": power,
-         "gpu_temperature_c": power / 5, "engine_active_ratio": 0.5,
-         "clocks_event_reasons": 64 if gpu == "a#1" else 0, "memory_used_bytes": 2**31}
-        for gpu, power in (("a#0", 300.0), ("a#1", 400.0), ("b#0", 200.0))
-        for s in range(0, 3601, 60)
-    ])  # fmt: skip
-    made.load("gpu_events", [
-        {"gpu_uuid": "c/a#1", "node": "a", "ts": made.at(1900), "kind": "xid", "code": 48,
-         "ts_precision": "exact"}
-    ])  # fmt: skip
+    for gpu, power, reasons in (("a#0", 300.0, 0), ("a#1", 400.0, 64), ("b#0", 200.0, 0)):
+        made.readings(f"c/{gpu}", range(0, 3601, 60), "test", power_w=power,
+                      gpu_temperature_c=power / 5, engine_active_ratio=0.5,
+                      clocks_event_reasons=reasons, memory_used_bytes=2**31)  # fmt: skip
+    made.xid("a", 48, 1900, "test", gpu_uuid="c/a#1", cluster=None)
     made.store.build()
     return made.store
 
 
-@pytest.fixture(scope="module")
-def page(world, visit):
-    return visit(world, PAGE)
+page = page_of("world", PAGE)
 
 
 def grid(app):

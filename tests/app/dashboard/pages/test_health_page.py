@@ -3,8 +3,7 @@
 from datetime import datetime
 
 import polars as pl
-import pytest
-from tests.app.opened_page import HOSTILE, links, table, texts
+from tests.app.opened_page import HOSTILE, links, page_of, table, texts
 
 from goodput_app.dashboard.components.fleet import network_parts
 
@@ -59,11 +58,7 @@ def test_a_kind_that_nobody_reads_names_the_counter_to_enable(evidence, visit):
 
 
 SESSION = {"from": "2026-11-20T12:00:00Z", "to": "2026-11-20T13:00:00Z"}
-
-
-@pytest.fixture(scope="module")
-def page(hit, visit):
-    return visit(hit, "links_and_bandwidth", **SESSION)
+page = page_of("hit", "links_and_bandwidth", **SESSION)
 
 
 def test_a_lost_link_leads_to_its_node_and_to_a_run_that_it_hit(hit, visit):

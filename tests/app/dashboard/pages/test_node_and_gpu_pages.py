@@ -4,7 +4,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from tests.app.conftest import PATIENCE_S
 from tests.app.opened_page import HOSTILE, assert_sound, links, texts
-from tests.queries.conftest import START, at
 from tests.tables import each
 
 
@@ -72,8 +71,7 @@ def test_a_gpu_that_is_not_known_is_named_as_text_and_without_one_the_nodes_are(
 
 def test_a_time_range_without_the_gpu_offers_its_last_data(evidence, visit):
     evidence.node("a", 1)
-    gone = {"gpu_uuid": "c/gone", "valid_from_at": START, "valid_to_at": at(600)}
-    evidence.load("gpus", [{"cluster": "c", "node": "b", "gpu_index": 0, **gone}])
+    evidence.listed("b", "c/gone", "test", valid_to_at=600)
     evidence.watched(7200)
     evidence.store.build()
     window = {"from": "2027-01-15T08:30:00Z", "to": "2027-01-15T09:00:00Z"}

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
-from tests.app.opened_page import links, plain, sent, texts
+from tests.app.opened_page import links, page_of, plain, sent, texts
 from tests.recorded_session import extent_ms
 from tests.tables import each, gives
 
@@ -33,11 +33,7 @@ FINDING = {
     "gpu_ms": 57_600_000, "cost": 8.0, "evidence": "Not responding",
 }  # fmt: skip
 CLOSED = {"is_open": False, "severity": "note", "until_at": NOON}
-
-
-@pytest.fixture(scope="module")
-def page(capture, visit):
-    return visit(capture)
+page = page_of("capture", "fleet_overview")
 
 
 def said(*changes, unchecked="", outages=health.NO_OUTAGES):

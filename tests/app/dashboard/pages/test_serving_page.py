@@ -2,6 +2,7 @@
 
 import pytest
 from tests.app.dashboard.pages.test_pages import assert_can_be_downloaded, unexplained
+from tests.app.opened_page import page_of
 from tests.queries.serving.load import Engine, fleet
 
 from goodput_app.dashboard import theme
@@ -10,6 +11,7 @@ from goodput_app.dashboard.data.marts import reader
 
 TIMES = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T10:00:00Z"}
 HOSTILE = "<b>moe</b> :red[x]"
+page = page_of("store", "model_serving", **TIMES)
 
 
 @pytest.fixture(scope="module")
@@ -23,15 +25,9 @@ def store(made):
         {"arrival": 10.0 * n, "ttft": 2.5 if 180 <= n < 240 else 0.5, "e2e": 10.0}
         for n in range(360)
     )
-    xid = {"ts_precision": "exact", "kind": "xid", "code": 74, "gpu_uuid": "c/n1#1"}
-    made.load("gpu_events", [{**xid, "cluster": "c", "node": "n1", "ts": made.at(1795)}])
+    made.xid("n1", 74, 1795, "test", gpu_uuid="c/n1#1")
     made.build()
     return made.store
-
-
-@pytest.fixture(scope="module")
-def page(store, visit):
-    return visit(store, "model_serving", **TIMES)
 
 
 def test_it_says_speed_in_total_and_per_gpu_and_what_tokens_cost(page):

@@ -1,16 +1,13 @@
 """The Waste page: gaps of GPUs and of jobs, sums of what its tables leave out, links to it."""
 
 import pytest
-from tests.app.opened_page import HOSTILE, table, texts
+from tests.app.opened_page import HOSTILE, page_of, table, texts
 from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard.data import marts
 from goodput_app.text import units
 
-
-@pytest.fixture(scope="module")
-def page(capture, visit):
-    return visit(capture, "idle_gaps")
+page = page_of("capture", "idle_gaps")
 
 
 def test_a_picked_gap_shows_what_its_gpu_did(capture, visit, page):

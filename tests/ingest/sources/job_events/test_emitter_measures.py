@@ -5,6 +5,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from tests.tables import each
 
 import goodput_emitter
 from goodput_emitter import Emitter
@@ -138,9 +139,7 @@ def test_however_far_behind_the_gpu_is_steps_are_written(gpu, emitter, monkeypat
     assert [step["step"] for step in steps(emitter)] == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("loss", "expected"), [(2.5, 2.5), (float("nan"), "nan"), (float("-inf"), "-inf"), ("x", None)]
-)
+@each((2.5, 2.5), (float("nan"), "nan"), (float("-inf"), "-inf"), ("x", None))
 def test_without_a_gpu_parts_are_of_the_process_and_the_loss_a_number(emitter, loss, expected):
     with emitter.step(1) as step:
         step.loss(loss)

@@ -2,7 +2,6 @@
 
 import threading
 
-import pytest
 from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeInstance, FakeNvml
 from tests.ingest.nvml_sampling import (
@@ -15,6 +14,7 @@ from tests.ingest.nvml_sampling import (
     steps,
     watching,
 )
+from tests.tables import each
 
 from goodput_ingest.sources.nvml.watch import SILENT_MAX, Clock
 
@@ -41,10 +41,9 @@ def test_a_wall_clock_that_is_set_changes_neither_rhythm_nor_window():
     assert len(lines.of("slow")) == 1
 
 
-@pytest.mark.parametrize(
-    ("code", "event", "tries"),
-    [(fake_nvml.GPU_IS_LOST, "lost", 1), (fake_nvml.RESET_REQUIRED, "reset", 1),
-     (fake_nvml.UNKNOWN, "silent", SILENT_MAX)],
+@each(
+    (fake_nvml.GPU_IS_LOST, "lost", 1), (fake_nvml.RESET_REQUIRED, "reset", 1),
+    (fake_nvml.UNKNOWN, "silent", SILENT_MAX)
 )  # fmt: skip
 def test_a_gpu_that_is_gone_or_silent_for_long_is_reported_once_and_no_longer_read(
     code, event, tries

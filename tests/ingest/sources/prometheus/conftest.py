@@ -56,6 +56,18 @@ class RealPrometheus:
         """Return where it listens."""
         return f"http://127.0.0.1:{self.port}"
 
+    def scrape(self, job, target, interval="200ms", more=""):
+        """Start it with the settings of a job that asks a target; `more` are other settings."""
+        (self.folder / "prometheus.yml").write_text(
+            f"""global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}
+scrape_configs:
+  - job_name: {job}
+    static_configs: [{{targets: ["{target}"]}}]
+{more}"""
+        )
+        self.start()
+        return self
+
     def start(self):
         """Start it and wait until it answers."""
         self.process = subprocess.Popen(
@@ -110,19 +122,7 @@ def real_prometheus(folder, *options):
 def prometheus_of(tmp_path):
     """Give what starts a real server for a job and its target; skip where none is installed."""
     with real_prometheus(tmp_path) as server:
-
-        def started(job, target, interval="200ms", more=""):
-            (tmp_path / "prometheus.yml").write_text(
-                f"""global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}
-scrape_configs:
-  - job_name: {job}
-    static_configs: [{{targets: ["{target}"]}}]
-{more}"""
-            )
-            server.start()
-            return server
-
-        yield started
+        yield server.scrape
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.tables import each
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -57,13 +58,10 @@ def runs_of(tmp_path, text):
     return runs[0].rows.to_dicts(), [reject.reason for reject in runs[0].rejects]
 
 
-@pytest.mark.parametrize(
-    ("name", "comment", "rejected"),
-    [
-        ("x UserId=root(0) x", "", "UserId"),
-        ("x", "EndTime=2026-11-27T23:00:00", "EndTime"),
-        ("x StartTime=2020-01-01T00:00:00", "", None),
-    ],
+@each(
+    ("x UserId=root(0) x", "", "UserId"),
+    ("x", "EndTime=2026-11-27T23:00:00", "EndTime"),
+    ("x StartTime=2020-01-01T00:00:00", "", None),
 )
 def test_free_text_that_imitates_when_a_job_ran_or_whose_it_was_is_not_believed(
     tmp_path, name, comment, rejected
@@ -121,10 +119,7 @@ SACCT = (
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-@pytest.mark.parametrize(
-    ("state", "end", "suspended_s"),
-    [("COMPLETED", "2026-11-27T11:50:00", 60), ("RUNNING", "Unknown", None)],
-)
+@each(("COMPLETED", "2026-11-27T11:50:00", 60), ("RUNNING", "Unknown", None))
 def test_the_accounting_knows_more_of_a_record_that_has_ended_than_a_listing(
     store, read_text, is_first, state, end, suspended_s
 ):

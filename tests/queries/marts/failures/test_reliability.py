@@ -1,7 +1,7 @@
 """Time between failures of nodes and of attempts by job size; outages; drivers."""
 
 import pytest
-from tests.queries.conftest import START, START_MS, at, built_once, read_from_world
+from tests.queries.conftest import START_MS, at, built_once, read_from_world
 
 from goodput_queries.scope import Scope
 
@@ -25,9 +25,8 @@ def world(made):
     gpu(made, "a", OLD_DRIVER, vbios="96.00.01")
     gpu(made, "b", OLD_DRIVER, vbios="96.00.01")
     gpu(made, "a", NEW_DRIVER, 1_800)
-    made.load("gpus",
-              [{"cluster": cluster, "node": node, "gpu_uuid": f"GPU-{node}", "valid_from_at": START}
-               for cluster, node in (("c", "n"), ("x", "y"))], "inventory")  # fmt: skip
+    for cluster, node in (("c", "n"), ("x", "y")):
+        made.listed(node, f"GPU-{node}", cluster=cluster)
     made.readings("GPU-y", (0, 60), "test", power_w=70.0)
     made.watched(3_600)
     made.state("a", "down", 100, 400)

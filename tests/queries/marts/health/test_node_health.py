@@ -1,6 +1,6 @@
 """Nodes ranked by what they cost: whose fault an attempt was, and what to do with the node."""
 
-from tests.queries.conftest import START, START_MS, built_once, each, read_from_world, steps
+from tests.queries.conftest import START_MS, built_once, each, read_from_world, steps
 
 from goodput_queries.scope import Scope
 
@@ -14,9 +14,8 @@ def world(made):
     A gang on a, b and c loses 100 s of steps when a GPU of a falls off the bus. A job on d fails
     with its node twice. Node e repairs no memory any more.
     """
-    made.add("gpus", *({"node": node, "gpu_uuid": f"GPU-{node}"} for node in "abcde"),
-             source="inventory", gpu_index=0, pci_bus_id=BUS, gpu_model="h100",
-             valid_from_at=START)  # fmt: skip
+    for node in "abcde":
+        made.listed(node, f"GPU-{node}", pci_bus_id=BUS)
     made.add("rates", source="rates", price_per_gpu_h=36, cluster=None)
     made.watched(1_000)
     made.job("gang", 0, 130, ["a", "b", "c"], 3, "FAILED")

@@ -1,7 +1,7 @@
 """Repairs of nodes: who acted and when, what waiting and repair cost, and whether it held."""
 
 import pytest
-from tests.queries.conftest import START, START_MS, built_once, each
+from tests.queries.conftest import START_MS, built_once, each
 
 from goodput_queries.scope import Scope
 
@@ -17,10 +17,9 @@ def world(made):
     fatal error, is drained, returns, and its job fails with it again. e is drained for 5 minutes,
     tried, and drained again.
     """
-    made.add("gpus",
-             *({"node": node, "gpu_uuid": f"GPU-{node}{index}", "gpu_index": index}
-               for node in "abcde" for index in (0, 1)), source="inventory", gpu_model="h100",
-             valid_from_at=START)  # fmt: skip
+    for node in "abcde":
+        for index in (0, 1):
+            made.listed(node, f"GPU-{node}{index}", gpu_index=index)
     made.add("rates", source="rates", price_per_gpu_h=36, cluster=None)
     made.watched(9_000)
     made.state("a", "down", 1_000, 1_300)

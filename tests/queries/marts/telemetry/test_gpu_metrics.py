@@ -1,6 +1,6 @@
 """Metrics of GPUs by ten minutes: what a bucket says, and which buckets a build replaces."""
 
-from tests.queries.conftest import START, START_MS, built_once, read_from_world
+from tests.queries.conftest import START_MS, built_once, read_from_world
 
 from goodput_queries.scope import Scope
 
@@ -21,8 +21,8 @@ def buckets(evidence, gpu):
 
 @built_once
 def world(made):
-    listed = [{"gpu_uuid": gpu, "gpu_index": i} for i, gpu in enumerate(("GPU-a", "GPU-b", MIG))]
-    made.add("gpus", *listed, node="n", gpu_model="h100", valid_from_at=START)
+    for number, gpu in enumerate(("GPU-a", "GPU-b", MIG)):
+        made.listed("n", gpu, "test", gpu_index=number)
     load(made, "GPU-a", [
         (0, {"power_w": 100.0, "energy_j": 5000.0, "clocks_event_reasons": 0}),
         (60, {"power_w": 400.0, "energy_j": 5600.0, "clocks_event_reasons": 4}),

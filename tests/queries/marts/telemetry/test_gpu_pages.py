@@ -1,7 +1,7 @@
 """What the pages of nodes and GPUs ask: inventory, allocations, categories, events, gaps."""
 
 import pytest
-from tests.queries.conftest import START, START_MS, at, built_once, read_from_world
+from tests.queries.conftest import START_MS, at, built_once, read_from_world
 
 from goodput_queries.scope import Scope
 
@@ -12,10 +12,9 @@ FIRST, SECOND = "GPU-first", "GPU-second"
 @built_once
 def world(made):
     """Give two GPUs in a node: a job holds both for half an hour, one is read with a hole."""
-    made.add("gpus",
-             *({"gpu_uuid": gpu, "gpu_index": i, "slurm_index": i,
-                "pci_bus_id": f"00000000:{i}0:00.0"} for i, gpu in enumerate((FIRST, SECOND))),
-             node="n", gpu_model="h100", valid_from_at=START, power_limit_w=700.0)  # fmt: skip
+    for i, gpu in enumerate((FIRST, SECOND)):
+        made.listed("n", gpu, "test", gpu_index=i, slurm_index=i, power_limit_w=700.0,
+                    pci_bus_id=f"00000000:{i}0:00.0")  # fmt: skip
     made.watched(HOUR_MS / 1000)
     made.job("7", 0, 1800, ["n"], 2, job_name="train")
     made.readings(FIRST, [s for s in range(0, 3601, 60) if not 600 < s < 1200], power_w=300.0,
