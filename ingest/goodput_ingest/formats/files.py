@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 import zlib
-from codecs import BOM_UTF16, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +17,7 @@ from goodput_queries.evidence.batch import CONTENT_CHARS, Reject
 
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16 = {BOM_UTF16_LE: "utf-16-le", BOM_UTF16_BE: "utf-16-be"}  # `>` of Windows PowerShell
 LINE_MAX_BYTES = 16 * 1024 * 1024  # a verbose Inspector record of 64 channels has 13 KB
 PART_BYTES = 24 * 1024 * 1024  # larger ones are no faster, smaller ones cost commits
 CHUNK_BYTES = 1024 * 1024
@@ -121,14 +122,15 @@ class _Converted(RawIOBase):
 
 
 def _as_utf8(file: BufferedReader) -> BufferedReader:
-    """Return the file in UTF-8, where it begins as UTF-16 does (`>` of Windows PowerShell)."""
+    """Return the file in UTF-8, where it begins as UTF-16 does."""
     try:
-        is_utf16 = file.peek(len(BOM_UTF16))[: len(BOM_UTF16)] in {BOM_UTF16_LE, BOM_UTF16_BE}
+        encoding = UTF_16.get(file.peek(2)[:2])
     except BROKEN_OFF:
         return file  # whoever reads on says so
-    if not is_utf16:
+    if encoding is None:
         return file
-    decoder = getincrementaldecoder("utf-16")("replace")
+    file.seek(2)
+    decoder = getincrementaldecoder(encoding)("replace")
     return BufferedReader(
         _Converted(file, lambda piece, is_end: decoder.decode(piece, is_end).encode())
     )
