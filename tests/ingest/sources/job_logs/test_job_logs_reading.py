@@ -215,7 +215,8 @@ def test_the_number_of_processes_that_a_log_prints(store, read, text, processes)
 @each(
     ("train.log", None, True, None), ("h100x4.log", None, True, None),
     ("rank_3.log", None, True, 3), ("x/attempt_0/3/stdout.log", None, True, 3),
-    ("log/workerlog.3", None, True, 3), ("slurm-4711-3.out", None, True, 3), ("train-4711_3.out", None, True, None),
+    ("log/workerlog.3", None, True, 3),
+    ("slurm-4711-3.out", None, True, 3), ("train-4711_3.out", None, True, None),
     ("llm-node12.out", None, False, None), ("worker0.log", "llm", True, None),
 )  # fmt: skip
 def test_a_log_of_a_rank_has_it_and_one_of_a_node_counts_no_processes(
