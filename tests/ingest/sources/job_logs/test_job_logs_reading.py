@@ -95,6 +95,13 @@ def test_the_job_that_the_text_names_after_the_first_event_is_not_the_runs(store
     assert store.read("select distinct run_id from raw.job_events").item() == "train"
 
 
+def test_a_log_of_which_the_newest_lines_come_first_is_refused(read):
+    lines = [f"2026-08-20T14:03:{n}+02:00 {{}} step {n} loss 2.5\n" for n in range(20, 10, -1)]
+
+    with pytest.raises(IngestError, match=r"newest lines come first.*logcli query --forward"):
+        read("".join(lines))
+
+
 # times
 
 
