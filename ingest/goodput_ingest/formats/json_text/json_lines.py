@@ -86,9 +86,9 @@ def unwrapped(line: str) -> str:
             stamp = "" if STAMPED.match(text) else before[0]
             found = f"{stamp}[pod/{pod}/{container}] {text}"
         case {"line": str(text), "timestamp": str(at), "labels": {"pod": str(pod)}}:
-            found = f"{at} [pod/{pod}/] {text}"
+            found = f'{at} {{pod="{pod}"}} {text}'
         case {"line": str(text), "timestamp": str(at)}:
-            found = f"{at} {text}"
+            found = f"{at} {{}} {text}"
         case _:
             return line
     return found.rstrip("\n").replace("\n", " ")

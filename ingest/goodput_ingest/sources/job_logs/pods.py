@@ -16,10 +16,11 @@ from goodput_ingest.sources.job_logs.lines import DATED, STERN, uncoloured
 
 WRAPPED: Final = re.compile(rb"(?m:^)(?:%b)" % json_lines.WRAPPED.pattern.encode())
 PODS_MAX: Final = 500  # lines of more stay together
-KUBECTL: Final = r"\[pod/(?P<pod>[^/\]\s]{1,253})/[^\]\s]{0,63}\]"
+KUBECTL: Final = r"\[pod/(?P<pod>[^/\]\s]{1,253})/[^\]\s]{1,63}\]"
 LOKI: Final = (
     r'\{(?:[^"}\n]{1,200}"(?:[^"\\\n]|\\.){0,1000}"){0,30}?(?:, )?pod="(?P<loki>[^"\s]{1,253})"'
 )
+OF_LOKI: Final = re.compile(rf"(?m:^){json_lines.STAMP}(?=\{{)".encode())
 LABEL: Final = re.compile(
     rf"(?m:^)(?:{json_lines.STAMP})?(?:{KUBECTL}|{STERN}(?={DATED})|{LOKI})".encode()
 )
@@ -34,8 +35,8 @@ def unwrapped(data: bytes) -> bytes:
 
 
 def is_newest_first(head: bytes) -> bool:
-    """Say whether the collector's times of most lines are before that of the line above."""
-    lines = head.decode("utf-8", "replace").split("\n")
+    """Say whether most lines of Loki are older than the line above, as it answers by default."""
+    lines = (found[0].decode() for found in OF_LOKI.finditer(head))
     stamps = [at for line in lines if (at := json_lines.split_stamp(line)[0]) is not None]
     falls = sum(later < earlier for earlier, later in pairwise(stamps))
     return falls > len(stamps) / 2
@@ -53,13 +54,8 @@ def of_pods(part: Part, known: set[str]) -> Iterator[tuple[str, Part]]:
     lines: dict[str, list[bytes]] = {}
     for number, line in enumerate(data.split(b"\n")[:-1]):
         label = LABEL.match(line)
-        pod = (
-            ""
-            if label is None
-            else next(filter(None, (label["pod"], label["name"], label["loki"]))).decode(
-                "utf-8", "replace"
-            )
-        )
+        named = () if label is None else (label["pod"], label["name"], label["loki"])
+        pod = next(filter(None, named), b"").decode("utf-8", "replace")
         if pod not in lines and pod not in known and len(known) >= PODS_MAX:
             pod = ""
         known.add(pod)
