@@ -13,6 +13,7 @@ PLANNED: Final = re.compile(
     r"(?<!, )\biteration:?\s{1,20}\d{1,12} ?/\s{0,20}(\d{1,12}) \|"
     r"|\[step=\d{1,12}/(\d{1,12})[,\]]"
     r"|\bTotal optimization steps = ([\d,]{1,15})\s*$"
+    r"|'global_step/max_steps': '\d{1,12}/(\d{1,12})'"
     r"|\bTrainer\b.* initialized\b.*, total steps (\d{1,12}) \(warmup "
 )
 NEMO: Final = re.compile(
