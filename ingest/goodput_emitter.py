@@ -287,8 +287,10 @@ class Step:
     def loss(self, value: Any) -> None:
         """Give the step its loss: a number, or a tensor, for which nothing waits."""
         with contextlib.suppress(Exception):
-            if getattr(value, "is_cuda", False):
-                self._loss = value.detach().to("cpu", non_blocking=True), _mark()
+            is_cuda = getattr(value, "is_cuda", False)
+            value = value.detach() if hasattr(value, "detach") else value
+            if is_cuda:
+                self._loss = value.to("cpu", non_blocking=True), _mark()
             else:
                 self._loss = float(value), None
 

@@ -85,7 +85,7 @@ def blocks(path: Path) -> Iterator[Block]:
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n").removesuffix(b"\r")
         if not text.isascii():
-            text = text.decode("utf-8", errors="replace").encode()
+            text = text.decode("utf-8", files.WINDOWS).encode()
         rejects = (Reject(first_line + lines, damage),) if damage else ()
         block = Block(first_line, text, digest.hexdigest()[: files.DIGEST_CHARS], rejects, lines)
         del data, text  # whoever has the block alone decides when its memory is used again

@@ -1,9 +1,12 @@
-"""Reads files in parts: plain or gzip, long lines capped, each part with a digest."""
+"""Reads files in parts: plain or gzip, long lines capped, each part with a digest.
 
+Bytes that are not UTF-8 are read as Windows-1252, so that names of it stay apart.
+"""
+
+import codecs
 import gzip
 import hashlib
 import zlib
-from codecs import BOM_UTF16, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,12 +20,26 @@ from goodput_queries.evidence.batch import CONTENT_CHARS, Reject
 
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16 = {
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}  # `>` of Windows PowerShell
 LINE_MAX_BYTES = 16 * 1024 * 1024  # a verbose Inspector record of 64 channels has 13 KB
 PART_BYTES = 24 * 1024 * 1024  # larger ones are no faster, smaller ones cost commits
 CHUNK_BYTES = 1024 * 1024
 HEAD_BYTES = 64 * 1024
 DIGEST_CHARS = 32
+WINDOWS = "windows-1252"  # handler of bytes that are not UTF-8
 BROKEN_OFF = (EOFError, OSError, zlib.error)  # what a cut or damaged gzip stream raises
+
+
+def _of_windows(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+codecs.register_error(WINDOWS, _of_windows)
 
 
 @dataclass(frozen=True)
@@ -50,7 +67,7 @@ class Part:
         """The lines as text; undecodable bytes are replaced."""
         if not self.data:
             return []
-        lines = self.data[:-1].decode("utf-8", errors="replace").split("\n")
+        lines = self.data[:-1].decode("utf-8", WINDOWS).split("\n")
         return [line.rstrip("\r") for line in lines] if b"\r" in self.data else lines
 
     @property
@@ -61,7 +78,7 @@ class Part:
 
     def line(self, number: int) -> str:
         """Return one of the lines, from 0, without making text of all."""
-        return self.raw_lines[number].decode("utf-8", errors="replace").rstrip("\r")
+        return self.raw_lines[number].decode("utf-8", WINDOWS).rstrip("\r")
 
 
 def with_ends(lines: Iterable[bytes]) -> bytes:
@@ -121,14 +138,15 @@ class _Converted(RawIOBase):
 
 
 def _as_utf8(file: BufferedReader) -> BufferedReader:
-    """Return the file in UTF-8, where it begins as UTF-16 does (`>` of Windows PowerShell)."""
+    """Return the file in UTF-8, where it begins as UTF-16 does."""
     try:
-        is_utf16 = file.peek(len(BOM_UTF16))[: len(BOM_UTF16)] in {BOM_UTF16_LE, BOM_UTF16_BE}
+        encoding = UTF_16.get(file.peek(2)[:2])
     except BROKEN_OFF:
         return file  # whoever reads on says so
-    if not is_utf16:
+    if encoding is None:
         return file
-    decoder = getincrementaldecoder("utf-16")("replace")
+    file.seek(2)
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
     return BufferedReader(
         _Converted(file, lambda piece, is_end: decoder.decode(piece, is_end).encode())
     )

@@ -20,15 +20,24 @@ import os
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, ClassVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from goodput_ingest.formats import files
 from goodput_ingest.live.tail_contents import FollowedContents, findings
-from goodput_ingest.live.tail_logs import Identity, Log, logs_of, size_of
-from goodput_ingest.live.tail_places import Chunk, Place, context_of, count_lines, is_at, next_chunk
+from goodput_ingest.live.tail_logs import Identity, Log, changed_at, logs_of, size_of
+from goodput_ingest.live.tail_places import (
+    Chunk,
+    Place,
+    context_of,
+    count_lines,
+    encoding_of,
+    head_of,
+    is_at,
+    next_chunk,
+)
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.source import ContinuedSource, ReadOptions, Source
 from goodput_ingest.sources.registry import SOURCES
@@ -248,7 +257,7 @@ class Tail:
             if place is None:
                 if size == self._others.get(identity):
                     return None
-                head = file.read(files.HEAD_BYTES).removeprefix(files.BYTE_ORDER_MARK)
+                head = head_of(file)
                 if origin not in self._readers and not kind.recognises(path, head):
                     self._others[identity] = size
                     return None
@@ -281,7 +290,7 @@ class Tail:
     ) -> Place:
         """Return the place to start in a file that this process has not read yet."""
         offset = 0
-        if latest is not None and not _needs_beginning(kind):
+        if latest is not None and not _needs_beginning(kind) and not encoding_of(file):
             offset = self._offset(file, path, kind, size, latest - OVERLAP)
         file.seek(max(0, offset - CONTEXT_BYTES))
         before = file.read(offset - file.tell())
@@ -360,7 +369,7 @@ class Tail:
         return self._polls[0], self._polls[1]
 
     def _options(self, path: Path) -> ReadOptions:
-        return ReadOptions(self.cluster, _zone(self.timezone), _changed_at(path), self.node)
+        return ReadOptions(self.cluster, _zone(self.timezone), changed_at(path), self.node)
 
     def _read(self, path: Path, kind: type[Source], content: bytes) -> Iterator[Batch]:
         """Yield the recorded source's rows of some lines of a file."""
@@ -379,15 +388,6 @@ def _is_continued(kind: type[Source]) -> bool:
 
 def _needs_beginning(kind: type[Source]) -> bool:
     return bool(getattr(kind, "needs_beginning", False))
-
-
-def _changed_at(path: Path) -> datetime | None:
-    """Return when the file was written last, for formats whose content has no time."""
-    try:
-        seconds = path.stat().st_mtime
-    except OSError:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
 
 
 def _zone(name: str | None) -> ZoneInfo | None:

@@ -3,6 +3,7 @@
 import contextlib
 import fnmatch
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 from goodput_ingest.formats.rotation import unrotated
@@ -86,3 +87,12 @@ def size_of(log: Log) -> int:
         with contextlib.suppress(OSError):
             size += path.stat().st_size
     return size
+
+
+def changed_at(path: Path) -> datetime | None:
+    """Return when the file was written last, for formats whose content has no time."""
+    try:
+        seconds = path.stat().st_mtime
+    except OSError:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)

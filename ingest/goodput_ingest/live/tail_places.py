@@ -1,4 +1,4 @@
-"""The position in a tailed file, and its next whole lines."""
+"""The position in a tailed file, and its next whole lines, in UTF-8."""
 
 import os
 from collections.abc import Callable
@@ -40,24 +40,50 @@ class Chunk:
 
 def next_chunk(file: IO[bytes], place: Place, kind: type[Source], most_bytes: int) -> Chunk | None:
     """Return the whole lines after a place, at most so many bytes; None where no line has ended."""
+    encoding = encoding_of(file)
     file.seek(place.offset)
-    content = file.read(most_bytes)
-    taken = content.rfind(b"\n") + 1
-    if taken == 0 and len(content) < most_bytes:
+    raw = file.read(most_bytes)
+    taken = _end_of_lines(raw, encoding)
+    if taken == 0 and len(raw) < most_bytes:
         return None
     is_cut = taken == 0
-    content = content if is_cut else content[:taken]
+    raw = raw if is_cut else raw[:taken]
+    content = raw.decode(encoding, "replace").encode() if encoding else raw
     after = replace(
         place,
-        offset=place.offset + len(content),
+        offset=place.offset + len(raw),
         lines=place.lines + content.count(b"\n"),
-        mark=(place.mark + content)[-MARK_BYTES:],
+        mark=(place.mark + raw)[-MARK_BYTES:],
         context=context_of(kind, content) or place.context,
         is_in_line=is_cut,
     )
     if place.is_in_line:  # its beginning was read and rejected
         content = b"\n" if is_cut else b"\n" + content.partition(b"\n")[2]
     return Chunk(content, after)
+
+
+def encoding_of(file: IO[bytes]) -> str:
+    """Return the encoding of a file whose mark says that it is UTF-16; else ''."""
+    file.seek(0)
+    return files.UTF_16.get(file.read(2), "")
+
+
+def head_of(file: IO[bytes]) -> bytes:
+    """Return the first bytes of a file, without its mark."""
+    encoding = encoding_of(file)
+    file.seek(0)
+    head = file.read(files.HEAD_BYTES)
+    text = head.decode(encoding, "replace").encode() if encoding else head
+    return text.removeprefix(files.BYTE_ORDER_MARK)
+
+
+def _end_of_lines(raw: bytes, encoding: str) -> int:
+    """Return the offset after the last line that has ended."""
+    newline = "\n".encode(encoding or "utf-8")
+    at = raw.rfind(newline)
+    while at % len(newline) and at >= 0:  # halves of two characters
+        at = raw.rfind(newline, 0, at + len(newline) - 1)
+    return 0 if at < 0 else at + len(newline)
 
 
 def is_at(file: IO[bytes], place: Place, stat: os.stat_result, *, may_be_snapshot: bool) -> bool:

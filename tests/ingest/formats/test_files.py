@@ -83,10 +83,20 @@ def test_the_parts_of_a_grown_file_keep_their_digests(tmp_path):
 
 def test_undecodable_bytes_are_replaced_and_a_byte_order_mark_is_dropped(tmp_path):
     path = tmp_path / "x"
-    path.write_bytes(b"\xef\xbb\xbfa\xff\n\x80\n")
+    path.write_bytes(b"\xef\xbb\xbfa\x81\n\x9d\n")
 
     assert lines_of(path) == ["a\ufffd", "\ufffd"]
-    assert files.head(path) == b"a\xff\n\x80\n"
+    assert files.head(path) == b"a\x81\n\x9d\n"
+
+
+def test_names_in_windows_1252_stay_apart(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes("Müller\nMöller €\n".encode("cp1252") + "größer\n".encode())
+
+    assert lines_of(path) == ["Müller", "Möller €", "größer"]
+    assert [block.data.decode() for block in delimited.blocks(path)] == ["Müller\nMöller €\ngrößer"]
+    document = io.BytesIO('{"users": ["Müller", "Möller"]}'.encode("cp1252"))
+    assert list(items(document, ["users"])) == [("users", "Müller"), ("users", "Möller")]
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 1000])

@@ -3,6 +3,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -76,6 +77,29 @@ def test_a_log_cut_anywhere_has_the_rows_of_the_whole_though_its_collector_resta
             source, since = tail(log, tmp_path), reached(store)
         add(tmp_path / log.file, piece)
         follow(store, source, NOW, since)
+
+    assert whole
+    assert known(store) == whole
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["megatron_two_lives_and_a_hang", "serving-requests"])
+def test_a_followed_log_in_utf_16_has_the_rows_of_one_in_utf_8(
+    emptied_store, tmp_path, encoding, name
+):
+    log = FOLLOWED_LOGS[name]
+    text = log.text.replace(
+        "/ckpt", "/größer/\u0a0a/\U0001f680"
+    )  # a line's end is a whole character
+    log = replace(log, text=text)
+    whole = of_whole(emptied_store(), log, tmp_path)
+    store, source = emptied_store(), tail(log, tmp_path)
+    content = f"\ufeff{text}".encode(encoding)
+
+    for start in range(0, len(content), 501):
+        with (tmp_path / log.file).open("ab") as file:
+            file.write(content[start : start + 501])
+        follow(store, source, NOW, {})
 
     assert whole
     assert known(store) == whole

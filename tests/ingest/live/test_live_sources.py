@@ -119,7 +119,10 @@ def test_the_cluster_of_a_site_is_that_of_sources_that_name_none():
 test_a_table_of_no_known_source_is_named = refuses(
     IngestError,
     lambda table: collectors([table]),
-    ({}, "[[collect]] 1: 'source' is missing; expected one of prometheus, kubernetes, kubernetes-api, dcgm"),
+    (
+        {},
+        "[[collect]] 1: 'source' is missing; expected one of prometheus, kubernetes, kubernetes-api, dcgm",
+    ),
     ({"source": "nope"}, "[[collect]] 1: 'source' is 'nope', expected one of prometheus, "),
     ({"source": 3}, "[[collect]] 1: 'source' is 3, expected one of prometheus, "),
 )

@@ -37,7 +37,7 @@ TAKEN_IN = datetime(2026, 8, 20, 14)  # noqa: DTZ001 -- moments are stored naive
 WITHOUT_TIMES = {
     # what has no time is rejected, or placed by other lines: a collector's is better
     *("hf_trainer_dictionaries_alone", "megatron_2020_without_time_or_samples"),
-    *("hf_trainer_progress_bar", "megatron_after_the_last_time"),
+    *("hf_trainer_progress_bar", "hf_trainer_of_diffusers", "megatron_after_the_last_time"),
     *("megatron_2021_without_times", "nccl_watchdog_without_a_year", "nemo_steps_between_saves"),
     *("megatron_save_of_a_fork", "megatron_time_and_mean_of_an_iteration"),
     "megatron_lines_beyond_all_reason",

@@ -3,7 +3,6 @@
 Anything that violates its format raises FieldError, whose text is the reason of the reject.
 """
 
-import contextlib
 import json
 import math
 import re
@@ -26,7 +25,7 @@ STAMPED = re.compile(STAMP)
 STAMPS = re.compile(rb"^" + STAMP.encode(), re.MULTILINE)
 # `srun --label` writes "3: " before each line
 LABEL = rf"^(?:\s*(?:{STAMP}\s*)?(?:\d+:\s*)?(?=\{{)|{STAMP})"
-DOCKER = '{"log":"'  # what its driver json-file writes: a line of a program, stream and time
+WRAPPED = re.compile(rf'(?:{STAMP})?(?=\{{"(?:log|message|line)":"|\{{"labels":\{{)')
 # of an object; not of a dictionary that Python prints
 BEGINNING = re.compile(rb'\{\s*(?:"(?!log":")|\}|$)')
 LABEL_OF_TEXT, LABEL_OF_BYTES = re.compile(LABEL), re.compile(LABEL.encode())
@@ -60,16 +59,39 @@ def _unlabelled(head: bytes) -> list[bytes]:
 
 def split_stamp(text: str) -> tuple[datetime | None, str]:
     """Return the time that a collector wrote before a line, naive UTC, and the line."""
-    if text.startswith(DOCKER):
-        with contextlib.suppress(FieldError):
-            said = record(text)
-            return moment(said, "time"), f"{said['log']}".rstrip("\n")
+    text = unwrapped(text)
     if (found := STAMPED.match(text)) is None:
         return None, text
     try:
         return moment({"ts": found[1]}, "ts"), text[found.end() :]
     except FieldError:
         return None, text
+
+
+def unwrapped(line: str) -> str:
+    """Return a program's line that a collector wrapped in JSON, behind its time and pod.
+
+    Such are Docker's driver json-file, `stern -o json` and `logcli -o jsonl` of Loki.
+    """
+    if (before := WRAPPED.match(line)) is None:
+        return line
+    try:
+        said = json.loads(line[before.end() :])
+    except (ValueError, RecursionError):
+        return line
+    match said:
+        case {"log": str(text), "time": str(at)}:
+            found = f"{at} {text}"
+        case {"message": str(text), "podName": str(pod), "containerName": str(container)}:
+            stamp = "" if STAMPED.match(text) else before[0]
+            found = f"{stamp}[pod/{pod}/{container}] {text}"
+        case {"line": str(text), "timestamp": str(at), "labels": {"pod": str(pod)}}:
+            found = f'{at} {{pod="{pod}"}} {text}'
+        case {"line": str(text), "timestamp": str(at)}:
+            found = f"{at} {{}} {text}"
+        case _:
+            return line
+    return found.rstrip("\n").replace("\n", " ")
 
 
 def without_stamps(head: bytes) -> bytes:

@@ -66,7 +66,7 @@ class _Text:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._decode = codecs.getincrementaldecoder("utf-8-sig")(errors="replace").decode
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")(files.WINDOWS).decode
         self._text = ""
         self._at = 0
         self._before = 0  # characters that were dropped

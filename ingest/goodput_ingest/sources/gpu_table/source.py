@@ -60,6 +60,11 @@ NO_TIME: Final = "it has no time"
 ADD_UUID: Final = ", or add uuid to `nvidia-smi --query-gpu`"
 ADD_TIMESTAMP: Final = "Add timestamp to `nvidia-smi --query-gpu`"
 ADD_DATE: Final = "Run nvidia-smi dmon with -o DT, or pipe it through ts '%Y-%m-%dT%H:%M:%S%z'"
+TWICE: Final = "comes twice"
+IN_UTC: Final = (
+    ". Run it with TZ=UTC; or read the lines of each hour alone, with --timezone Etc/GMT-2 (UTC+2) "
+    "and so on"
+)
 NO_NODE: Final = (
     "gpu-table: GPUs whose node no file names are in no inventory: name it with --node."
 )
@@ -316,7 +321,8 @@ class GpuTable(RecordedFile):
             ).to_series()
         for line, cells, why in zip(rows.lines, rows.cells, problems, strict=True):
             if why is not None:
-                self._reject(line, why, ", ".join(cells))
+                step = IN_UTC if TWICE in why else ""
+                self._reject(line, why + step, ", ".join(cells))
         return stamps
 
     def _reject(self, line: int, why: str, text: str) -> None:

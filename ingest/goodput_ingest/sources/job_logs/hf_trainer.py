@@ -5,8 +5,9 @@
 A Python dictionary printed by rank 0: floats in v4, texts in v5, and neither moment nor step in it.
 The moment comes from a collector's label, or from the progress bar that it is printed over, which
 counts the seconds since the start of training; without both there is none. The step is the epoch's
-share of the total that the trainer prints at its start. A save is logged at its start and file by
-file, never when it is complete.
+share of the total that the trainer prints at its start; ms-swift prints it in the dictionary, and
+scripts of diffusers have both step and loss in their bar alone. A save is logged at its start and
+file by file, never when it is complete, but for the ones of accelerate.
 """
 
 import ast
@@ -29,7 +30,9 @@ LOGGED = re.compile(r"\{'(?:loss|eval_loss|eval_runtime|train_runtime)'[^{}]*\}"
 STAMP = re.compile(r"\[[A-Z]+\|\S+?:\d+\] (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{1,6}) >> ?")
 RESUMED = re.compile(r"Continuing training from global step (\d{1,12})\s*$")
 NUMBER = re.compile(r"\b(Num Epochs|Total optimization steps) = ([\d,]{1,15})(?:\s|$)")
-SAVING = re.compile(r"Saving model checkpoint to \S*checkpoint-(\d{1,12})\s*$")
+OF_SWIFT = re.compile(r"'global_step/max_steps': '(\d{1,12})/(\d{1,12})'")
+SAVING = re.compile(r"Saving (?:model checkpoint|current state) to \S*checkpoint-(\d{1,12})\s*$")
+SAVED = re.compile(r"Saved state to \S*checkpoint-(\d{1,12})\s*$")
 BAR = re.compile(r"\|\s*(?P<step>\d{1,12})/(?P<steps>\d{1,12}) \[(?P<clock>\d{1,6}(?::\d\d){1,2})<")
 PART = re.compile(r"\b(?:saved|Saved) in \S*checkpoint-(\d{1,12})/")
 
@@ -71,9 +74,11 @@ class HfTrainer:
             if "train_runtime" in said:
                 return self._ended(said["train_runtime"], line.at, bar)
             at = line.at or (bar and bar[1])
+            if (of_swift := OF_SWIFT.search(found[0])) and "'loss'" in found[0]:
+                return self._point(int(of_swift[1]), at)
             return self._logged(said, at, is_step="'loss'" in found[0])
-        if line.at is None and (bar := self._bar(line.text)):
-            return self._point(*bar)
+        if (line.at is None or "loss=" in line.text) and (bar := self._bar(line.text)):
+            return self._point(bar[0], line.at or bar[1])
         stamp = STAMP.search(line.text)
         at = line.at if stamp is None else moments.of(line, stamp[1])
         if "Running training *****" in line.text:
@@ -87,6 +92,9 @@ class HfTrainer:
         elif saving := SAVING.search(line.text):
             self.save_from = None if at is None else (int(saving[1]), at)
             return self._point(int(saving[1]), at)
+        elif (saved := SAVED.search(line.text)) and at is not None:
+            part = self._saved_part(int(saved[1]), at)
+            return (*part, Event("ckpt.durable", at, step=int(saved[1])))
         elif (part := PART.search(line.text)) and at is not None:
             return self._saved_part(int(part[1]), at)
         else:

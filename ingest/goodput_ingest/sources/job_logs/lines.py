@@ -2,10 +2,10 @@
 
 Collectors and launchers label lines: a moment (`kubectl logs --timestamps`, container runtimes), a
 task (`srun --label`, `mpirun --tag-output`), a rank (`[rank3]:` of PyTorch, `[default3]:` of
-torchrun), a role (`torchx`), a pod (`kubectl logs --prefix`), an actor; where a time or a rank
-follows, also a pod of `stern`, a host (`pdsh`), a service (`docker compose`) and syslog's header.
-The label `[rank3]:` is the rank in the job; the others number tasks of a node or of a launcher and
-say nothing of ranks.
+torchrun), a role (`torchx`), a pod (`kubectl logs --prefix`), a stream (`logcli`), an actor; where
+a time or a rank follows, also a pod of `stern`, a host (`pdsh`), a service (`docker compose`) and
+syslog's header. The label `[rank3]:` is the rank in the job; the others number tasks of a node or
+of a launcher and say nothing of ranks.
 """
 
 import re
@@ -26,6 +26,7 @@ STERN = r"(?P<name>[a-z0-9][a-z0-9.]{0,60}-[a-z0-9.-]{0,190}) [a-z0-9][a-z0-9-]{
 LABEL = re.compile(
     r"\s*(?:\[rank(?P<rank>\d{1,7})\]:(?=[ \[]|\d{4}-)|\[default\d{1,5}\]:|\d{1,7}: "
     r"|\[\d{1,7},\d{1,7}\]<std(?:out|err)>:|\[pod/[^\]\s]{1,300}\]"
+    r'|\{(?:\w{1,200}="(?:[^"\\]|\\.){0,1000}"(?:, )?){0,30}\}(?= )'
     r"|\(\w{1,60} pid=\d{1,10}(?:, ip=[^)\s]{1,60})?\)|[A-Za-z][\w-]{0,60}/\d{1,5} (?=[\[A-Z]|20)"
     rf"|{STERN}(?={DATED})"
     rf"|[\w.-]{{1,100}}(?::|\s{{1,20}}\|) (?={DATED})"

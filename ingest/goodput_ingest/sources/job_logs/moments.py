@@ -9,13 +9,14 @@ from goodput_ingest.formats.timestamps import ZoneNeededError
 from goodput_ingest.sources.job_logs.lines import Line
 
 CLOCKS = timedelta(days=1)  # processes of one job, and who reads it out, differ by less
+AS_ISO = str.maketrans(",_/", ". -")
 MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 # what a program's logger writes at the beginning of a line: an ISO date, also behind its level; the
 # month first, as the examples of Hugging Face are configured, or as Rich does; glog and `ts`, which
 # have no year
 LOGGED = re.compile(
     r"\[?(?:[A-Z]{4,8}\||NeMo [A-Z] )?"
-    r"(?P<iso>20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]"
+    r"(?P<iso>20\d\d(?P<dash>[-/])\d\d(?P=dash)\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]"
     r"|(?P<us>\d\d/\d\d/20\d\d) (?P<us_clock>\d\d:\d\d:\d\d) - [A-Z]+ - "
     r"|\[(?P<rich>\d\d/\d\d/\d\d) (?P<rich_clock>\d\d:\d\d:\d\d)\] "
     r"|[IWEF](?P<glog>\d{4}) (?P<glog_clock>\d\d:\d\d:\d\d(?:\.\d{1,6})?) "
@@ -49,7 +50,7 @@ class Moments:
         if self.zone is None:
             raise self._no_zone(text)
         try:
-            found = datetime.fromisoformat(text.replace(",", ".").replace("_", " "))
+            found = datetime.fromisoformat(text.translate(AS_ISO))
         except ValueError:
             raise FieldError(f"{text!r} is not a valid date") from None
         return self.keep(self._utc(found, text))

@@ -1,7 +1,8 @@
 """How many steps a run is to have, where its log prints it, so that its end can be forecast.
 
-Megatron and Nanotron print it with each iteration, OLMo with each step, Hugging Face's Trainer at
-its start. Trainers that count batches of an epoch do not say it.
+Megatron, Nanotron and NeMo print it with each iteration, OLMo with each step, torchtitan and the
+Trainer of Hugging Face at their start. NeMo prints the last iteration where it counts them from 0,
+and of later epochs others. Trainers that count batches of an epoch do not say it.
 """
 
 import re
@@ -12,6 +13,11 @@ PLANNED: Final = re.compile(
     r"(?<!, )\biteration:?\s{1,20}\d{1,12} ?/\s{0,20}(\d{1,12}) \|"
     r"|\[step=\d{1,12}/(\d{1,12})[,\]]"
     r"|\bTotal optimization steps = ([\d,]{1,15})\s*$"
+    r"|'global_step/max_steps': '\d{1,12}/(\d{1,12})'"
+    r"|\bTrainer\b.* initialized\b.*, total steps (\d{1,12}) \(warmup "
+)
+NEMO: Final = re.compile(
+    r"Training epoch 0, iteration (\d{1,12})/(\d{1,12}) \|.*\bglobal_step: (\d{1,12}) \|"
 )
 
 
@@ -30,6 +36,9 @@ class PlannedSteps:
         if (found := PLANNED.search(text)) is not None:
             digits = next(filter(None, found.groups())).replace(",", "")
             self.number = int(digits or 0) or None
+        elif (found := NEMO.search(text)) is not None:
+            iteration, total, step = map(int, found.groups())
+            self.number = total + (iteration == step)
 
     def begin(self) -> None:
         """Take note that a life begins, whose log prints it again."""

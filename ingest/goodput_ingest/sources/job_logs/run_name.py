@@ -9,8 +9,9 @@ these that is there:
 2. `--run-id`
 3. a Slurm job id in the file's name: `slurm-14.out`, `slurm-14_3.out`, `pretrain-4711.out`
 4. the name of a wandb run in that part of the text
-5. the file's name without its endings and the rank in it, else its folder's; of torchrun's folders
-   (`RUN/attempt_0/3/stdout.log`) that of the run
+5. the file's name without its endings and the rank in it, else its folder's (of `RUN/log` RUN); of
+   torchrun's folders (`RUN/attempt_0/3/stdout.log`) that of the run. The ranks of Paddle are
+   `workerlog.0` and so on
 
 It is what stands before the first event that counts, so that a log that is followed while it grows
 has the same run as one that is read whole.
@@ -51,7 +52,8 @@ JOB_IN_NAME = tuple(  # Slurm's %j, or %A_%a of an array
     )
 )
 OF_ONE_PROCESS = re.compile(r"(?:^|[-_.])(?:node|task|worker|proc|gpu|host|local)s?[-_.]?\d")
-RANK_IN_NAME = re.compile(r"(?:^|[-_.])rank[-_.]?(\d{1,7})(?=[-_.]|$)")
+RANK_IN_NAME = re.compile(r"(?:(?:^|[-_.])rank[-_.]?|^workerlog\.)(\d{1,7})(?=[-_.]|$)")
+OF_LOGS = {"log", "logs"}  # folders that say nothing of the run
 TASK_IN_NAME = re.compile(r"[-_.][1-9]\d{3,11}[-.](\d{1,4})\.(?:out|err)$")  # of Slurm: %j-%t
 TORCHRUN = re.compile(r"(?:^|/)([^/]+)/attempt_\d+/(\d{1,4})/std(?:out|err)\.log$")
 OF_GOODPUT_RUN = ".out.log"
@@ -95,7 +97,8 @@ class RunName:
         if of_torchrun := TORCHRUN.search(self._file.as_posix()):
             return of_torchrun[1]
         name = RANK_IN_NAME.sub("", ENDINGS.sub("", self._file_name)).strip("-_.")
-        return name or self._file.parent.name or self._file_name
+        folders = (folder.name for folder in self._file.parents if folder.name not in OF_LOGS)
+        return name or next(folders, "") or self._file_name
 
 
 def rank_of(file: PurePath) -> int | None:

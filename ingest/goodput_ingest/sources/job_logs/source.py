@@ -24,7 +24,7 @@ from goodput_ingest.formats.json_text.event_lines import SCHEMA
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.job_logs.formats import formats
 from goodput_ingest.sources.job_logs.lines import uncoloured
-from goodput_ingest.sources.job_logs.pods import of_pods
+from goodput_ingest.sources.job_logs.pods import is_newest_first, of_pods, unwrapped
 from goodput_ingest.sources.job_logs.profile_draft import has_steps
 from goodput_ingest.sources.job_logs.reader import LogReader
 from goodput_ingest.sources.job_logs.run_name import RunName, is_of_one_process, rank_of
@@ -34,6 +34,9 @@ from goodput_queries.errors import IngestError
 PREAMBLE_BYTES = files.HEAD_BYTES // 2  # a shorter file has been seen whole
 BEGINNING_BYTES = 4 * 1024 * 1024
 SHOWN_MAX_CHARS = 80
+NEWEST_FIRST = (
+    "its newest lines come first. Write the oldest first, as `logcli query --forward` does."
+)
 OF_ONE = (
     "A log of a single node or pod counts as a run of one GPU, however many processes it prints. "
     "With `--run-id NAME` that of one of them counts for the whole job."
@@ -58,6 +61,7 @@ class JobLog:
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
         """Say whether a framework's marks stand in plain text, behind a long preamble, too."""
+        head = unwrapped(head)
         if b"\x00" in head or json_lines.are_most(head) or mllog_lines.IN_HEAD.search(head):
             return False
         if syslog.is_of_nodes(head):  # in which any program's traceback may stand
@@ -131,6 +135,9 @@ class JobLog:
 
     def read(self, part: Part) -> Iterator[Batch]:
         """Yield the events of the next lines; raises ZoneNeededError as `extract` does."""
+        part = replace(part, data=unwrapped(part.data))
+        if part.first_line == 1 and is_newest_first(part.data[: files.HEAD_BYTES]):
+            raise IngestError(f"{self.path}: {NEWEST_FIRST}")
         is_one_run = self.options.run_id is not None  # of which all pods are ranks
         logs = [("", part)] if is_one_run else of_pods(part, {*self._logs})
         for pod, own in logs:

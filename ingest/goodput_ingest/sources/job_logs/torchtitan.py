@@ -7,8 +7,9 @@ for the gang. Without labels a rank that repeats a line is known by the time and
 Step durations are not printed: the steps between two lines share their time. `tps` and `tflops` are
 of one GPU over that time; `mfu` is N/A where the model is quantised, since torchtitan does not
 choose a peak then.
-A synchronous save is durable when it is finished; an asynchronous one ("Staging") never says so,
-nor do releases before 2026, whose lines are the same for both ("saving ... (or staging ...)").
+A synchronous save, as that of the last step, is durable when it is finished; an asynchronous one
+("Staging") never says so, nor do releases before 2026, whose lines are the same for both
+("saving ... (or staging ...)").
 """
 
 import re
@@ -31,9 +32,10 @@ SAVE = re.compile(
     r"(Saving|Staging) the checkpoint\b"
     r"|Finished (saving|staging) the checkpoint"
     r"(?P<either> \(or staging if async is enabled\))? ?in "
+    r"|(?P<last>Last step checkpoint completed) in "
 )
 LOAD = re.compile(r"Loading the checkpoint from |(Finished) loading the checkpoint in ")
-BEGINS = re.compile(r"Training starts at step (\d{1,12})\s*$")
+BEGINS = re.compile(r"Training starts at step (\d{1,12})\.?\s*$")
 
 
 class Torchtitan:
@@ -97,8 +99,9 @@ class Torchtitan:
         return [replace(event, extra={**event.extra, "dtype": "quantised"}) for event in events]
 
     def _save(self, found: re.Match[str], at: datetime) -> Iterable[Event]:
-        events = list(self._phase("ckpt_save", at, is_end=found[2] is not None))
-        is_synchronous = found[2] == "saving" and found["either"] is None
+        is_end = found[1] is None
+        events = list(self._phase("ckpt_save", at, is_end=is_end))
+        is_synchronous = is_end and found[2] != "staging" and found["either"] is None
         if events and is_synchronous and self.progress.step is not None:
             # the last step in the log is at most the one that was saved
             events.append(Event("ckpt.durable", at, step=self.progress.step))

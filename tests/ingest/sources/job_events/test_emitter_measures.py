@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from types import SimpleNamespace
 
 import pytest
@@ -139,7 +140,21 @@ def test_however_far_behind_the_gpu_is_steps_are_written(gpu, emitter, monkeypat
     assert [step["step"] for step in steps(emitter)] == [0, 1]
 
 
-@each((2.5, 2.5), (float("nan"), "nan"), (float("-inf"), "-inf"), ("x", None))
+class WithGradient:
+    """A tensor of a CPU from which gradients are computed: PyTorch warns where it is a number."""
+
+    def detach(self):
+        return 2.5
+
+    def __float__(self):
+        warnings.warn("Converting a tensor with requires_grad=True to a scalar", stacklevel=2)
+        return 2.5
+
+
+@pytest.mark.filterwarnings("error")
+@each(
+    (2.5, 2.5), (float("nan"), "nan"), (float("-inf"), "-inf"), ("x", None), (WithGradient(), 2.5)
+)
 def test_without_a_gpu_parts_are_of_the_process_and_the_loss_a_number(emitter, loss, expected):
     with emitter.step(1) as step:
         step.loss(loss)

@@ -59,6 +59,8 @@ def read(read_text):
     ("", "pretrain-14.log", "pretrain-14"),
     ("", "train-rank-3.out", "train"),
     ("", "llm/rank_3.log", "llm"),
+    ("", "llm/logs/rank_3.log", "llm"),
+    ("", "llm/log/workerlog.0", "llm"),
     ("", "none_x7/attempt_0/3/stdout.log", "none_x7"),
     ("", "train-007.log", "train-007"),
     ("", "pretrain.log.1", "pretrain"),
@@ -91,6 +93,13 @@ def test_the_job_that_the_text_names_after_the_first_event_is_not_the_runs(store
     read(TEN + cancelled)
 
     assert store.read("select distinct run_id from raw.job_events").item() == "train"
+
+
+def test_a_log_of_which_the_newest_lines_come_first_is_refused(read):
+    lines = [f"2026-08-20T14:03:{n}+02:00 {{}} step {n} loss 2.5\n" for n in range(20, 10, -1)]
+
+    with pytest.raises(IngestError, match=r"newest lines come first.*logcli query --forward"):
+        read("".join(lines))
 
 
 # times
@@ -213,6 +222,7 @@ def test_the_number_of_processes_that_a_log_prints(store, read, text, processes)
 @each(
     ("train.log", None, True, None), ("h100x4.log", None, True, None),
     ("rank_3.log", None, True, 3), ("x/attempt_0/3/stdout.log", None, True, 3),
+    ("log/workerlog.3", None, True, 3),
     ("slurm-4711-3.out", None, True, 3), ("train-4711_3.out", None, True, None),
     ("llm-node12.out", None, False, None), ("worker0.log", "llm", True, None),
 )  # fmt: skip

@@ -79,7 +79,7 @@ GROUPS = {  # a number, but for texts
     "time": "text: local time, as 2026-08-20 14:03:11,482",
     "time_utc": "text: the same in UTC",
     "epoch_s": "seconds since 1970",
-    "year": "of a local time; without it the year of the lines before",
+    "year": "of a local time, also in two digits; without it the year of the lines before",
     "month": "of a local time",
     "day": "of a local time",
     "clock": "text: of a local time, 14:03:11.482",

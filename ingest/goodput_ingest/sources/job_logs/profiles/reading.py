@@ -282,7 +282,7 @@ def _moment(values: Values, line: Line, moments: Moments, *, label_first: bool) 
     if "time" in values:
         return moments.of(line, values["time"])
     if "year" in values:
-        day = f"{values['year']}-{values['month']}-{values['day']}"
+        day = f"20{values['year'][-2:]}-{values['month']}-{values['day']}"
         return moments.of(line, f"{day} {values['clock']}")
     is_label = line.at is not None and (moments.zone is None or label_first)
     if "clock" not in values or is_label:
