@@ -121,7 +121,7 @@ test_a_table_of_no_known_source_is_named = refuses(
     lambda table: collectors([table]),
     (
         {},
-        "[[collect]] 1: 'source' is missing; expected one of prometheus, kubernetes, kubernetes-api, dcgm",
+        "[[collect]] 1: 'source' is missing; expected one of prometheus, kubernetes, ",
     ),
     ({"source": "nope"}, "[[collect]] 1: 'source' is 'nope', expected one of prometheus, "),
     ({"source": 3}, "[[collect]] 1: 'source' is 3, expected one of prometheus, "),
