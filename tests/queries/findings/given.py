@@ -138,7 +138,8 @@ class Given(Kept):
             own = [{"event": "step", "step": step + n, "t": at, "dur_s": length} | {
                        key: of[(rank - rotate * n) % len(of)] if isinstance(of, list) else of
                        for key, of in columns.items()} for n, at in enumerate(ends, 1)]  # fmt: skip
-            known = {"pid": self.first_pid + rank} if pids else {}
+            pid = self.first_pid + rank + 50 * columns.get("attempt", 0)
+            known = {"pid": pid} if pids else {}
             self.events(steps, own, rank=rank, host=node, gpu_uuid=self.gpu(gpu), **known)
         self.done[steps] = (step + len(ends), to)
 

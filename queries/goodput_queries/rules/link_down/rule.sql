@@ -1,23 +1,88 @@
 -- skip_if_empty: marts.link_events
-select
-    cluster,
-    node,
-    device || coalesce(' port ' || port, '') as detail,
-    start_at,
-    end_at,
-    end_at is not null as is_over,
-    case when is_seen_down then 'Confirmed' else 'Likely' end as confidence,
-    device || coalesce(' port ' || port, '') || case
-        when is_seen_down then ' was read as down' else ' went down between two readings, by its counter'
-    end as evidence
-from marts.link_events as events
-where
-    sees_all_teams()
-    and not exists (
-        select 1
-        from marts.fabric_incidents as fabric
-        where
-            fabric.cluster = events.cluster
-            and fabric.kind = events.kind
-            and events.start_at between fabric.start_at and fabric.last_at
+-- gpu_ms: of runs with GPUs of the node, what their steps took longer than before while the link was down, and what
+--  attempts lost that it ended (marts.attempt_causes), in equal parts; null: no such loss is known
+with events as (
+    select
+        *,
+        epoch_ms(after_at) as after_ms,
+        coalesce(epoch_ms(end_at), scope_to_ms()) as until_ms
+    from marts.link_events as events
+    where
+        sees_all_teams()
+        and not exists (
+            select 1
+            from marts.fabric_incidents as fabric
+            where
+                fabric.cluster = events.cluster
+                and fabric.kind = events.kind
+                and events.start_at between fabric.start_at and fabric.last_at
+        )
+),
+
+places as (
+    select distinct job_run_key, cluster, node
+    from intermediate.int_holds
+    where node in (select node from events)
+),
+
+-- the bin in which steps became slower ends after the last reading of the link that was up
+slower as (
+    select
+        places.cluster, places.node, events.device, events.port, events.start_at, attempts.attempt_key,
+        changes.since_ms,
+        changes.lost_gpu_ms * (least(changes.until_ms, events.until_ms) - greatest(changes.since_ms, events.after_ms))
+        / (changes.until_ms - changes.since_ms) as gpu_ms,
+        prices.price_per_gpu_h
+    from marts.rule_steps_slower as found
+    inner join marts.step_changes as changes on found.run_key = changes.run_key and found.start_at = changes.since_at
+    inner join marts.step_bins as bins on changes.attempt_key = bins.attempt_key and changes.since_ms = bins.start_ms
+    inner join intermediate.int_attempts as attempts on changes.attempt_key = attempts.attempt_key
+    inner join places using (job_run_key)
+    inner join events
+        on places.cluster = events.cluster
+        and places.node = events.node
+        and changes.since_ms < events.until_ms
+        and bins.end_ms > events.after_ms
+    left join intermediate.int_job_run_prices as prices using (job_run_key)
+),
+
+losses as (
+    select cluster, node, device, port, start_at, sum(gpu_ms) as gpu_ms, sum(cost) as cost
+    from (
+        select *, gpu_ms / one_hour_ms() * price_per_gpu_h as cost
+        from (select * replace (gpu_ms / count(*) over (partition by attempt_key, since_ms) as gpu_ms) from slower)
+        union all by name
+        -- where the failure reason is of the network or unknown, the link is the nearest one
+        select
+            events.cluster, events.node, events.device, events.port, events.start_at,
+            ended.lost_gpu_ms / count(*) over (partition by ended.attempt_key) as gpu_ms,
+            ended.lost_cost / count(*) over (partition by ended.attempt_key) as cost
+        from marts.attempt_causes as ended
+        inner join marts.attempt_causes as links using (attempt_key)
+        inner join events
+            on links.cluster = events.cluster and links.node = events.node and links.cause_at = events.start_at
+        where links.cause = 'link down' and ended.rank = 1 and ended.class in ('network', 'unknown')
     )
+    group by cluster, node, device, port, start_at
+)
+
+select
+    events.cluster,
+    events.node,
+    events.device || coalesce(' port ' || events.port, '') as detail,
+    events.start_at,
+    events.end_at,
+    events.end_at is not null as is_over,
+    losses.gpu_ms::bigint as gpu_ms,
+    losses.cost,
+    case when events.is_seen_down then 'Confirmed' else 'Likely' end as confidence,
+    events.device || coalesce(' port ' || events.port, '') || case
+        when events.is_seen_down then ' was read as down' else ' went down between two readings, by its counter'
+    end || coalesce('; meanwhile ' || gpu_time_text(losses.gpu_ms) || ' lost by runs on the node', '') as evidence
+from events
+left join losses
+    on events.cluster = losses.cluster
+    and events.node = losses.node
+    and events.device = losses.device
+    and events.port is not distinct from losses.port
+    and events.start_at = losses.start_at
