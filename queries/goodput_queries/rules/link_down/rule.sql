@@ -1,7 +1,7 @@
 -- skip_if_empty: marts.link_events
 -- gpu_ms: of runs with GPUs of the node, what their steps took longer than before while the link was down, and what
---  attempts lost that it ended (marts.attempt_causes), in equal parts; null: no such loss is known
-with events as (
+--  attempts lost that it ended, in equal parts where links share it; null: no such loss is known
+with events as materialized (
     select
         *,
         epoch_ms(after_at) as after_ms,
@@ -46,22 +46,33 @@ slower as (
     left join intermediate.int_job_run_prices as prices using (job_run_key)
 ),
 
+-- where the failure reason is of the network or unknown, the link is the nearest one
+ended as materialized (
+    select
+        events.cluster, events.node, events.device, events.port, events.start_at, attempts.attempt_key,
+        attempts.lost_gpu_ms, attempts.lost_cost
+    from intermediate.int_failed_attempts_in_scope as attempts
+    inner join intermediate.int_attempt_causes as causes using (attempt_key)
+    inner join places using (job_run_key)
+    inner join events
+        on places.cluster = events.cluster
+        and places.node = events.node
+        and epoch_ms(events.start_at) between attempts.trouble_from_ms and attempts.trouble_until_ms
+    where causes.class in ('network', 'unknown')
+),
+
 losses as (
     select cluster, node, device, port, start_at, sum(gpu_ms) as gpu_ms, sum(cost) as cost
     from (
         select *, gpu_ms / one_hour_ms() * price_per_gpu_h as cost
         from (select * replace (gpu_ms / count(*) over (partition by attempt_key, since_ms) as gpu_ms) from slower)
         union all by name
-        -- where the failure reason is of the network or unknown, the link is the nearest one
         select
-            events.cluster, events.node, events.device, events.port, events.start_at,
-            ended.lost_gpu_ms / count(*) over (partition by ended.attempt_key) as gpu_ms,
-            ended.lost_cost / count(*) over (partition by ended.attempt_key) as cost
-        from marts.attempt_causes as ended
-        inner join marts.attempt_causes as links using (attempt_key)
-        inner join events
-            on links.cluster = events.cluster and links.node = events.node and links.cause_at = events.start_at
-        where links.cause = 'link down' and ended.rank = 1 and ended.class in ('network', 'unknown')
+            ended.* exclude (lost_gpu_ms, lost_cost),
+            lost_gpu_ms / count(*) over of_attempt as gpu_ms,
+            lost_cost / count(*) over of_attempt as cost
+        from ended
+        window of_attempt as (partition by attempt_key)
     )
     group by cluster, node, device, port, start_at
 )
