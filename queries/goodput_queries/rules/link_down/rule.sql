@@ -4,6 +4,7 @@
 with events as materialized (
     select
         *,
+        {node: node, device: device, port: port, start_at: start_at} as link,
         epoch_ms(after_at) as after_ms,
         coalesce(epoch_ms(end_at), scope_to_ms()) as until_ms
     from marts.link_events as events
@@ -28,10 +29,11 @@ places as (
 -- the bin in which steps became slower ends after the last reading of the link that was up
 slower as (
     select
-        places.cluster, places.node, events.device, events.port, events.start_at, attempts.attempt_key,
-        changes.since_ms,
+        events.cluster,
+        events.link,
         changes.lost_gpu_ms * (least(changes.until_ms, events.until_ms) - greatest(changes.since_ms, events.after_ms))
-        / (changes.until_ms - changes.since_ms) as gpu_ms,
+        / (changes.until_ms - changes.since_ms)
+        / count(*) over (partition by changes.attempt_key, changes.since_ms) as gpu_ms,
         prices.price_per_gpu_h
     from marts.rule_steps_slower as found
     inner join marts.step_changes as changes on found.run_key = changes.run_key and found.start_at = changes.since_at
@@ -46,35 +48,28 @@ slower as (
     left join intermediate.int_job_run_prices as prices using (job_run_key)
 ),
 
--- where the failure reason is of the network or unknown, the link is the nearest one
-ended as materialized (
-    select
-        events.cluster, events.node, events.device, events.port, events.start_at, attempts.attempt_key,
-        attempts.lost_gpu_ms, attempts.lost_cost
-    from intermediate.int_failed_attempts_in_scope as attempts
-    inner join intermediate.int_attempt_causes as causes using (attempt_key)
-    inner join places using (job_run_key)
-    inner join events
-        on places.cluster = events.cluster
-        and places.node = events.node
-        and epoch_ms(events.start_at) between attempts.trouble_from_ms and attempts.trouble_until_ms
-    where causes.class in ('network', 'unknown')
-),
-
 losses as (
-    select cluster, node, device, port, start_at, sum(gpu_ms) as gpu_ms, sum(cost) as cost
+    select cluster, link, sum(gpu_ms) as gpu_ms, sum(cost) as cost
     from (
-        select *, gpu_ms / one_hour_ms() * price_per_gpu_h as cost
-        from (select * replace (gpu_ms / count(*) over (partition by attempt_key, since_ms) as gpu_ms) from slower)
-        union all by name
+        select cluster, link, gpu_ms, gpu_ms / one_hour_ms() * price_per_gpu_h as cost
+        from slower
+        union all
+        -- where the failure reason is of the network or unknown, the link is the nearest one
         select
-            ended.* exclude (lost_gpu_ms, lost_cost),
-            lost_gpu_ms / count(*) over of_attempt as gpu_ms,
-            lost_cost / count(*) over of_attempt as cost
-        from ended
-        window of_attempt as (partition by attempt_key)
+            events.cluster,
+            events.link,
+            attempts.lost_gpu_ms / count(*) over (partition by attempts.attempt_key),
+            attempts.lost_cost / count(*) over (partition by attempts.attempt_key)
+        from intermediate.int_failed_attempts_in_scope as attempts
+        inner join intermediate.int_attempt_causes as causes using (attempt_key)
+        inner join places using (job_run_key)
+        inner join events
+            on places.cluster = events.cluster
+            and places.node = events.node
+            and epoch_ms(events.start_at) between attempts.trouble_from_ms and attempts.trouble_until_ms
+        where causes.class in ('network', 'unknown')
     )
-    group by cluster, node, device, port, start_at
+    group by cluster, link
 )
 
 select
@@ -91,9 +86,4 @@ select
         when events.is_seen_down then ' was read as down' else ' went down between two readings, by its counter'
     end || coalesce('; meanwhile ' || gpu_time_text(losses.gpu_ms) || ' lost by runs on the node', '') as evidence
 from events
-left join losses
-    on events.cluster = losses.cluster
-    and events.node = losses.node
-    and events.device = losses.device
-    and events.port is not distinct from losses.port
-    and events.start_at = losses.start_at
+left join losses using (cluster, link)
