@@ -100,24 +100,22 @@ def settings(folder: Path, gang: Job, spread: Job, node_of: dict[str, str]) -> l
         "vm.swappiness": "10", "cpu.governor": "performance", "fabric.switches": "4",
         "fabric.manager": "running",
     }  # fmt: skip
-    odd = dict(
-        zip(nodes, ({"vm.swappiness": "60"}, {"cpu.governor": "powersave"},
-                    {"fabric.manager": "not running"}), strict=False)
-    )  # fmt: skip
+    odd: dict[str, dict[str, str]] = {
+        nodes[0]: {"vm.swappiness": "60"}, nodes[1]: {"cpu.governor": "powersave"},
+        nodes[2]: {"fabric.manager": "not running"},
+    }  # fmt: skip
     taken = [(node, spread.begin, "", {**usual, **odd.get(node, {})}) for node in nodes]
     taken.append((node_of[gang.gpus[0]], gang.begin, gang.run_id, {"env:NCCL_IB_DISABLE": "1"}))
     for place, node in enumerate(sorted({node_of[gpu] for gpu in spread.gpus})):
         threads = {"env:OMP_NUM_THREADS": "1" if place else "16"}
         taken.append((node, spread.begin, spread.run_id, threads))
-    (folder / "snapshots.jsonl").write_text(
-        "".join(
-            json.dumps(
-                {"goodput_snapshot": 1, "node": node, "ts": at // 1000, "run_id": run,
-                 "is_container": False, "settings": settings, "unknown": {}}
-            ) + "\n"
-            for node, at, run, settings in taken
-        )
-    )  # fmt: skip
+    lines = [
+        {"goodput_snapshot": 1, "node": node, "ts": at // 1000, "run_id": run,
+         "is_container": False, "settings": values, "unknown": {}}
+        for node, at, run, values in taken
+    ]  # fmt: skip
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "snapshots.jsonl").write_text(text)
     with (folder / "demo.toml").open("a") as file:
         file.write(
             '\n[[ingest]]\npath = "snapshots.jsonl"\nsource = "node-snapshot"\ncluster = "atlas"\n'
