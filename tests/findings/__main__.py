@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.findings import faults
+from tests.findings.planted import Case
 from tests.findings.truth import (
     CATEGORIES,
     FAILURES,
@@ -139,7 +140,7 @@ def interval(right: int, of: int) -> str:
 @contextlib.contextmanager
 def fleet(
     gpus: int, hours: int, seed: int, plan: Callable[..., plans.Plan]
-) -> Iterator[tuple[Path, list[faults.Case], LocalStore]]:
+) -> Iterator[tuple[Path, list[Case], LocalStore]]:
     """Give the folder of a made-up fleet, its cases if they are planned, and its database."""
     with tempfile.TemporaryDirectory(prefix="goodput-findings-") as name:
         folder = Path(name)

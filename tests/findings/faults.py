@@ -6,26 +6,26 @@ anomaly lasts an hour or two within one of them, and is written into the files t
 
 import gzip
 import json
-import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from tests.findings import host_faults
+from tests.findings.planted import (
+    BLANK_W,
+    HOUR_MS,
+    LENGTH_MS,
+    MINUTE_MS,
+    USES,
+    Case,
+    Change,
+    Job,
+    Readings,
+)  # fmt: skip
 
-Columns = dict[str, NDArray[Any]]
-Change = Callable[[NDArray[Any]], None]
-
-MINUTE_MS, HOUR_MS = 60_000, 3_600_000
-FIRST_MS, SLOT_MS, LENGTH_MS = 40 * MINUTE_MS, 80 * MINUTE_MS, 60 * MINUTE_MS
-USES = ("engine_active_ratio", "sm_active_ratio", "tensor_active_ratio", "dram_active_ratio")
-C_PER_W = 44 / 630  # of the fleet: how much warmer a GPU is by its power
-BLANK_W = 140_737_488_355_328.0  # DCGM's blank double
-CORES = 192
+NVLINK_BYTES_PER_S = 450e9  # of an H100, a direction
 READ_SHARE = 0.9  # of the minutes of an anomaly
 # rule, slot of the job's life, GPU of the gang, what else may be seen in it
 OF_GANG: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
@@ -44,94 +44,13 @@ OF_GANG: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Case:
-    """An anomaly: its rule, what it is about, and other rules that may see it as well.
-
-    is_sure: the readings that its rule compares are there.
-    """
-
-    rule: str
-    subject: str
-    also: tuple[str, ...] = ()
-    is_sure: bool = True
-
-
-@dataclass
-class Job:
-    """A job of the plan: when it ran, on which GPUs."""
-
-    run_id: str
-    begin: int
-    end: int
-    gpus: list[str]
-
-    def slot(self, number: int, length: int = LENGTH_MS) -> tuple[int, int]:
-        """Return an hour in its life, the same number for all that happens then."""
-        begin = self.begin + FIRST_MS + number * SLOT_MS
-        # whole ten minutes
-        begin = -(-begin // (10 * MINUTE_MS)) * 10 * MINUTE_MS
-        return begin, begin + length
-
-
-@dataclass
-class Readings:
-    """All readings of the fleet, to be spoilt column by column."""
-
-    frame: pl.DataFrame
-    columns: Columns = field(init=False)
-    is_dropped: NDArray[np.bool_] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Take the columns out of the frame."""
-        kinds = self.frame.schema
-        self.columns = {
-            name: self.frame[name].to_numpy().copy() for name in kinds if kinds[name].is_numeric()
-        }
-        self.at_ms = self.frame["ts"].dt.epoch("ms").to_numpy()
-        self.gpu = self.frame["gpu_uuid"].to_numpy()
-        self.is_dropped = np.zeros(self.frame.height, dtype=bool)
-
-    def of(self, gpus: list[str], span: tuple[int, int]) -> NDArray[np.int64]:
-        """Return the rows of GPUs in a time, in order of time."""
-        is_in = (self.at_ms >= span[0]) & (self.at_ms < span[1])
-        return np.flatnonzero(is_in & np.isin(self.gpu, gpus))
-
-    def scale(self, rows: NDArray[Any], factor: float) -> None:
-        """Lower activity and power of rows together."""
-        for name in USES:
-            self.columns[name][rows] *= factor
-        self.draw(rows, 78 + (self.columns["power_w"][rows] - 78) * factor)
-
-    def draw(self, rows: NDArray[Any], power_w: NDArray[Any]) -> None:
-        """Change the power of rows, and their temperature with it."""
-        before = self.columns["power_w"][rows]
-        is_real = before < BLANK_W
-        self.columns["power_w"][rows] = np.where(is_real, power_w, before)
-        rise = np.where(is_real, C_PER_W * (power_w - before), 0.0)
-        self.columns["gpu_temperature_c"][rows] += np.rint(rise)
-
-    def write(self, folder: Path) -> None:
-        """Write one file instead of all."""
-        for file in folder.iterdir():
-            file.unlink()
-        kinds = self.frame.schema
-        frame = self.frame.with_columns(
-            pl.Series(name, values).cast(kinds[name]).fill_nan(None)
-            if kinds[name].is_float()
-            else pl.Series(name, values).cast(kinds[name])
-            for name, values in self.columns.items()
-        )
-        frame.filter(pl.Series(~self.is_dropped)).write_parquet(folder / "gpu-all.parquet")
-
-
 def add(folder: Path) -> list[Case]:
     """Put all anomalies into a fleet's files; return what they are."""
     notes = [json.loads(line) for line in (folder / "truth_notes.jsonl").read_text().splitlines()]
     jobs = {
         note["story"]: Job(note["run_id"], note["from_ms"], note["to_ms"], note["gpu_uuids"])
         for note in notes
-        if note["kind"] == "story" and note["story"].startswith("case-")
+        if note["kind"] == "story"
     }
     readings = Readings(
         pl.concat(pl.read_parquet(file) for file in sorted((folder / "telemetry").iterdir()))
@@ -144,9 +63,11 @@ def add(folder: Path) -> list[Case]:
         *_of_uses(readings, jobs),
         *_idle_power(readings, inventory, jobs),
         *_driver_skew(folder, inventory),
-        *_of_hosts(folder, readings, jobs["case-hosts"], node_of),
+        *host_faults.of_hosts(folder, readings, jobs["case-hosts"], node_of),
         _slower_steps(folder, jobs["case-steps"]),
-        *_losses(folder, jobs),
+        *_of_events(folder, jobs),
+        *host_faults.sockets(folder),
+        *host_faults.settings(folder, jobs["case-gang"], jobs["llm-pretrain"], node_of),
         Case("checkpoint_overhead", jobs["case-saves"].run_id, ("periodic_gaps",)),
         Case("reservation_idle", "atlas"),
         Case("stranded_gpus", "atlas"),
@@ -236,6 +157,9 @@ def _of_uses(readings: Readings, jobs: dict[str, Job]) -> list[Case]:
     rows = readings.of(hollow.gpus, (hollow.begin, hollow.end))
     for name, value in zip((*USES, "gpu_busy_ratio"), (0.99, 0.97, 0.0, 0.01, 1.0), strict=True):
         readings.columns[name][rows] = value
+    rows = readings.of(half.gpus, half.slot(0, 100 * MINUTE_MS))
+    for name in ("nvlink_tx_bytes_per_s", "nvlink_rx_bytes_per_s"):
+        readings.columns[name][rows] = 0.98 * NVLINK_BYTES_PER_S
     rows = readings.of(grows.gpus[3:4], (grows.begin, grows.end))
     readings.columns["memory_used_bytes"][rows] = np.linspace(30e9, 60e9, len(rows))
     for begin in range(gaps.begin + 30 * MINUTE_MS, gaps.end - 10 * MINUTE_MS, 15 * MINUTE_MS):
@@ -249,6 +173,7 @@ def _of_uses(readings: Readings, jobs: dict[str, Job]) -> list[Case]:
         Case("power_drop", power.run_id),
         Case("low_use", low.run_id),
         Case("half_use", half.run_id),
+        Case("nvlink_saturated", half.run_id),
         Case("busy_without_work", hollow.run_id),
         Case("memory_growth", grows.gpus[3]),
         Case("periodic_gaps", gaps.run_id, ("idle_allocation", "gaps_between_steps")),
@@ -289,68 +214,32 @@ def _driver_skew(folder: Path, inventory: pl.DataFrame) -> list[Case]:
     return [Case("driver_skew", run) for run in skewed]
 
 
-def _losses(folder: Path, jobs: dict[str, Job]) -> list[Case]:
-    """Report the loss of two jobs: of one it diverges at three quarters, of one it ends as NaN."""
-    drop, power = jobs["case-use-drop"], jobs["case-power-drop"]
+def _of_events(folder: Path, jobs: dict[str, Job]) -> list[Case]:
+    """Report a loss that diverges and one that ends as NaN, communication, and an input need."""
+    drop, power, hosts = (jobs[f"case-{name}"] for name in ("use-drop", "power-drop", "hosts"))
     diverges_at = (power.begin + 3 * power.end) / 4 / 1000
     for path in sorted((folder / "job_events").iterdir()):
         lines = gzip.decompress(path.read_bytes()).decode().splitlines()
         for number, line in enumerate(lines):
             event = json.loads(line)
-            if event["event"] != "step" or event["run_id"] not in (drop.run_id, power.run_id):
-                continue
-            loss: float | str = 2.0 + 0.1 * (number % 3)
-            if event["run_id"] == drop.run_id:
-                loss = loss if event["ts"] < drop.end / 1000 - 120 else "NaN"
-            elif event["ts"] >= diverges_at:
-                loss = 40.0
-            lines[number] = json.dumps(event | {"loss": loss}, separators=(",", ":"))
+            usual = 2.0 + 0.1 * (number % 3)
+            more: dict[str, Any] = {}
+            if event["event"] == "job.start" and event["run_id"] == hosts.run_id:
+                more = {"input_bytes_per_gpu_s": 1e9}
+            elif event["event"] == "step" and event["run_id"] == drop.run_id:
+                more = {"loss": usual if event["ts"] < drop.end / 1000 - 120 else "NaN"}
+            elif event["event"] == "step" and event["run_id"] == power.run_id:
+                more = {"loss": 40.0 if event["ts"] >= diverges_at else usual}
+                more["comm_s"] = round(0.3 * event["dur_s"], 3)
+            if more:
+                lines[number] = json.dumps(event | more, separators=(",", ":"))
         path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))
-    return [Case("loss_not_finite", drop.run_id), Case("loss_diverged", power.run_id)]
-
-
-def _of_hosts(folder: Path, readings: Readings, job: Job, node_of: dict[str, str]) -> list[Case]:
-    """Change the pages of a host for an hour each: disks, cores, load, memory, swap."""
-    node = node_of[job.gpus[0]]
-    spans = [job.slot(number) for number in range(5)]
-    for span in spans[:2]:
-        readings.scale(readings.of(job.gpus, span), 0.4)
-    path = folder / "node_exporter.prom.gz"
-    pages = gzip.decompress(path.read_bytes()).decode().split("# scraped_at ")
-    changed = [page if f"http://{node}:" not in page else _page(page, spans) for page in pages]
-    path.write_bytes(gzip.compress("# scraped_at ".join(changed).encode(), mtime=0))
-    uses = ("use_drop", "power_drop")
     return [
-        Case("io_starved", job.run_id, uses),
-        Case("cpu_starved", job.run_id, uses),
-        Case("cpu_oversubscribed", job.run_id),
-        Case("host_memory_full", job.run_id),
-        Case("swap_in_use", job.run_id),
+        Case("loss_not_finite", drop.run_id),
+        Case("loss_diverged", power.run_id),
+        Case("communication_share", power.run_id),
+        Case("slow_feed", hosts.run_id),
     ]
-
-
-def _page(page: str, spans: list[tuple[int, int]]) -> str:
-    at = int(datetime.fromisoformat(page.split(" ", 1)[0]).timestamp() * 1000)
-
-    def seconds(span: tuple[int, int]) -> float:
-        """Return how much of a span has passed at the time of the page."""
-        return max(0, min(at, span[1]) - span[0]) / 1000
-
-    waiting, working = 0.25 * CORES * seconds(spans[0]), 0.68 * CORES * seconds(spans[1])
-    shift = {"iowait": waiting, "user": working, "idle": -waiting - working}
-
-    def counted(found: re.Match[str]) -> str:
-        return f"{found[1]} {float(found[3]) + shift.get(found[2], 0.0):.10g}"
-
-    page = re.sub(r'(node_cpu_seconds_total\{cpu="0",mode="(\w+)"\}) (\S+)', counted, page)
-    if spans[3][0] <= at <= spans[3][1]:
-        page = re.sub(r"(node_memory_MemAvailable_bytes) \S+", r"\1 2.1e+10", page)
-    load = 380 if spans[2][0] <= at <= spans[2][1] else 40
-    swapped = 8e9 * seconds(spans[4]) / 3600
-    return (
-        page.rstrip("\n") + f"\nnode_load1 {load}\nnode_memory_SwapTotal_bytes 6.4e+10\n"
-        f"node_memory_SwapFree_bytes {6.4e10 - swapped:.10g}\n"
-    )
 
 
 def _slower_steps(folder: Path, job: Job) -> Case:

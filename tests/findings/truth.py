@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from tests.findings.faults import Case
+from tests.findings.planted import Case
 
 MARGIN = 1.25  # a loss nearer to the limit of its rule than this proves nothing
 MIN_MS = 2_000
@@ -46,7 +46,9 @@ OF_RUNS = (
     *("low_use", "unused_gpus", "use_drop", "power_drop", "periodic_gaps", "steps_slower"),
     *("io_starved", "cpu_starved", "cpu_oversubscribed", "host_memory_full", "swap_in_use"),
     *("half_use", "busy_without_work", "loss_not_finite", "loss_diverged", "driver_skew"),
-    *("idle_allocation", "gaps_between_steps"),
+    *("idle_allocation", "gaps_between_steps", "communication_share", "nvlink_saturated"),
+    *("small_reads", "slow_feed", "unexplained_wait", "socket_fallback"),
+    *("job_misconfigured", "job_settings_differ"),
 )
 
 

@@ -15,7 +15,7 @@ seconds from the start of the evidence, and `n0-5` are six nodes, `a/0-7` eight 
 | `host` | of the host of a node, by the minute, over an hour |
 | `engine` | a serving engine: gauges (a list: by hour), requests with their time to first token |
 | `collectives` | operations of NCCL on two ranks of each node, with their bandwidths |
-| `table` | rows of a raw table, again `every` so often; `rates`: counters, per second |
+| `table` | rows of a raw table, of one node or more, again `every` so often; `rates`: counters, per second |
 """
 
 import itertools
@@ -138,7 +138,8 @@ class Given(Kept):
             own = [{"event": "step", "step": step + n, "t": at, "dur_s": length} | {
                        key: of[(rank - rotate * n) % len(of)] if isinstance(of, list) else of
                        for key, of in columns.items()} for n, at in enumerate(ends, 1)]  # fmt: skip
-            known = {"pid": self.first_pid + rank} if pids else {}
+            pid = self.first_pid + rank + 50 * columns.get("attempt", 0)
+            known = {"pid": pid} if pids else {}
             self.events(steps, own, rank=rank, host=node, gpu_uuid=self.gpu(gpu), **known)
         self.done[steps] = (step + len(ends), to)
 
@@ -233,8 +234,9 @@ class Given(Kept):
         if "pid" in columns:
             columns["pid"] += self.first_pid
         rows = []
-        for second in times(columns.get("ts", 0), every, to):
-            row = {**columns, **({"ts": second} if "ts" in columns else {})}
+        nodes = [{"node": node} for node in names(columns["node"])] if "node" in columns else [{}]
+        for second, node in itertools.product(times(columns.get("ts", 0), every, to), nodes):
+            row = {**columns, **node, **({"ts": second} if "ts" in columns else {})}
             row |= {name: rate * second for name, rate in rates.items()}
             for other in between:
                 row |= _of_time(other, second)

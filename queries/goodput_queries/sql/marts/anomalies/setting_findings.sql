@@ -29,6 +29,12 @@ found as (
         or problem is null and (cluster, node, setting) not in (
             select (cluster, node, setting) from settings where run_key is null
         )
+    -- without a usual value it takes two to differ
+    qualify
+        run_key is null
+        or problem is not null
+        or usual_value is not null
+        or min(value) over (partition by run_key, setting) <> max(value) over (partition by run_key, setting)
 ),
 
 of_values as (

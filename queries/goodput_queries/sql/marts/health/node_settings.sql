@@ -143,6 +143,18 @@ select
             regexp_full_match(compared.value, known.harmful)
             and (known.needs is null or needed.value not in ('none', '0'))
             then known.problem
+        when
+            is_small_on_a_fast_card(
+                case
+                    when compared.setting = 'net.mtu' then compared.value
+                    -- least, usual and largest size
+                    when starts_with(compared.setting, 'net.ipv4.tcp_') then regexp_extract(compared.value, '\d+$')
+                end,
+                if(compared.setting = 'net.mtu', threshold('default_mtu_bytes'), threshold('socket_buffer_bytes')),
+                needed.value,
+                threshold('fast_card_mbit_per_s')
+            )
+            then known.problem
         when not regexp_full_match(compared.value, known.accepted) then 'the variable does not accept this value'
         when
             compared.setting in ('env:NCCL_SOCKET_IFNAME', 'env:NCCL_IB_HCA')
