@@ -137,10 +137,7 @@ candidates as (
 
 counts as (
     select
-        candidates.job_run_key,
-        candidates.series,
-        candidates.period_ms,
-        candidates.distances,
+        candidates.*,
         count_if(
             abs(distances.distance_ms - candidates.period_ms) <= threshold('period_jitter_ratio') * candidates.period_ms
         ) as repeats,

@@ -5,11 +5,7 @@
 -- materialised: hourly, since it needs a pass over all samples and outlives them
 with samples as (
     select
-        source,
-        gpu_uuid,
-        gpu_instance,
-        metric,
-        ts,
+        * exclude (ts_ms, value),
         ts_ms // one_hour_ms() * one_hour_ms() as hour_ms,
         value
     from staging.stg_gpu_samples_other

@@ -92,14 +92,7 @@ reached as (
 -- readings at which a run begins, and the last of each unit
 turns as (
     select
-        unit,
-        series,
-        ts_ms,
-        first_ms,
-        hour_ms,
-        interval_ms,
-        is_active,
-        previous_ms,
+        * exclude (was_active, reached_ms),
         -- the first reading of all covers nothing
         case when ts_ms = first_ms then ts_ms else greatest(previous_ms, reached_ms) end as start_ms,
         false as is_last

@@ -189,10 +189,7 @@ idle_gangs as (
 held_gangs as (select gang, sum(end_ms - start_ms)::bigint as held_ms from bins group by gang)
 
 select
-    gangs.cluster,
-    gangs.run_key,
-    gangs.team,
-    gangs.gpu_model,
+    gangs.* exclude (job_run_key, gang),
     sum(held_gangs.held_ms)::bigint as held_ms,
     coalesce(sum(idle_gangs.idle_ms), 0)::bigint as idle_ms,
     coalesce(sum(idle_gangs.idle_ms), 0) / sum(held_gangs.held_ms) as idle_ratio,

@@ -88,13 +88,7 @@ matched as (
 
 sums as (
     select
-        spans.name,
-        spans.team,
-        spans.cluster,
-        spans.target_ratio,
-        spans.window_ms,
-        spans.first_ms,
-        spans.to_ms,
+        spans.*,
         sum(matched.base_ms) filter (where matched.hour_ms >= spans.to_ms - spans.window_ms) as base_ms,
         sum(matched.useful_ms) filter (where matched.hour_ms >= spans.to_ms - spans.window_ms) as useful_ms,
         sum(matched.unsettled_ms) filter (where matched.hour_ms >= spans.to_ms - spans.window_ms) as unsettled_ms,

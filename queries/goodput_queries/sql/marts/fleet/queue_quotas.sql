@@ -14,17 +14,7 @@ with waiting as (
 )
 
 select
-    quotas.cluster,
-    quotas.kind,
-    quotas.queue,
-    quotas.parent,
-    quotas.flavor,
-    quotas.resource,
-    quotas.quota_gpus,
-    quotas.limit_gpus,
-    quotas.reserved_gpus,
-    quotas.used_gpus,
-    quotas.borrowed_gpus,
+    quotas.* exclude (state, observed_at),
     count(waiting.gpus) as waiting_jobs,
     coalesce(sum(waiting.gpus), 0)::bigint as waiting_gpus,
     quotas.state,

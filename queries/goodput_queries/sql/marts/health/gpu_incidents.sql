@@ -79,10 +79,7 @@ incidents as (
 
 reported as (
     select
-        cluster,
-        node,
-        device,
-        incident,
+        * exclude (source, events),
         max(events) as events,
         string_agg(replace(source, '-', ' '), ', ' order by source) as sources
     from by_source

@@ -13,12 +13,7 @@ shapes as (
 
 of_operations as (
     select
-        shapes.cluster,
-        shapes.operation,
-        shapes.size_from_bytes,
-        shapes.ranks,
-        shapes.nodes,
-        shapes.gpu_model,
+        shapes.* exclude (comm_id),
         count(*) as operations,
         median(operations.busbw_bytes_per_s) as p50_bytes_per_s,
         quantile_cont(operations.busbw_bytes_per_s, 0.01) as p1_bytes_per_s

@@ -29,13 +29,7 @@ measured as (
 
 select
     concat_ws('/', cluster, operation, ranks, nodes, measured_by, gpu_model) as shape,
-    cluster,
-    operation,
-    ranks,
-    nodes,
-    gpu_model,
-    measured_by,
-    size_bytes,
+    * exclude (time_s),
     count(*) as samples,
     median(time_s) as p50_s,
     size_bytes / median(time_s) * bus_factor(operation, ranks) as busbw_bytes_per_s

@@ -26,10 +26,7 @@ with hours as (
 
 counters as (
     select
-        source,
-        gpu_uuid,
-        gpu_instance,
-        metric,
+        * exclude (hour_ms, errors),
         sum(errors) as errors,
         max(hour_ms) filter (where errors > 0) + one_hour_ms() as last_ms
     from hours

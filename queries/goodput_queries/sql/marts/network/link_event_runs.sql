@@ -2,13 +2,7 @@
 -- grain: cluster, node, kind, device, port, start_at, job_run_key
 -- gpus: number of the node's GPUs that it had
 select
-    events.cluster,
-    events.node,
-    events.kind,
-    events.device,
-    events.port,
-    events.start_at,
-    events.end_at,
+    events.* exclude (after_at, is_seen_down),
     holds.job_run_key,
     any_value(columns(['run_key', 'run_id', 'job_name', 'team', 'user_name'])),
     count(distinct holds.gpu_uuid) as gpus

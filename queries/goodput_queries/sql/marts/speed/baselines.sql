@@ -31,12 +31,7 @@ counted as (
 )
 
 select
-    counted.cluster,
-    counted.workload,
-    counted.params,
-    counted.gpu_models,
-    counted.gpus,
-    counted.speed_unit,
+    counted.* exclude (left_out_runs),
     count(*) as runs,
     any_value(counted.left_out_runs) as left_out_runs,
     sum(comparable.steps)::bigint as steps,
