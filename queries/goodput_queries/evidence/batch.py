@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from goodput_queries.evidence.batch_keys import Keys
-
 REJECT_CONTENT_MAX_CHARS = 500
 CONTENT_CHARS = (
     12  # before "-" in the digest of what is read by options: a digest of the content alone
@@ -28,9 +26,8 @@ class Batch:
 
     `rows` carries columns of `raw.<table>` by name, `source` included; a column that is left out is
     null. Timestamps are naive `Datetime("us")` in UTC. `digest` identifies the part's content: a
-    part that was loaded before is skipped, so that repeating an ingest changes nothing. `keys` is
-    what `loading.prepared` finds; without it loading looks itself. `note` is a sentence for whoever
-    ingests: what the origin would give with another option.
+    part that was loaded before is skipped, so that repeating an ingest changes nothing. `note` is a
+    sentence for whoever ingests: what the origin would give with another option.
     """
 
     table: str
@@ -39,7 +36,6 @@ class Batch:
     origin: str
     digest: str
     rejects: Sequence[Reject] = field(default=())
-    keys: Keys | None = None
     note: str = ""
 
 
@@ -55,3 +51,17 @@ class Loaded:
     rejects: int
     is_repeat: bool
     is_read_otherwise: bool = False
+
+
+def rows_of_rejects(batch: Batch) -> pl.DataFrame:
+    """Return the rejects of a batch as rows of raw.rejects."""
+    return pl.DataFrame(
+        {
+            "source": [batch.source] * len(batch.rejects),
+            "origin": [batch.origin] * len(batch.rejects),
+            "line": [one.line for one in batch.rejects],
+            "reason": [one.reason for one in batch.rejects],
+            "content": [one.content[:REJECT_CONTENT_MAX_CHARS] for one in batch.rejects],
+        },
+        schema_overrides={"line": pl.Int64},
+    )

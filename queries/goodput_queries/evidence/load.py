@@ -10,23 +10,18 @@ import polars as pl
 from goodput_queries.catalog import models
 from goodput_queries.catalog.models import Model
 from goodput_queries.errors import StoreError
-from goodput_queries.evidence.batch import CONTENT_CHARS, REJECT_CONTENT_MAX_CHARS, Batch, Loaded
-from goodput_queries.evidence.batch_keys import RANGED, Keys, are_as_stored, keys_of
+from goodput_queries.evidence.batch import CONTENT_CHARS, Batch, Loaded, rows_of_rejects
 from goodput_queries.storage.row_groups import ROW_GROUP
 
 REPLACE = "replace"  # `keep: replace` in a table's header: what came last holds
+RANGED = frozenset({"BIGINT", "INTEGER", "TIMESTAMP"})  # key types that zone maps know well
 BEGIN, END = "valid_from_at", "valid_to_at"  # of tables with `scd_key` in their header
 SEQUENCE = "load_sequence"  # which load wrote a row: what is new, what goes when forgotten
 
 
 def prepared(batch: Batch) -> Batch:
-    """Return the batch with its rows rechunked and its keys found: work that needs no database.
-
-    A prefetching reader calls it in its own thread.
-    """
-    model = models.base_tables().get(batch.table)
-    keys = None if model is None else keys_of(batch.rows, model.grain)
-    return replace(batch, rows=_in_large_pieces(batch.rows), keys=keys)
+    """Return the batch with its rows rechunked: a prefetching reader does it in its own thread."""
+    return replace(batch, rows=_in_large_pieces(batch.rows))
 
 
 def _in_large_pieces(rows: pl.DataFrame) -> pl.DataFrame:
@@ -55,7 +50,7 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
     ).fetchall()[0]
     if is_repeat and model.keep != REPLACE:
         return Loaded(batch.rows.height, 0, len(batch.rejects), is_repeat=True)
-    rows_new = insert_keyed(cursor, model, batch.rows, sequence, batch.keys)
+    rows_new = insert_keyed(cursor, model, batch.rows, sequence)
     rejects_new = _insert_rejects(cursor, batch, sequence)
     if is_repeat:
         cursor.execute(
@@ -78,18 +73,12 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
 
 
 def insert_keyed(
-    cursor: duckdb.DuckDBPyConnection,
-    model: Model,
-    rows: pl.DataFrame,
-    sequence: int,
-    keys: Keys | None = None,
+    cursor: duckdb.DuckDBPyConnection, model: Model, rows: pl.DataFrame, sequence: int
 ) -> int:
     """Insert rows by the table's key as load `sequence`; return how many are new.
 
     Of rows with one key the first loaded stays, or the better one by the header's `keep`. Batches
     whose keys are all new, the usual case, go in without a join.
-
-    keys: the rows' keys, where `prepared` found them before
     """
     if rows.is_empty():
         return 0
@@ -110,12 +99,7 @@ def insert_keyed(
         changed = _drop_unchanged_facts(model, incoming, list(columns))
         cursor.execute(f"create or replace temp table changed_facts as {changed}")
         incoming = "(from temp.changed_facts)"
-    is_incoming = not model.versions_of  # else of the rows not all are
-    if is_incoming and are_as_stored(rows, model.grain, columns):
-        found = keys or keys_of(rows, model.grain)
-        repeats, near = found.may_repeat, _near(found.ends, columns)
-    else:
-        repeats, near = _keys(cursor, model, incoming, columns)
+    repeats, near = _keys(cursor, model, incoming, columns)
     if not repeats and not _is_known(cursor, model, incoming, near):
         rows_new = _changed(cursor, f"insert into {table} select * from {incoming}")
     else:
@@ -182,7 +166,7 @@ class _Near:
     """Rows of the table, called `old`, that may have a key of the batch; with its parameters."""
 
     condition: str
-    parameters: list[int | str]
+    parameters: list[str]
 
 
 def _keys(
@@ -203,22 +187,14 @@ def _keys(
     count, distinct, *found = cursor.execute(
         f"select count(*), count(distinct hash({', '.join(model.grain)})){ends} from {incoming}"
     ).fetchall()[0]
-    known = {name: found[3 * i : 3 * i + 3] for i, name in enumerate(ranged)}
-    full = {name: (low, high) for name, (n, low, high) in known.items() if n and n == count}
-    return distinct < count, _near(full, columns)  # nulls are keys too, and in no range
-
-
-def _near(ends: Mapping[str, tuple[int | str, int | str]], columns: Mapping[str, str]) -> _Near:
-    """Return the rows whose ranged key columns lie between these ends."""
-    conditions, parameters = ["true"], list[int | str]()
-    for name, (low, high) in ends.items():
-        at, kind = len(parameters), columns[name]
-        given = [f"${at + 1}::{kind}", f"${at + 2}::{kind}"]
-        if kind == "TIMESTAMP" and isinstance(low, int):
-            given = [f"make_timestamp(${at + 1}::bigint)", f"make_timestamp(${at + 2}::bigint)"]
-        conditions.append(f"old.{name} between {given[0]} and {given[1]}")
-        parameters += [low, high]
-    return _Near(" and ".join(conditions), parameters)
+    conditions, parameters = ["true"], list[str]()
+    for number, name in enumerate(ranged):
+        known, *ends = found[3 * number : 3 * number + 3]
+        if known and known == count:  # nulls are keys too, and in no range
+            low, high = (f"${len(parameters) + n}::{columns[name]}" for n in (1, 2))
+            conditions.append(f"old.{name} between {low} and {high}")
+            parameters += ends
+    return distinct < count, _Near(" and ".join(conditions), parameters)
 
 
 def _is_known(cursor: duckdb.DuckDBPyConnection, model: Model, incoming: str, near: _Near) -> bool:
@@ -301,7 +277,7 @@ def _merge(
 
 
 def _changed(
-    cursor: duckdb.DuckDBPyConnection, statement: str, parameters: Sequence[int | str] = ()
+    cursor: duckdb.DuckDBPyConnection, statement: str, parameters: Sequence[str] = ()
 ) -> int:
     """Execute an insert or a delete; return the number of rows it changed."""
     return int(cursor.execute(statement, list(parameters)).fetchall()[0][0])
@@ -321,17 +297,7 @@ def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch, sequence: i
     """Store the rejects of a batch; return how many are new."""
     if not batch.rejects:
         return 0
-    frame = pl.DataFrame(
-        {
-            "source": [batch.source] * len(batch.rejects),
-            "origin": [batch.origin] * len(batch.rejects),
-            "line": [r.line for r in batch.rejects],
-            "reason": [r.reason for r in batch.rejects],
-            "content": [r.content[:REJECT_CONTENT_MAX_CHARS] for r in batch.rejects],
-        },
-        schema_overrides={"line": pl.Int64},
-    )
-    return insert_keyed(cursor, models.base_tables()["rejects"], frame, sequence)
+    return insert_keyed(cursor, models.base_tables()["rejects"], rows_of_rejects(batch), sequence)
 
 
 def _window(model: Model, rows: pl.DataFrame) -> tuple[Any, Any]:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-import polars as pl
-
-from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch
+from goodput_queries.evidence.batch import Batch, rows_of_rejects
 from goodput_queries.lake.arrange import LakeTable, window
 
 if TYPE_CHECKING:
@@ -119,18 +117,8 @@ def _at(us: int | None) -> datetime | None:
 
 def rejects_of(batch: Batch) -> Batch:
     """Return the rejects of a batch as a batch of their own, with the digest of both."""
-    frame = pl.DataFrame(
-        {
-            "source": [batch.source] * len(batch.rejects),
-            "origin": [batch.origin] * len(batch.rejects),
-            "line": [one.line for one in batch.rejects],
-            "reason": [one.reason for one in batch.rejects],
-            "content": [one.content[:REJECT_CONTENT_MAX_CHARS] for one in batch.rejects],
-        },
-        schema_overrides={"line": pl.Int64},
-    )
     digest = f"{batch.digest} {batch.table}"
-    return replace(batch, table="rejects", rows=frame, digest=digest, rejects=(), keys=None)
+    return replace(batch, table="rejects", rows=rows_of_rejects(batch), digest=digest, rejects=())
 
 
 def loads_schema() -> pa.Schema:

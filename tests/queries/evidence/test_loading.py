@@ -11,7 +11,6 @@ from tests.tables import each
 
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.evidence.batch_keys import are_as_stored, keys_of
 from goodput_queries.storage.row_groups import ROW_GROUP
 
 START = datetime.fromisoformat("2027-01-15T08:00:00")
@@ -172,50 +171,31 @@ def test_a_bucket_of_infinity_is_stored_once(store):
     assert store.read("select observations from raw.serving_histograms").rows() == [(3,)]
 
 
-KEY = ("source", "gpu", "ts")
-KINDS = {"source": "VARCHAR", "gpu": "VARCHAR", "ts": "TIMESTAMP", "step": "BIGINT"}
-BEGIN = datetime(2026, 11, 20)  # noqa: DTZ001 -- moments are stored naive, in UTC
+@pytest.mark.parametrize(("gpus", "seconds"), [
+    ("a" * 20 + "b" * 20, [*range(20), *range(20)]),
+    ("b" * 20 + "a" * 20, [*range(20), *range(20)]),
+    ("a" * 20, [*range(19), 18]),  # the moment stands still
+    ("a" * 20, [*range(19), 3]),  # it goes back to one that was
+    ("a" * 20 + "b" * 20 + "a" * 20, [*range(20), *range(20), *range(20)]),
+    ("a" * 20 + "b" * 20, [*range(20), *range(19), 3]),
+    ("ab" * 20, [n // 4 for n in range(40)]),
+])  # fmt: skip
+def test_a_key_that_comes_twice_in_a_batch_is_stored_once_in_any_order(store, gpus, seconds):
+    ts = [START + timedelta(seconds=s) for s in seconds]
+    rows = pl.DataFrame({"source": "x", "gpu_uuid": list(gpus), "gpu_instance": "", "ts": ts})
+    rows = rows.with_columns(pl.col("ts").cast(pl.Datetime("us")))
+
+    loaded = load(store, "gpu_samples", rows, "twice")
+
+    assert loaded.rows_new == rows.n_unique()
+    assert store.read("select * from raw.gpu_samples").height == rows.n_unique()
 
 
-def readings(gpus, seconds):
-    """Return readings of GPUs named by one letter, one a letter, so many seconds after BEGIN."""
-    ts = [None if s is None else BEGIN + timedelta(seconds=s) for s in seconds]
-    return pl.DataFrame(
-        {"source": "x", "gpu": list(gpus), "ts": ts}, schema_overrides={"ts": pl.Datetime("us")}
+def test_texts_of_a_key_may_be_categories_and_moments_of_another_unit(store):
+    rows = samples(8).with_columns(pl.col("gpu_uuid").cast(pl.Categorical()))
+    load(store, "gpu_samples", rows, "categories")
+    again = rows.with_columns(
+        pl.col("gpu_uuid").cast(pl.String), pl.col("ts").cast(pl.Datetime("ns"))
     )
 
-
-def found(rows, key=KEY):
-    assert are_as_stored(rows, key, KINDS)
-    return keys_of(rows, key)
-
-
-@pytest.mark.parametrize(("gpus", "seconds", "may_repeat"), [
-    ("a" * 20 + "b" * 20, [*range(20), *range(20)], False),
-    ("b" * 20 + "a" * 20, [*range(20), *range(20)], False),
-    ("a" * 20, [*range(19), 18], True),  # the moment stands still
-    ("a" * 20, [*range(19), 3], True),  # it goes back to one that was
-    ("a" * 20, [*range(1, 20), 0], False),  # it goes back to none that was
-    ("a" * 20 + "b" * 20 + "a" * 20, [*range(20), *range(20), *range(20)], True),
-    ("a" * 20 + "b" * 20 + "a" * 20, [*range(20), *range(20), *range(20, 40)], False),
-    ("a" * 20 + "b" * 20, [*range(20), *range(19), 3], True),
-    ("ab" * 20, [n // 2 for n in range(40)], False),
-    ("ab" * 20, [n // 4 for n in range(40)], True),
-    ("a" * 20, [*range(18), None, None], True),
-    ("a" * 20, [*range(19), None], False),
-])  # fmt: skip
-def test_a_key_that_comes_twice_is_found_in_any_order(gpus, seconds, may_repeat):
-    assert found(readings(gpus, seconds)).may_repeat is may_repeat
-
-
-def test_nulls_are_keys_a_column_that_is_not_given_is_null_and_texts_may_be_categories():
-    rows = pl.DataFrame({"source": ["x", "x", "x"], "step": [1, None, None]})
-    rows = rows.with_columns(pl.col("source").cast(pl.Categorical()))
-
-    assert found(rows, ("source", "gpu", "step")).may_repeat
-    assert not found(rows.head(2), ("source", "gpu", "step")).may_repeat
-
-
-@pytest.mark.parametrize("other", [pl.String, pl.Datetime("ns")])
-def test_keys_that_the_database_is_to_cast_are_left_to_it(other):
-    assert not are_as_stored(readings("a", [1]).with_columns(pl.col("ts").cast(other)), KEY, KINDS)
+    assert load(store, "gpu_samples", again, "texts").rows_new == 0
