@@ -18,8 +18,7 @@ with rates as (
 saturated as (
     select rates.*, peaks.gpu_link_bytes_per_s / 2 as peak_bytes_per_s
     from rates
-    inner join (select gpu_uuid, any_value(gpu_model) as gpu_model from intermediate.int_gpu_units group by gpu_uuid) as models
-        using (gpu_uuid)
+    inner join intermediate.int_gpu_names as models using (gpu_uuid)
     inner join marts.gpu_model_peaks as peaks using (gpu_model)
     where rates.bytes_per_s >= threshold('nvlink_full_ratio') * peaks.gpu_link_bytes_per_s / 2
 ),

@@ -274,9 +274,7 @@ select
 from found
 left join intermediate.int_job_run_owners as owners using (job_run_key)
 left join staging.stg_node_racks as racks on found.cluster = racks.cluster and found.node = racks.node
-left join (
-    select gpu_uuid, any_value(gpu_model) as gpu_model from intermediate.int_gpu_units where gpu_instance = '' group by gpu_uuid
-) as models using (gpu_uuid)
+left join intermediate.int_gpu_names as models using (gpu_uuid)
 where in_scope(
     found.cluster, found.node, found.gpu_uuid, models.gpu_model,
     owners.team, owners.user_name, owners.run_key, owners.partition

@@ -145,9 +145,7 @@ select
     end as evidence
 from stretches as found
 left join intermediate.int_job_run_owners as owners using (job_run_key)
-left join (
-    select gpu_uuid, any_value(gpu_model) as gpu_model from intermediate.int_gpu_units group by gpu_uuid
-) as models using (gpu_uuid)
+left join intermediate.int_gpu_names as models using (gpu_uuid)
 where
     found.samples >= found.least_samples
     -- a steady load has steady values

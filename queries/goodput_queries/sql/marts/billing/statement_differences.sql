@@ -2,17 +2,8 @@
 -- scheduler - statement, to the millisecond. Scope: window and cluster.
 -- grain: cluster, reason
 -- gpu_ms: scheduler's less statement's; the scheduler counts each allocated GPU or MIG instance as 1
-with window_ as (
-    select
-        clusters.cluster,
-        greatest(clusters.first_ms, coalesce(chosen_from_ms(), clusters.first_ms)) as from_ms,
-        least(clusters.as_of_ms, coalesce(chosen_to_ms(), clusters.as_of_ms)) as to_ms
-    from intermediate.int_clusters as clusters
-    where in_cluster(clusters.cluster)
-),
-
 -- holds that are inferred without a scheduler have a line of their own
-owned as (
+with owned as (
     select * from intermediate.int_job_runs where ownership in ('scheduler', 'label')
 ),
 
@@ -25,7 +16,7 @@ scheduled as (
         case when runs.is_inferred then 0 else runs.gpus end * (least(coalesce(runs.end_ms, window_.to_ms), window_.to_ms)
             - greatest(runs.start_ms, window_.from_ms)) as gpu_ms
     from owned as runs
-    inner join window_ using (cluster)
+    inner join intermediate.int_cluster_windows as window_ using (cluster)
     where
         runs.gpus > 0
         and runs.start_ms < window_.to_ms
@@ -42,7 +33,7 @@ placed as (
         least(coalesce(holds.end_ms, window_.to_ms), window_.to_ms) as end_ms
     from intermediate.int_holds as holds
     semi join owned using (job_run_key)
-    inner join window_ using (cluster)
+    inner join intermediate.int_cluster_windows as window_ using (cluster)
     where holds.start_ms < window_.to_ms and coalesce(holds.end_ms, window_.to_ms) > window_.from_ms
 ),
 
@@ -74,7 +65,7 @@ contested as (
             - greatest(conflicts.start_ms, window_.from_ms)) as gpu_ms
     from intermediate.int_hold_conflicts as conflicts
     semi join owned using (job_run_key)
-    inner join window_ using (cluster)
+    inner join intermediate.int_cluster_windows as window_ using (cluster)
     where conflicts.start_ms < window_.to_ms and coalesce(conflicts.end_ms, window_.to_ms) > window_.from_ms
     group by all
 ),

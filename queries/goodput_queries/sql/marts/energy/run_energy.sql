@@ -18,12 +18,6 @@ with steps as (
     group by attempts.run_key
 ),
 
-held as (
-    select run_key, sum(gpu_ms)::bigint as held_ms
-    from marts.run_categories
-    group by run_key
-),
-
 owners as (
     select
         run_key,
@@ -31,29 +25,20 @@ owners as (
     from intermediate.int_job_run_owners
     where of_teams(team)
     group by run_key
-),
-
-energies as (
-    select owners.run_key, sum(energies.energy_mj)::bigint as energy_mj, sum(energies.measured_ms)::bigint as measured_ms
-    from marts.energy_scoped as energies
-    inner join intermediate.int_job_run_owners as owners using (job_run_key)
-    where energies.availability = 'held' and of_teams(owners.team)
-    group by owners.run_key
 )
 
 select
     owners.cluster,
     steps.run_key,
     owners.* exclude (run_key, cluster),
-    held.held_ms,
-    coalesce(energies.measured_ms, 0) as measured_ms,
-    energies.energy_mj / 3.6e9 as energy_kwh,
+    energies.held_ms,
+    energies.measured_ms,
+    energies.energy_kwh,
     steps.steps,
     case
-        when 2 * energies.measured_ms >= held.held_ms
-            then energies.energy_mj / 3.6e6 * held.held_ms / nullif(energies.measured_ms, 0) / nullif(steps.steps, 0)
+        when 2 * energies.measured_ms >= energies.held_ms
+            then 1000 * energies.energy_kwh * energies.held_ms / nullif(energies.measured_ms, 0) / nullif(steps.steps, 0)
     end as step_energy_wh
 from steps
-inner join held using (run_key)
+inner join marts.energy_by_run as energies using (run_key)
 inner join owners using (run_key)
-left join energies using (run_key)

@@ -62,10 +62,6 @@ candidates as (
         confidence, null, null, evidence
     from marts.low_use
     where rule = 'unused_gpus' and run_key is not null and run_key not in (select of_run_key from large_losses)
-),
-
-gpus as (
-    select gpu_uuid, max(gpu_index) as gpu_index from intermediate.int_gpu_units group by gpu_uuid
 )
 
 select
@@ -93,7 +89,7 @@ select
     losses.share_ratio
 from candidates as losses
 inner join reference.finding_rules as rules using (rule)
-left join gpus using (gpu_uuid)
+left join intermediate.int_gpu_names as gpus using (gpu_uuid)
 cross join lateral (
     select coalesce(
         losses.cause,

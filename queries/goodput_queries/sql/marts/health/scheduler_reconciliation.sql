@@ -2,16 +2,7 @@
 -- comparison with sreport. Job runs count from max(start, submit), so that resized records are not counted twice.
 -- grain: cluster
 -- held_gpu_s: allocated; down_gpu_s, drained_gpu_s: node states outside of holds are sreport's Down
-with window_ as (
-    select
-        clusters.cluster,
-        greatest(clusters.first_ms, coalesce(chosen_from_ms(), clusters.first_ms)) as from_ms,
-        least(clusters.as_of_ms, coalesce(chosen_to_ms(), clusters.as_of_ms)) as to_ms
-    from intermediate.int_clusters as clusters
-    where in_cluster(clusters.cluster)
-),
-
-held as (
+with held as (
     select
         runs.cluster,
         sum(
@@ -21,7 +12,7 @@ held as (
             )
         ) as held_ms
     from intermediate.int_job_runs as runs
-    inner join window_ using (cluster)
+    inner join intermediate.int_cluster_windows as window_ using (cluster)
     where runs.start_ms is not null and runs.gpus > 0 and not runs.is_inferred
     group by all
 ),
@@ -34,7 +25,7 @@ slots as (
         greatest(units.start_ms, window_.from_ms) as start_ms,
         least(coalesce(units.end_ms, window_.to_ms), window_.to_ms) as end_ms
     from intermediate.int_gpu_units as units
-    inner join window_ using (cluster)
+    inner join intermediate.int_cluster_windows as window_ using (cluster)
     where units.gpu_instance <> 'rest'
 ),
 

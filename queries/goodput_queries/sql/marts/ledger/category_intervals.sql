@@ -51,9 +51,7 @@ select
 from numbered
 inner join reference.gpu_second_categories as categories using (category)
 left join reference.phases as phases using (phase)
-left join (
-    select gpu_uuid, max(gpu_index) as gpu_index from intermediate.int_gpu_units group by gpu_uuid
-) as units using (gpu_uuid)
+left join intermediate.int_gpu_names as units using (gpu_uuid)
 group by
     numbered.cluster, numbered.node, numbered.gpu_uuid, numbered.gpu_instance, numbered.run_key,
     numbered.category, numbered.blame, numbered.island

@@ -7,16 +7,7 @@
 -- gpu_model: the model that the job requested, by its name in the cluster; null: unknown
 -- gpu_ms: milliseconds of GPUs or instances, as the scheduler counts them
 -- cost: null: the rate card has no price
-with window_ as (
-    select
-        clusters.cluster,
-        greatest(clusters.first_ms, coalesce(chosen_from_ms(), clusters.first_ms)) as from_ms,
-        least(clusters.as_of_ms, coalesce(chosen_to_ms(), clusters.as_of_ms)) as to_ms
-    from intermediate.int_clusters as clusters
-    where in_cluster(clusters.cluster)
-),
-
-allocated as (
+with allocated as (
     select
         runs.cluster,
         runs.job_run_key,
@@ -28,7 +19,7 @@ allocated as (
         greatest(runs.start_ms, window_.from_ms) as start_ms,
         least(coalesce(runs.end_ms, window_.to_ms), window_.to_ms) as end_ms
     from intermediate.int_job_runs as runs
-    inner join window_ using (cluster)
+    inner join intermediate.int_cluster_windows as window_ using (cluster)
     where
         not runs.is_inferred
         and runs.gpus > 0
@@ -52,7 +43,7 @@ placed as (
         greatest(holds.start_ms, units.start_ms, window_.from_ms) as start_ms,
         least(coalesce(holds.end_ms, window_.to_ms), coalesce(units.end_ms, window_.to_ms), window_.to_ms) as end_ms
     from intermediate.int_holds as holds
-    inner join window_ using (cluster)
+    inner join intermediate.int_cluster_windows as window_ using (cluster)
     inner join intermediate.int_gpu_units as units
         on holds.gpu_uuid = units.gpu_uuid
         and holds.gpu_instance = units.gpu_instance
@@ -66,7 +57,7 @@ placed as (
         greatest(conflicts.start_ms, window_.from_ms),
         least(coalesce(conflicts.end_ms, window_.to_ms), window_.to_ms)
     from intermediate.int_hold_conflicts as conflicts
-    inner join window_ using (cluster)
+    inner join intermediate.int_cluster_windows as window_ using (cluster)
 ),
 
 held as (
@@ -132,7 +123,7 @@ of_parts as (
         least(coalesce(runs.end_ms, window_.to_ms), window_.to_ms) as end_ms
     from staging.stg_parts_of_gpus as parts
     inner join intermediate.int_job_runs as runs using (cluster, job_id_raw, submit_ms)
-    inner join window_ using (cluster)
+    inner join intermediate.int_cluster_windows as window_ using (cluster)
     where
         parts.gpus > 0
         and runs.job_run_key not in (

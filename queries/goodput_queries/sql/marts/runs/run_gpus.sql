@@ -62,6 +62,4 @@ select
     telemetry.* exclude (run_key, gpu_uuid)
 from ledger
 left join telemetry using (run_key, gpu_uuid)
-left join (
-    select gpu_uuid, max(gpu_index) as gpu_index from intermediate.int_gpu_units group by gpu_uuid
-) as units using (gpu_uuid)
+left join intermediate.int_gpu_names as units using (gpu_uuid)

@@ -135,10 +135,7 @@ cross join lateral (select summed.imposed_wait_gpu_s / summed.steps / (gangs.ran
 left join origins using (attempt_key, rank, first_step)
 inner join intermediate.int_attempts as attempts using (attempt_key)
 left join intermediate.int_rank_gpus as ranks using (attempt_key, rank)
-left join (
-    select gpu_uuid, max(gpu_index) as gpu_index, max(gpu_model) as gpu_model
-    from intermediate.int_gpu_units group by gpu_uuid
-) as units on summed.gpu_uuid = units.gpu_uuid
+left join intermediate.int_gpu_names as units on summed.gpu_uuid = units.gpu_uuid
 left join intermediate.int_prices as prices on is_price_of(
     prices, attempts.cluster, units.gpu_model, '', attempts.partition, attempts.qos,
     summed.start_ms, summed.start_ms + 1
