@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from goodput_app.cli.database import built
-from goodput_app.cli.options import database_option, say, scope_options
+from goodput_app.cli.options import database_option, out_file_option, say, scope_options
 from goodput_app.cli.views import extent
 from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
@@ -56,12 +56,7 @@ def _limit(text: str) -> Limit:
     type=click.Choice(list(FORMATS)),
     help="Format of the report; default: by the suffix of --out, else text.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="File to write to instead of standard output.",
-)
+@out_file_option
 def compare(
     *,
     a: str,

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from goodput_app.cli.database import built
-from goodput_app.cli.options import database_option, say
+from goodput_app.cli.options import database_option, out_folder_option, say
 from goodput_app.settings import settings
 from goodput_billing.render import files
 from goodput_billing.render.presentation import status_of_days
@@ -32,13 +32,7 @@ MS_PER_HOUR = 3_600_000
     help="Default: the month before this one, in the zone of [statement].",
 )
 @database_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(),
-    metavar="DIR",
-    help="Output folder; default: the current one.",
-)
+@out_folder_option
 @click.option(
     "--format",
     "formats",

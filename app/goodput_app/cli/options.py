@@ -19,6 +19,19 @@ from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope, utc_at
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
+out_file_option = click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File to write to instead of standard output.",
+)
+out_folder_option = click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    metavar="DIR",
+    help="Output folder; default: the current one.",
+)
 
 
 def database_option(command: Command) -> Command:
@@ -88,14 +101,8 @@ def output_options(command: Command) -> Command:
         type=click.Choice(output.FORMATS),
         help="Output format; default: by the suffix of --out, else a table.",
     )
-    add_out = click.option(
-        "--out",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
-        help="File to write to instead of standard output.",
-    )
     # click gives back the command it was given, which its types do not say
-    return add_format(add_out(printing))  # type: ignore[return-value]
+    return add_format(out_file_option(printing))  # type: ignore[return-value]
 
 
 def scope_options(command: Command) -> Command:

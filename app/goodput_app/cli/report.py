@@ -8,7 +8,7 @@ import click
 from goodput_app.cli.database import built
 from goodput_app.cli.deliver import deliver
 from goodput_app.cli.month import month
-from goodput_app.cli.options import database_option, say
+from goodput_app.cli.options import database_option, out_folder_option, say
 from goodput_app.cli.weekly import weekly
 from goodput_app.settings import settings
 from goodput_billing.render import files
@@ -60,13 +60,7 @@ def _is_given(option: str) -> bool:
     help="The day to report (the date on which it begins).",
 )
 @database_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(),
-    metavar="DIR",
-    help="Output folder; default: the current one.",
-)
+@out_folder_option
 @click.option(
     "--formats",
     type=_formats,
