@@ -189,11 +189,11 @@ def _keys(
     ).fetchall()[0]
     conditions, parameters = ["true"], list[str]()
     for number, name in enumerate(ranged):
-        known, *ends = found[3 * number : 3 * number + 3]
-        if known and known == count:  # nulls are keys too, and in no range
+        not_null, *least_and_greatest = found[3 * number : 3 * number + 3]
+        if not_null and not_null == count:  # nulls are keys too, and in no range
             low, high = (f"${len(parameters) + n}::{columns[name]}" for n in (1, 2))
             conditions.append(f"old.{name} between {low} and {high}")
-            parameters += ends
+            parameters += least_and_greatest
     return distinct < count, _Near(" and ".join(conditions), parameters)
 
 
