@@ -15,7 +15,7 @@ seconds from the start of the evidence, and `n0-5` are six nodes, `a/0-7` eight 
 | `host` | of the host of a node, by the minute, over an hour |
 | `engine` | a serving engine: gauges (a list: by hour), requests with their time to first token |
 | `collectives` | operations of NCCL on two ranks of each node, with their bandwidths |
-| `table` | rows of a raw table, of one node or more, again `every` so often; `rates`: counters, per second |
+| `table` | rows of a raw table, of nodes, again `every` so often; `rates`: counters, per second |
 """
 
 import itertools
