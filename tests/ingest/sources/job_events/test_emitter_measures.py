@@ -143,6 +143,7 @@ class WithGradient:
     """A tensor of a CPU from which gradients are computed: PyTorch warns where it is a number."""
 
     def detach(self):
+        """Return it without gradients."""
         return 2.5
 
     def __float__(self):
