@@ -73,6 +73,8 @@ FOLLOWED_LOGS = {
     "megatron-of-2021": FollowedLog("job-log", "train.log", OLD_MEGATRON),
     "hf-trainer": golden("job_log/hf_trainer_step_by_epoch", "train.log", more=HF_END),
     "lightning": FollowedLog("job-log", "train.log", LIGHTNING),
+    "pods-of-loki": golden("job_log/lines_of_loki_as_json", "train.log"),
+    "pods-of-stern": golden("job_log/pods_of_stern_as_json", "train.log"),
     "vllm": FollowedLog("job-log", "serve.log", VLLM),
     "job-events": golden("job_events/killed_rank_and_restart", "a.jsonl"),
     "torchtitan-structured": golden(

@@ -93,8 +93,8 @@ class HfTrainer:
             self.save_from = None if at is None else (int(saving[1]), at)
             return self._point(int(saving[1]), at)
         elif (saved := SAVED.search(line.text)) and at is not None:
-            part = self._saved_part(int(saved[1]), at)
-            return (*part, Event("ckpt.durable", at, step=int(saved[1])))
+            step = int(saved[1])
+            return (*self._saved_part(step, at), Event("ckpt.durable", at, step=step))
         elif (part := PART.search(line.text)) and at is not None:
             return self._saved_part(int(part[1]), at)
         else:
