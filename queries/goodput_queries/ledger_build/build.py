@@ -25,7 +25,7 @@ from goodput_queries.ledger_build.distributed.distribute import Parts
 from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding
 from goodput_queries.ledger_build.distributed.unpublished import note_unpublished_days
 from goodput_queries.ledger_build.placement.incremental import place_again
-from goodput_queries.ledger_build.placement.place import STAGES, place, write
+from goodput_queries.ledger_build.placement.set_wise import STAGES, place_all, write
 from goodput_queries.serving_objectives import ServingObjective
 from goodput_queries.storage.database_file import DatabaseFile
 
@@ -247,7 +247,7 @@ class _Build:
             if not self._has_rows("temp.dirty_nodes"):
                 return {stage.qualified_name: Change(is_none=True) for stage in stages}
         else:
-            write(self.cursor, place(self.cursor))
+            place_all(self.cursor)
         where, is_compared = (
             materialise.KEYS["placed"] if is_again else None,
             not self.dirty.is_full,

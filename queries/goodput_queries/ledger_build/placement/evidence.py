@@ -234,9 +234,9 @@ def down_moments(cursor: duckdb.DuckDBPyConnection) -> dict[Node, list[int]]:
     return downs
 
 
-def job_runs_to_place(cursor: duckdb.DuckDBPyConnection, where: str = "true") -> list[JobRun]:
-    """Return the job runs that hold GPUs, by start; keep them as temp.job_runs_to_place too."""
-    cursor.execute(
+def draft_job_runs(cursor: duckdb.DuckDBPyConnection, where: str = "true") -> int:
+    """Write the job runs that hold GPUs to temp.job_runs_to_place; return how many."""
+    rows = cursor.execute(
         f"""create or replace temp table job_runs_to_place as
         select job_run_key, cluster, job_id_raw, submit_ms, start_ms, end_ms, nodes, gpus,
             lower(gpu_type) as gpu_type
@@ -247,7 +247,13 @@ def job_runs_to_place(cursor: duckdb.DuckDBPyConnection, where: str = "true") ->
             and job_run_key not in (
                 select job_run_key from intermediate.int_parts_of_gpus where gpu_uuid is null
             )"""
-    )
+    ).fetchall()
+    return int(rows[0][0])
+
+
+def job_runs_to_place(cursor: duckdb.DuckDBPyConnection, where: str = "true") -> list[JobRun]:
+    """Return the job runs that hold GPUs, by start; keep them as temp.job_runs_to_place too."""
+    draft_job_runs(cursor, where)
     return [
         JobRun(
             key, cluster, (raw_id, submit_ms), start, FOREVER_MS if end is None else end,

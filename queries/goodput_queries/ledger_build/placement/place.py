@@ -8,7 +8,7 @@ as a conflict.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -54,9 +54,6 @@ CONFLICTS_SCHEMA = {
     "end_ms": pl.Int64,
 }
 
-# the stages that placement writes
-STAGES = {"claims": "int_claims", "holds": "int_holds", "conflicts": "int_hold_conflicts"}
-
 
 class Placed(NamedTuple):
     """What placement gives: `int_claims`, and what follows from it."""
@@ -66,29 +63,22 @@ class Placed(NamedTuple):
     conflicts: pl.DataFrame
 
 
-def place(cursor: duckdb.DuckDBPyConnection) -> Placed:
-    """Place all job runs."""
+def place(
+    cursor: duckdb.DuckDBPyConnection, where: str = "true", nodes: Container[Node] | None = None
+) -> Placed:
+    """Place job runs in sequence.
+
+    where: of which job runs; nodes: on which nodes, None: on all of theirs.
+    """
     cursor.execute(
         "create or replace temp table dirty_nodes (cluster varchar, node varchar, since_ms bigint)"
     )
-    job_runs = job_runs_to_place(cursor)
+    job_runs = job_runs_to_place(cursor, where)
     slots = slots_by_node(cursor)
-    claim(
-        job_runs,
-        slots,
-        reported_holds_by_job(cursor),
-        lambda _run, _node: True,
-        lambda _phase: None,
-    )
+    reported = reported_holds_by_job(cursor)
+    is_placed = lambda run, node: nodes is None or (run.cluster, node) in nodes  # noqa: E731
+    claim(job_runs, slots, reported, is_placed, lambda _: None)
     return placed(slots, down_moments(cursor))
-
-
-def write(cursor: duckdb.DuckDBPyConnection, found: Placed) -> None:
-    """Write what was placed to temporary tables of its stages."""
-    for name, frame in found._asdict().items():
-        cursor.register("placed", frame.to_arrow())
-        cursor.execute(f"create or replace temp table {STAGES[name]} as from placed")
-        cursor.unregister("placed")
 
 
 def claim(

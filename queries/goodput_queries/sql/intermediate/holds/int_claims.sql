@@ -1,7 +1,7 @@
 -- Claims of job runs on GPUs and instances, as placement makes them: those of two job runs may overlap.
 -- Holds and their conflicts follow from them. A build that places some job runs again keeps the claims of the others.
 -- grain: none (a job run may move between the GPUs of a node)
--- materialised: by ledger_build/placement/place.py; reads intermediate.int_job_runs, intermediate.int_reported_holds, intermediate.int_slots, staging.stg_node_states
+-- materialised: by ledger_build/placement/set_wise.py; reads intermediate.int_job_runs, intermediate.int_reported_holds, intermediate.int_slots, staging.stg_node_states
 create table intermediate.int_claims (
     cluster varchar not null,
     job_run_key varchar not null,

@@ -1,6 +1,6 @@
 -- Conflicts: time for which two job runs claimed the same GPU; the later start holds it.
 -- grain: gpu_uuid, gpu_instance, job_run_key, start_ms
--- materialised: by ledger_build/placement/place.py
+-- materialised: by ledger_build/placement/set_wise.py
 create table intermediate.int_hold_conflicts (
     cluster varchar not null,
     node varchar not null,

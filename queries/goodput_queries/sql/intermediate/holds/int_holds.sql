@@ -1,7 +1,7 @@
 -- Holds: the GPUs or instances of each job run over time; never two job runs on one at a time. Written by
 -- ledger_build/placement, since placement on the lowest free slot is sequential, not a select.
 -- grain: gpu_uuid, gpu_instance, start_ms
--- materialised: by ledger_build/placement/place.py; reads intermediate.int_job_runs, intermediate.int_reported_holds, intermediate.int_slots, staging.stg_node_states
+-- materialised: by ledger_build/placement/set_wise.py; reads intermediate.int_job_runs, intermediate.int_reported_holds, intermediate.int_slots, staging.stg_node_states
 -- change_tracking: start_ms, end_ms
 create table intermediate.int_holds (
     cluster varchar not null,
