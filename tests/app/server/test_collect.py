@@ -199,7 +199,8 @@ def test_the_sources_of_the_example_are_right_those_that_are_commented_out_too(t
 
     assert [one.reads for one in found] == [
         *("prometheus", "slurm", "job-events", "job-log", "serving-requests", "nccl-inspector"),
-        *("kubernetes", "dcgm", "node-exporter", "serving-metrics", "nvml", "kernel-log"),
+        *("kubernetes", "kubernetes-api", "dcgm", "node-exporter", "serving-metrics", "nvml"),
+        "kernel-log",
     ]
 
 

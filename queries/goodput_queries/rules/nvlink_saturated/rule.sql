@@ -56,7 +56,7 @@ exchanges as (
             (operation = 'AlltoAll' or is_p2p)
             and node in (select node from held where is_whole_node)
             and dumped_at >= from_ms(scope_from_ms())
-            and dumped_at < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+            and dumped_at < scope_to_at()
         group by cluster, node, pid
     )
     where has_name or peers > 2
@@ -73,7 +73,7 @@ exchanges as (
         regexp_matches(kernels.operation, 'all_?to_?all', 'i')
         and ranks.node in (select node from held where is_whole_node)
         and kernels.start_at >= from_ms(scope_from_ms())
-        and kernels.start_at < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and kernels.start_at < scope_to_at()
 )
 
 select

@@ -14,6 +14,7 @@ create or replace macro chosen_bucket_ms() as (getvariable('scope_bucket_ms')::b
 -- Bounds of the scope's window: all time where it has none.
 create or replace macro scope_from_ms() as (coalesce(chosen_from_ms(), 0));
 create or replace macro scope_to_ms() as (coalesce(chosen_to_ms(), forever_ms()));
+create or replace macro scope_to_at() as (coalesce(from_ms(chosen_to_ms()), latest_at()));
 
 -- Whether the scope has all of a kind, or this one.
 create or replace macro in_cluster(row_cluster) as (chosen_cluster() is null or row_cluster = chosen_cluster());

@@ -9,6 +9,9 @@ create or replace macro ten_minutes_ms() as 600000;
 create or replace macro to_ms(moment) as (epoch_us(moment) // 1000);
 create or replace macro from_ms(ms) as make_timestamp(ms * 1000);
 
+-- The latest moment that a timestamp has.
+create or replace macro latest_at() as make_timestamp(9223372036854775000);
+
 -- A threshold by name (reference.thresholds), for the SQL of people: views and stages have its value in its place
 -- (catalog/thresholds.py).
 create or replace macro threshold(threshold_name) as (

@@ -255,7 +255,7 @@ busy_hosts as (
         where
             samples.disk_busy_s is not null
             and samples.ts >= from_ms(scope_from_ms())
-            and samples.ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+            and samples.ts < scope_to_at()
         group by silent.job, silent.gap, places.node, samples.source
     )
     where span_s >= 0.5 * gap_s

@@ -44,7 +44,7 @@ marked as (
     where
         end_ms > start_ms
         and ts >= from_ms(scope_from_ms())
-        and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and ts < scope_to_at()
         and in_gpu(gpu_uuid)
 ),
 

@@ -22,7 +22,7 @@ readings as (
         and samples.ts_ms // one_hour_ms() * one_hour_ms() = intervals.hour_ms
     where
         samples.ts >= from_ms(scope_from_ms())
-        and samples.ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and samples.ts < scope_to_at()
         and in_gpu(samples.gpu_uuid)
 ),
 

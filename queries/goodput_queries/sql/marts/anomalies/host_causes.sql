@@ -223,7 +223,7 @@ ecc as (
         where
             metric = 'ecc_mode'
             and ts >= from_ms(scope_from_ms())
-            and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+            and ts < scope_to_at()
         group by gpu_uuid, ts_ms // ten_minutes_ms()
     ) as modes
     inner join intermediate.int_held_bins as bins using (gpu_uuid, start_ms)

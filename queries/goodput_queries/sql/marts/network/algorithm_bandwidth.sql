@@ -20,7 +20,7 @@ with measured as (
         and size_from_bytes > 0
         and busbw_bytes_per_s > 0
         and ts >= from_ms(scope_from_ms())
-        and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and ts < scope_to_at()
         and in_cluster(cluster)
 )
 

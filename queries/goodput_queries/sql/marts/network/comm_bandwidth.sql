@@ -19,7 +19,7 @@ processes as materialized (
     where
         not is_p2p
         and dumped_at >= from_ms(scope_from_ms())
-        and dumped_at < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and dumped_at < scope_to_at()
         and in_cluster(cluster)
 ),
 

@@ -24,7 +24,7 @@ readings as (
     semi join troubled using (cluster, node, kind, device, port)
     where
         samples.ts >= from_ms(scope_from_ms() - one_hour_ms())
-        and samples.ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and samples.ts < scope_to_at()
     window ports as (
         partition by samples.source, samples.cluster, samples.node, samples.kind, samples.device, samples.port
         order by samples.ts_ms

@@ -28,6 +28,6 @@ where
     and busbw_bytes_per_s > 0
     and isfinite(busbw_bytes_per_s)
     and dumped_at >= from_ms(scope_from_ms())
-    and dumped_at < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+    and dumped_at < scope_to_at()
     and in_cluster(cluster)
 group by cluster, comm_id, operation, sequence_number

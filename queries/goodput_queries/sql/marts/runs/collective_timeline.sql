@@ -40,10 +40,10 @@ operations as (
         not collectives.is_p2p
         and collectives.kernel_start_at is not null
         and collectives.dumped_at >= from_ms(processes.start_ms)
-        and collectives.dumped_at < from_ms(coalesce(processes.end_ms + one_hour_ms(), 9223372036854775))
+        and collectives.dumped_at < coalesce(from_ms(processes.end_ms + one_hour_ms()), latest_at())
         -- written after it ran, as a rule within the hour: only that much of the table is read
         and collectives.dumped_at >= from_ms(scope_from_ms())
-        and collectives.dumped_at < from_ms(coalesce(chosen_to_ms() + one_hour_ms(), 9223372036854775))
+        and collectives.dumped_at < coalesce(from_ms(chosen_to_ms() + one_hour_ms()), latest_at())
     union all
     select
         processes.run_key,
@@ -69,6 +69,6 @@ select
     *,
     case when count(*) over operation > 1 then exec_s - min(exec_s) over operation end as waited_s
 from operations
-where start_at >= from_ms(scope_from_ms()) and start_at < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+where start_at >= from_ms(scope_from_ms()) and start_at < scope_to_at()
 window operation as (partition by run_key, attempt, source, comm, operation, sequence_number)
 qualify row_number() over (partition by run_key, attempt, source, comm, operation, sequence_number, rank order by start_at) = 1

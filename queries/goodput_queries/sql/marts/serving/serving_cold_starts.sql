@@ -18,7 +18,7 @@ with readings as (
         isinf(le_s)
         and metric in ('ttft_s', 'e2e_s')
         and ts >= from_ms(scope_from_ms() - one_hour_ms())
-        and ts <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and ts <= scope_to_at()
     group by cluster, endpoint, engine, model, source, ts_ms
 ),
 

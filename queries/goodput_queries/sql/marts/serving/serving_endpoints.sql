@@ -12,20 +12,20 @@ with reported as (
     from staging.stg_serving_samples
     where
         ts >= from_ms(scope_from_ms() - one_hour_ms())
-        and ts <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and ts <= scope_to_at()
     union all
     select cluster, endpoint, node, role, product, pod, namespace
     from staging.stg_serving_histograms
     where
         isinf(le_s)
         and ts >= from_ms(scope_from_ms() - one_hour_ms())
-        and ts <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and ts <= scope_to_at()
     union all
     select distinct cluster, endpoint, null, '', null, null, null
     from staging.stg_serving_requests
     where
         arrival_at >= from_ms(scope_from_ms() - one_day_ms())
-        and arrival_at <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and arrival_at <= scope_to_at()
 ),
 
 endpoints as (

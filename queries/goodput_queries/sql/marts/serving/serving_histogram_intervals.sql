@@ -19,7 +19,7 @@ with readings as (
     from staging.stg_serving_histograms
     where
         ts >= from_ms(scope_from_ms() - one_hour_ms())
-        and ts <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and ts <= scope_to_at()
     group by cluster, endpoint, engine, model, source, metric, ts_ms
 ),
 

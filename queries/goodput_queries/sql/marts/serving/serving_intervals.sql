@@ -40,7 +40,7 @@ with readings as (
     from staging.stg_serving_samples
     where
         ts >= from_ms(scope_from_ms() - one_hour_ms())
-        and ts <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and ts <= scope_to_at()
         and metric in (
             'prompt_tokens', 'generation_tokens', 'requests_finished', 'requests_failed',
             'preemptions', 'prefix_cache_queries', 'prefix_cache_hits',

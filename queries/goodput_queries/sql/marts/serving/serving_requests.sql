@@ -22,7 +22,7 @@ with requests as (
     where
         -- a request takes less than a day
         arrival_at >= from_ms(scope_from_ms() - one_day_ms())
-        and arrival_at <= from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and arrival_at <= scope_to_at()
         and coalesce(end_ms, first_token_ms, arrival_ms) > scope_from_ms()
         and coalesce(end_ms, first_token_ms, arrival_ms) <= scope_to_ms()
 ),

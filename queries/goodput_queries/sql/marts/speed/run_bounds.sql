@@ -91,7 +91,7 @@ fine as (
     where
         short.run_key not in (select run_key from coarse)
         and samples.ts >= from_ms(scope_from_ms())
-        and samples.ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and samples.ts < scope_to_at()
 ),
 
 clocks as (
@@ -130,7 +130,7 @@ processors as (
             and samples.ts_ms >= nodes.start_ms and samples.ts_ms < nodes.end_ms
         where
             samples.ts >= from_ms(scope_from_ms())
-            and samples.ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+            and samples.ts < scope_to_at()
         group by nodes.run_key, nodes.node, samples.source
     )
     group by run_key

@@ -10,4 +10,4 @@ semi join intermediate.int_holds_in_scope as held
     and samples.ts_ms < held.end_ms
 where
     samples.ts >= from_ms(scope_from_ms())
-    and samples.ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+    and samples.ts < scope_to_at()

@@ -10,7 +10,7 @@ with readings as (
     from staging.stg_host_samples
     where
         ts >= from_ms(scope_from_ms() - one_hour_ms())
-        and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and ts < scope_to_at()
         and in_place(cluster, node, null, null)
 ),
 

@@ -20,7 +20,7 @@ found as (
     semi join gpus using (gpu_uuid)
     where
         ts >= from_ms(scope_from_ms())
-        and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and ts < scope_to_at()
     group by metric
 )
 

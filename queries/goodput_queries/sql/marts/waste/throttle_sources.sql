@@ -14,7 +14,7 @@ samples as not materialized (
     from staging.stg_gpu_samples
     where
         ts >= from_ms(scope_from_ms())
-        and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and ts < scope_to_at()
         and gpu_uuid in (from gpus)
 )
 
@@ -26,6 +26,6 @@ select
         where
             metric similar to 'throttle_.*_s'
             and ts >= from_ms(scope_from_ms())
-            and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+            and ts < scope_to_at()
             and gpu_uuid in (from gpus)
     ) as has_counters

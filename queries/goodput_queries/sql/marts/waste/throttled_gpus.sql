@@ -55,7 +55,7 @@ reported as (
         metric = 'slowdown_temperature_c'
         and value is not null
         and ts >= from_ms(scope_from_ms())
-        and ts < from_ms(coalesce(chosen_to_ms(), 9223372036854775))
+        and ts < scope_to_at()
         and gpu_uuid in (select gpu_uuid from of_reasons)
     group by gpu_uuid
 ),
