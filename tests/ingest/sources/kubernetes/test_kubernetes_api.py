@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -202,5 +202,5 @@ def test_after_a_restart_what_listings_leave_out_for_an_hour_has_gone(
     poll(81, by=restarted)
 
     assert before == [None] * 4
-    gone = round((NOON - datetime(1970, 1, 1)).total_seconds() * 1000) + 20 * 60_000  # noqa: DTZ001
+    gone = (NOON.replace(tzinfo=UTC) + timedelta(minutes=20)).timestamp() * 1000
     assert ends() == [gone, None, gone, None]
