@@ -59,13 +59,20 @@ class _Memory:
                 self.pods.pods.pop(uid, None)
         self.ending, self.polled_at = set(), now
 
-    def with_earlier(self, listed_pods: list[Pod], now: datetime) -> list[Pod]:
-        """Return the pods with those of earlier polls; one that is gone ended when it was seen."""
-        self.ended &= {pod.uid for pod in listed_pods}
-        for pod in listed_pods:
+    def with_earlier(self, pods: list[Pod], every: Mapping[str, Pod], now: datetime) -> list[Pod]:
+        """Return the pods with those of earlier polls; one that is gone ended when it was seen.
+
+        pods: those with GPUs; every: all that are listed, also those whose claims are not, so that
+        their GPUs are those of before.
+        """
+        self.ended &= set(every)
+        kept = [self.pods.pods[uid] for uid in self.pods.pods.keys() & every.keys()]
+        found = {pod.uid: pod for pod in (*kept, *pods)}
+        for uid, pod in found.items():
+            pod.end_ms = every[uid].end_ms
             if pod.end_ms is None:
                 pod.last_seen_ms = round((now - EPOCH).total_seconds() * 1000)
-        return self.pods.with_earlier(lambda _: True, listed_pods)[0]
+        return self.pods.with_earlier(lambda _: True, found.values())[0]
 
     def is_new(self, gang: Gang) -> bool:
         """Say whether a gang goes on, or has an end that the store does not have."""
@@ -108,7 +115,7 @@ class KubernetesApi(Endpoint):
         rows = found.parsed(
             self.cluster,
             now,
-            lambda pods: self.memory.with_earlier(pods, now),
+            lambda pods: self.memory.with_earlier(pods, found.pods, now),
             self.memory.is_new,
         )
         kept = [one for one in rows if not one.rows.is_empty()]

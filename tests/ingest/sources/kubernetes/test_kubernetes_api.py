@@ -135,6 +135,18 @@ def test_a_pod_that_is_listed_no_more_ended_when_it_was_seen_last(cluster, poll,
     assert whole_store.read(RUNS).rows() == [("nlp/llm", "CANCELLED", 16, seen)]
 
 
+def test_a_pod_whose_claims_cannot_be_listed_goes_on_with_its_gpus(cluster, poll, whole_store):
+    bare = pod(started=10)
+    bare["spec"]["containers"] = [{}]
+    cluster.objects = [bare, *claimed("llm-0")]
+    poll(20)
+    cluster.forbidden = {"resourceclaims"}
+
+    poll(21)
+
+    assert whole_store.read(RUNS).rows() == [("nlp/llm", "RUNNING", 1, None)]
+
+
 def test_an_end_is_said_again_until_it_is_in_the_store(cluster, poll, whole_store):
     cluster.objects = [pod(started=10)]
     poll(20)
