@@ -1,18 +1,10 @@
 -- skip_if_empty: raw.comm_transports
 -- gpu_ms: what the run's steps took longer than those of its attempts of the same size that used no sockets; else what
 --  the expected bandwidth would save of its communication at most; nodes of one run share it; null: neither is known
-with ranks as (
-    select cluster, node, pid, min(attempt_key) as attempt_key
-    from intermediate.int_rank_gpus
-    where pid is not null
-    group by cluster, node, pid
-    having count(distinct attempt_key) = 1
-),
-
-uses as (
+with uses as (
     select ranks.attempt_key, bool_or(starts_with(used.transport, 'NET/Socket')) as is_fallback
     from staging.stg_comm_transports as used
-    inner join ranks using (cluster, node, pid)
+    inner join intermediate.int_process_attempts as ranks using (cluster, node, pid)
     where starts_with(used.transport, 'NET/')
     group by ranks.attempt_key
 ),

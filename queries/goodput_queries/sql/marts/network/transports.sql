@@ -5,15 +5,7 @@
 -- processes: number of them; nodes: of the largest of their communicators, null: not known
 -- is_fallback: sockets carry the traffic of a communicator; has_infiniband: the node has an InfiniBand or RoCE port that
 --  was up, or another process of the cluster uses one; null: no port was read
-with ranks as (
-    select cluster, node, pid, min(attempt_key) as attempt_key
-    from intermediate.int_rank_gpus
-    where pid is not null
-    group by cluster, node, pid
-    having count(distinct attempt_key) = 1
-),
-
-owners as (
+with owners as (
     select
         run_key,
         any_value(columns(['run_id', 'job_name', 'team', 'user_name', 'partition']))
@@ -46,7 +38,7 @@ select
     starts_with(transports.transport, 'NET/Socket') as is_fallback,
     bool_or(coalesce(ports.has_infiniband, nullif(others.has_infiniband, false))) as has_infiniband
 from staging.stg_comm_transports as transports
-left join ranks using (cluster, node, pid)
+left join intermediate.int_process_attempts as ranks using (cluster, node, pid)
 left join intermediate.int_attempts as attempts using (attempt_key)
 left join owners on attempts.run_key = owners.run_key
 left join ports on transports.cluster = ports.cluster and transports.node = ports.node
