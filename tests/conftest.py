@@ -1,7 +1,6 @@
 """What tests share: an empty database, and surroundings that are not the tester's own."""
 
 import contextlib
-import functools
 import gc
 import shutil
 import ssl
@@ -15,13 +14,13 @@ from tests.made_once import made_once
 from tests.tiers import Costs
 from xdist.scheduler import LoadFileScheduling
 
-from goodput_app.demo import demo_database, digest
 from goodput_app.process.store import use_store
 from goodput_app.settings import settings
 from goodput_ingest.sources.job_events.job_events import JobEvents
+from goodput_lake import attached
+from goodput_lake.tasks.engines import InProcess
 from goodput_queries.database import LocalStore
-from goodput_queries.ledger_build.distributed import lake_binding
-from goodput_queries.ledger_build.distributed.engines import InProcess
+from goodput_synthetic.demo import demo_database, digest
 
 TESTS = Path(__file__).parent
 SAMPLE_DATA = TESTS.parent / "sample_data"
@@ -89,7 +88,7 @@ def databases_have_one_thread():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb, "connect", connect)
-        patch.setattr(lake_binding, "InProcess", functools.partial(InProcess, workers=1, threads=1))
+        patch.setattr(attached, "InProcess", lambda _: InProcess(workers=1, threads=1))
         yield
 
 

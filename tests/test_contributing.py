@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PACKAGES = {
     "app": ("goodput_app", "goodput_billing", "goodput_messages", "goodput_scenarios"),
-    "ingest": ("goodput_ingest",),
-    "queries": ("goodput_queries",),
+    "ingest": ("goodput_formats_extra", "goodput_ingest", "goodput_synthetic"),
+    "queries": ("goodput_lake", "goodput_queries"),
 }
 
 

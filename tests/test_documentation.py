@@ -10,7 +10,7 @@ from tests.tables import each
 from goodput_app.cli.main import COMMANDS
 from goodput_app.text import glossary
 from goodput_ingest.sources.job_events.job_events import EVENTS, NAMED
-from goodput_ingest.sources.registry import SOURCES
+from goodput_ingest.sources.registry import sources
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -91,7 +91,7 @@ def test_the_table_of_sources_has_every_source():
     table = page.partition("## Sources\n")[2].partition("\n## ")[0]
 
     named = re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE)
-    assert set(re.findall(r"`([\w-]+)`", " ".join(named))) == set(SOURCES)
+    assert set(re.findall(r"`([\w-]+)`", " ".join(named))) == set(sources())
 
 
 @each("inventory", "rates", "tariffs", "budgets", "carbon", "node-states", "power-feeds")
@@ -100,7 +100,7 @@ def test_the_headers_of_site_files_are_those_that_are_read(source):
     found = re.search(rf"^{source}:\s+(\S+)(?:\n\s+\((.*)\))?$", page, re.MULTILINE)
 
     also = re.findall(r"\w+_\w+|factor", found[2] or "")
-    assert {*found[1].split(","), *also} == set(SOURCES[source].columns)
+    assert {*found[1].split(","), *also} == set(sources()[source].columns)
 
 
 @pytest.mark.parametrize("name", [page for page in PAGES if not page.startswith("CHANGELOG")])

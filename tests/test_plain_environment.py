@@ -4,6 +4,7 @@ import pkgutil
 import subprocess
 import sys
 from importlib import import_module, metadata
+from pathlib import Path
 
 import click
 from packaging.requirements import Requirement
@@ -14,16 +15,14 @@ from goodput_app.cli import main
 from goodput_app.distribution import NAME
 from goodput_queries.errors import install_command
 
-OURS = (
+ROOT = Path(__file__).parents[1]
+CORE = (
     "goodput_app", "goodput_billing", "goodput_ingest", "goodput_messages", "goodput_queries",
     "goodput_scenarios",
 )  # fmt: skip
-# the parts that need an extra: the MCP server, a lake, and the engine of Ray
-OF_EXTRAS = (
-    "goodput_app.server.agents.protocol",
-    "goodput_queries.lake",
-    "goodput_queries.ledger_build.distributed.ray_engine",
-)
+OPTIONAL = ("goodput_formats_extra", "goodput_lake", "goodput_synthetic")
+# the parts that need an extra: the MCP server, and a lake with the engine of Ray
+OF_EXTRAS = ("goodput_app.server.agents.protocol", "goodput_lake")
 WITHOUT = """
 import importlib.abc, sys
 class Missing(importlib.abc.MetaPathFinder):
@@ -69,7 +68,7 @@ def modules_of(names):
 def test_everything_else_is_imported_without_the_extras():
     names = [
         module.name
-        for package in OURS
+        for package in CORE + OPTIONAL
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}.")
         if not module.name.startswith(OF_EXTRAS)
         and not module.name.startswith("goodput_app.dashboard.pages.")  # scripts
@@ -82,6 +81,51 @@ def test_everything_else_is_imported_without_the_extras():
 
     assert len(names) > 500
     assert done.returncode == 0, done.stderr
+
+
+GONE = """
+import sys
+from importlib.machinery import PathFinder
+found = PathFinder.find_spec
+PathFinder.find_spec = classmethod(
+    lambda cls, name, *of: None if name.partition(".")[0] in {gone} else found(name, *of)
+)
+from goodput_app.cli.main import main
+for command in {commands}:
+    main(command, standalone_mode=False)
+"""
+
+
+def without_optional_packages(*commands):
+    """Run commands in a process in which these packages are not installed."""
+    text = GONE.format(gone=OPTIONAL, commands=commands)
+    return subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, check=False, text=True, timeout=120
+    )
+
+
+def test_the_core_works_without_the_packages_of_their_own(tmp_path):
+    db = ["--db", str(tmp_path / "core.duckdb")]
+    log = ROOT / "tests/ingest/golden/job_events/killed_rank_and_restart/input.jsonl"
+
+    done = without_optional_packages(
+        ["ingest", "auto", str(log), *db],
+        ["build", *db],
+        ["runs", *db, "--format", "json"],
+        ["doctor", *db],
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "goodput_lake" in done.stdout, "doctor names what is not there"
+
+
+def test_a_command_of_a_package_that_is_gone_is_one_sentence():
+    done = without_optional_packages(["lake", "status"])
+
+    assert done.stderr.splitlines()[-1].endswith(
+        "'lake' is in a package of its own, which is not installed (lake of the entry points "
+        "goodput.commands); install Goodput again, with all its packages."
+    )
 
 
 def test_the_list_of_commands_imports_neither_polars_nor_duckdb():

@@ -26,7 +26,7 @@ LARGE_FOLDERS = {
     "tests/app/server": "one server, whose parts are asked through it",
 }
 LONG_FUNCTIONS = {
-    "ingest/goodput_ingest/synthetic/stories.py:_of_a_day": "a list of what happens on a day",
+    "ingest/goodput_synthetic/fleet/stories.py:_of_a_day": "a list of what happens on a day",
     "queries/goodput_queries/evidence/load.py:_merge": "one SQL statement",
     "queries/goodput_queries/evidence/retention.py:confirmed_end_ms": "one SQL statement",
     "tests/oracle/files.py:write": "a file for each source",

@@ -22,10 +22,9 @@ from goodput_messages.otlp_settings import OtlpSettings
 from goodput_messages.targets import AnyTarget, refuse_equal_targets
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
-from goodput_queries.ledger_build.distributed.engines import Engine
-from goodput_queries.ledger_build.distributed.lake_binding import LakeOptions
-from goodput_queries.objectives import Objective, refuse_equal_names
-from goodput_queries.serving_objectives import ServingObjective, refuse_equal_models
+from goodput_queries.ledger_build.lake import LakeOptions
+from goodput_queries.objectives.goodput import Objective, refuse_equal_names
+from goodput_queries.objectives.serving import ServingObjective, refuse_equal_models
 
 FILE_VARIABLE = "GOODPUT_CONFIG"
 DEFAULT_FILE = "goodput.toml"
@@ -158,16 +157,6 @@ class LakeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recent_days: int = 2
     publish: bool = False
 
-    def new_engine(self) -> Engine:
-        """Return the engine of a build of a lake; raises StoreError where Ray is not reached."""
-        if self.engine == "local":
-            from goodput_queries.ledger_build.distributed.engines import InProcess  # noqa: PLC0415 -- duckdb
-
-            return InProcess(self.workers)
-        from goodput_queries.ledger_build.distributed.ray_engine import RayEngine  # noqa: PLC0415 -- an extra
-
-        return RayEngine(self.address, workers=self.workers)
-
 
 class ReplaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What operators may replay from the Data page besides what they upload.
@@ -285,7 +274,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "objectives": self.objectives,
             "serving_objectives": self.serving.objectives,
             "lake": LakeOptions(
-                new_engine=self.lake.new_engine,
+                engine=self.lake.engine,
+                address=self.lake.address,
+                workers=self.lake.workers,
                 recent_days=self.lake.recent_days,
                 cluster=self.lake_cluster,
                 publishes=self.lake.publish,

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from goodput_app.access.settings import Member, Token
 from goodput_messages.targets import KINDS
-from goodput_queries.objectives import Objective
-from goodput_queries.serving_objectives import ServingObjective
+from goodput_queries.objectives.goodput import Objective
+from goodput_queries.objectives.serving import ServingObjective
 
 WORDS = {  # by what msgspec calls a type
     "str": "a text in quotes",

@@ -49,6 +49,8 @@ class Source(Protocol):
     `recognises` looks at the first bytes (already decompressed) and says whether this is its
     format; it judges by content, the name is a hint at most. `extract` yields batches: bad rows
     ride along as rejects with their line, a file that is not this format raises IngestError.
+    A class attribute `is_followed`, true, says that its files grow by lines: `[[collect]]` with a
+    `folder` then follows them.
     """
 
     name: ClassVar[str]

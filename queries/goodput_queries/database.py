@@ -12,15 +12,16 @@ from typing import Any, Protocol
 import duckdb
 import polars as pl
 
+from goodput_queries import packages
 from goodput_queries.catalog import models
 from goodput_queries.errors import RowsRefusedError, StoreError
 from goodput_queries.evidence import load as loading
 from goodput_queries.evidence.batch import Batch, Loaded
 from goodput_queries.ledger_build.build import SUMMARY_SCHEMA, build
-from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding, LakeOptions
-from goodput_queries.objectives import Objective, as_variable
+from goodput_queries.ledger_build.lake import Lake, LakeOptions
+from goodput_queries.objectives.goodput import Objective, as_variable
+from goodput_queries.objectives.serving import ServingObjective
 from goodput_queries.remote import RemoteStore, find_server
-from goodput_queries.serving_objectives import ServingObjective
 from goodput_queries.storage import backup
 from goodput_queries.storage.database_file import DatabaseFile, Reader
 from goodput_queries.storage.opening import IN_MEMORY
@@ -42,6 +43,25 @@ class Store(Reader, Protocol):
 
     def close(self) -> None:
         """Release the file or the connection."""
+
+
+class LakePackage(Protocol):
+    """What the package of lakes offers; see `packages.STORES`."""
+
+    def lake_of(self, file: DatabaseFile, url: str, options: LakeOptions) -> Lake:
+        """Open the lake that a database is of."""
+
+    def attach(self, file: DatabaseFile, url: str) -> None:
+        """Make a database one of a lake, which its builds read."""
+
+    def store(self, url: str, cluster: str) -> Store:
+        """Return a lake as what ingest and collect load into."""
+
+
+def lake_package() -> LakePackage:
+    """Return the package of lakes; raises PackageError, MissingExtraError where it cannot load."""
+    package: LakePackage = packages.loaded(packages.STORES, "lake")
+    return package
 
 
 class LocalStore(DatabaseFile):
@@ -74,7 +94,8 @@ class LocalStore(DatabaseFile):
         if objectives:
             variables["goodput_objectives"] = as_variable(objectives)
         self.serving_objectives = serving_objectives
-        self.lake_binding = LakeBinding(self, lake)
+        self.lake_options = lake
+        self._lake: Lake | None = None
         super().__init__(
             path,
             threads=threads,
@@ -84,13 +105,23 @@ class LocalStore(DatabaseFile):
             is_read_only=is_read_only,
         )
 
+    @property
+    def lake(self) -> Lake | None:
+        """Return the lake that the database is of; raises StoreError where it cannot be opened."""
+        if self._lake is None:
+            with self.cursor() as cursor:
+                found = cursor.execute("select url from state.lake_versions limit 1").fetchall()
+            if found:
+                self._lake = lake_package().lake_of(self, found[0][0], self.lake_options)
+        return self._lake
+
     def load(self, batch: Batch, *, is_polled: bool = False) -> Loaded:
         """Commit a batch in one short transaction; a part that was loaded before is skipped.
 
         A database of a lake loads into the lake: its next build brings what belongs here.
         """
-        if (lake := self.lake_binding.store) is not None:
-            return lake.load(batch)
+        if self.lake is not None:
+            return self.lake.load(batch)
         model = models.base_tables().get(batch.table)
         if model is None:
             raise StoreError(f"there is no table {batch.table!r}; see `goodput show`")
@@ -110,8 +141,9 @@ class LocalStore(DatabaseFile):
             if self.is_read_only and not is_full:
                 self.refuse_unless_built()
                 return pl.DataFrame(schema=SUMMARY_SCHEMA)
-            self.lake_binding.pull()
-            return build(self, self.lake_binding, self.serving_objectives, is_full=is_full)
+            if self.lake is not None:
+                self.lake.pull()
+            return build(self, self.lake, self.serving_objectives, is_full=is_full)
 
     def back_up(self, target: str | Path) -> pl.DataFrame:
         """Copy the database to a path of this machine; see `storage.backup`."""
@@ -119,7 +151,8 @@ class LocalStore(DatabaseFile):
 
     def close(self) -> None:
         """Close the file; reads of other threads are interrupted."""
-        self.lake_binding.close()
+        if self._lake is not None:
+            self._lake.close()
         super().close()
 
 

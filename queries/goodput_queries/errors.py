@@ -67,6 +67,10 @@ class NotPermittedError(QueryError):
     """A reader who sees the rows of some teams only asked for what holds rows of others."""
 
 
+class PackageError(GoodputError):
+    """A part that is a package of its own is not installed, or cannot be imported."""
+
+
 class RuleError(GoodputError):
     """The folder of a rule of findings lacks something or has something that is not known."""
 

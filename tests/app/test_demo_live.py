@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goodput_app import demo
 from goodput_ingest.run.ingest import ingest
+from goodput_synthetic import demo
 
 NOW = datetime(2026, 11, 20, 12, 10, tzinfo=UTC)
 DRILL_END_S = 45 + 900

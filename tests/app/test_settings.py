@@ -10,7 +10,7 @@ from tests.tables import each, refuses
 import goodput_app
 from goodput_app.settings import IngestSettings, ServeSettings, Settings, UiSettings, read, settings
 from goodput_queries.errors import GoodputError
-from goodput_queries.serving_objectives import ServingObjective
+from goodput_queries.objectives.serving import ServingObjective
 
 KNOWN = (
     "db, ingest, serve, ui, retention, lake, metrics, replay, query, database, statement, report, "

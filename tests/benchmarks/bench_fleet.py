@@ -15,9 +15,9 @@ from tests.benchmarks.table import Other, Row, memory, number
 from tests.fleets.generate import read_in
 from tests.fleets.plans import with_steps
 
-from goodput_ingest.synthetic import imagine, write_known
 from goodput_queries.check import check
 from goodput_queries.database import LocalStore
+from goodput_synthetic.fleet import imagine, write_known
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 SEED = 7

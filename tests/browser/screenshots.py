@@ -11,7 +11,7 @@ from playwright.sync_api import expect, sync_playwright
 from tests.browser.conftest import CHROMIUM, FLAGS, serving
 from tests.browser.steps import charts_drawn, settled
 
-from goodput_app.demo import demo_database
+from goodput_synthetic.demo import demo_database
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"

@@ -29,10 +29,10 @@ from tests.hostile_names import SHORT, load_hostile
 from tests.recorded_session import SAMPLE
 from tests.until import until
 
-from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore, open_store
+from goodput_synthetic.demo import recipe
 
 pytestmark = pytest.mark.machine
 PAYLOAD_MAX_BYTES = 1_000_000

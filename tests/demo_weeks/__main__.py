@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.demo_weeks import weeks
 
-from goodput_app import demo
+from goodput_synthetic import demo
 
 for number in map(int, sys.argv[2:] or range(len(weeks.PLANS))):
     world = weeks.week(number, gpus=demo.FLEET_GPUS, hours=weeks.WEEK_HOURS, end=demo.FLEET_START)

@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 from tests.demo_weeks import weeks
 
-from goodput_app import demo
 from goodput_app.weekly import like_for_like
 from goodput_queries.check import check
 from goodput_queries.database import LocalStore
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
+from goodput_synthetic import demo
 
 SHIPPED = Path(__file__).parents[2] / "sample_data" / demo.WEEKS
 HOUR_MS, GPUS, HOURS = 3_600_000, 64, 2

@@ -14,13 +14,13 @@ from typing import Final
 
 from tests.fleets import plans
 
-from goodput_app import demo
-from goodput_ingest import synthetic
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic.fleet import Fleet
-from goodput_ingest.synthetic.plans import Plan
-from goodput_ingest.synthetic.world import World
 from goodput_queries.database import LocalStore
+from goodput_synthetic import demo
+from goodput_synthetic import fleet as synthetic
+from goodput_synthetic.fleet.fleet import Fleet
+from goodput_synthetic.fleet.plans import Plan
+from goodput_synthetic.fleet.world import World
 
 PLANS: Final = (plans.eventful, plans.better, plans.eventful, plans.worse, plans.eventful)
 WEEK_HOURS = 168

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from tests.fleets.categories import CODE
 
-from goodput_ingest.synthetic.fleet import Ints
-from goodput_ingest.synthetic.lives import Life, rank_waits
-from goodput_ingest.synthetic.scrapes import Scrapes
-from goodput_ingest.synthetic.training import Attempt
+from goodput_synthetic.fleet.fleet import Ints
+from goodput_synthetic.fleet.lives import Life, rank_waits
+from goodput_synthetic.fleet.scrapes import Scrapes
+from goodput_synthetic.fleet.training import Attempt
 
 EVERYBODY, SPECIAL, OTHERS, FIRST_RANK = 0, 1, 2, 3  # a rank's own pieces: FIRST_RANK + rank
 SPLIT_MIN_MS = 10  # waits that are shorter stay in their step

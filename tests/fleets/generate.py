@@ -8,12 +8,12 @@ from pathlib import Path
 from tests.fleets.notes import notes
 from tests.fleets.true_ledger import true_ledger
 
-from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import imagine, write_known
-from goodput_ingest.synthetic.fleet import Fleet
-from goodput_ingest.synthetic.plans import Plan, eventful
 from goodput_queries.database import LocalStore
+from goodput_synthetic.demo import recipe
+from goodput_synthetic.fleet import imagine, write_known
+from goodput_synthetic.fleet.fleet import Fleet
+from goodput_synthetic.fleet.plans import Plan, eventful
 
 
 def generate(

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from goodput_ingest.synthetic.habits import SECOND
-from goodput_ingest.synthetic.world import World
-from goodput_ingest.synthetic.written import nccl_benchmarks
-from goodput_ingest.synthetic.written.hosts import LOST_PORT, lost_link
+from goodput_synthetic.fleet.habits import SECOND
+from goodput_synthetic.fleet.world import World
+from goodput_synthetic.fleet.written import nccl_benchmarks
+from goodput_synthetic.fleet.written.hosts import LOST_PORT, lost_link
 
 
 def stories(world: World, ms: Callable[[float], int]) -> Iterator[dict[str, Any]]:

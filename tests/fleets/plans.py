@@ -8,11 +8,11 @@ the throttling of another.
 
 from dataclasses import replace
 
-from goodput_ingest.synthetic.demand import Request, crowd
-from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, GPUS_PER_NODE, NODES_PER_RACK, Fleet
-from goodput_ingest.synthetic.outages import Outage, period_s, planned, silences
-from goodput_ingest.synthetic.plans import Plan, eventful
-from goodput_ingest.synthetic.stories import PRIORITY, booked_gpu_s, scripted
+from goodput_synthetic.fleet.demand import Request, crowd
+from goodput_synthetic.fleet.fleet import CPUS_PER_NODE, GPUS_PER_NODE, NODES_PER_RACK, Fleet
+from goodput_synthetic.fleet.outages import Outage, period_s, planned, silences
+from goodput_synthetic.fleet.plans import Plan, eventful
+from goodput_synthetic.fleet.stories import PRIORITY, booked_gpu_s, scripted
 
 FIRST_CASE_ID = 5_000
 QUIET_SAVE_MS = 6_000  # of ten minutes and more: under what a finding takes

@@ -15,12 +15,12 @@ import polars as pl
 from tests.fleets.accounts import EVERYBODY, FIRST_RANK, OTHERS, SPECIAL, book, saves
 from tests.fleets.categories import CATEGORIES, CODE, TELEMETRY
 
-from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, SLICES, Fleet, Ints
-from goodput_ingest.synthetic.habits import SECOND
-from goodput_ingest.synthetic.lives import Life
-from goodput_ingest.synthetic.schedule import Schedule
-from goodput_ingest.synthetic.scrapes import Scrapes
-from goodput_ingest.synthetic.world import World
+from goodput_synthetic.fleet.fleet import CPUS_PER_NODE, SLICES, Fleet, Ints
+from goodput_synthetic.fleet.habits import SECOND
+from goodput_synthetic.fleet.lives import Life
+from goodput_synthetic.fleet.schedule import Schedule
+from goodput_synthetic.fleet.scrapes import Scrapes
+from goodput_synthetic.fleet.world import World
 
 REACH = 2.5  # intervals that a reading covers back at most (threshold sample_reach)
 IDLE_MIN_MS = 300 * SECOND

@@ -15,10 +15,10 @@ from pathlib import Path
 import polars as pl
 from tests.fuzz.commands import PATIENCE_S, Commands, options, report
 
-from goodput_app.demo import recipe
 from goodput_queries.catalog import models
 from goodput_queries.check import check
 from goodput_queries.database import LocalStore
+from goodput_synthetic.demo import recipe
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
 DAY = "2026-11-20"

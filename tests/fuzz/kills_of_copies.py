@@ -16,9 +16,9 @@ from pathlib import Path
 from tests.fuzz.commands import Commands, options, report
 from tests.fuzz.kills import SAMPLE
 
-from goodput_app.demo import recipe
 from goodput_queries.check import check
 from goodput_queries.database import LocalStore
+from goodput_synthetic.demo import recipe
 
 LEDGER = (
     "select category, sum(gpu_ms)::bigint from marts.ledger_by_category group by all order by all"

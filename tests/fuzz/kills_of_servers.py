@@ -24,10 +24,10 @@ from tests.fuzz.commands import STARTS, options, report
 from tests.fuzz.kills import SAMPLE
 from tests.until import until
 
-from goodput_app.demo import demo_database, recipe
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
 from goodput_queries.database import LocalStore
+from goodput_synthetic.demo import demo_database, recipe
 
 ANSWER_BYTE_S = 0.005  # an answer takes a tenth of a second, in which a message is taken, unmarked
 INTERVAL_S = 86_400.0  # of sources that fail: none is stale before the end

@@ -22,7 +22,7 @@ from tests.fuzz.mutations import mutated
 from goodput_ingest.run import ingest
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.registry import SOURCES
+from goodput_ingest.sources.registry import sources
 from goodput_queries.check import check
 from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError
@@ -69,7 +69,7 @@ def run(store, case, content, folder):
     began = time.process_time()
     try:
         # most as a folder would be read in; some under a name, as a person insists
-        source = "auto" if case.number % 4 else list(SOURCES)[case.number // 4 % len(SOURCES)]
+        source = "auto" if case.number % 4 else list(sources())[case.number // 4 % len(sources())]
         with contextlib.suppress(GoodputError):
             summary = ingest.ingest(store, source, [path], OPTIONS)
             case.problems += summary.failed

@@ -13,7 +13,7 @@ import pytest
 from tests.app.served import GOODPUT, PATIENCE_S, program
 from tests.helm_chart.test_rendering import ALL, SIGN_IN, USER, of_kind, settings_of
 
-from goodput_queries.lake.lake import Lake
+from goodput_lake.tables.lake import Lake
 
 
 @pytest.mark.machine

@@ -9,9 +9,9 @@ import pytest
 from tests.fleets.generate import generate
 from tests.tables import each
 
-from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.sources.registry import recognise
+from goodput_synthetic.demo import recipe
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 GPUS, HOURS, SEED = 64, 6, 7

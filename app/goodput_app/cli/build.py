@@ -1,16 +1,16 @@
 """`goodput build`: bring the ledger up to date, from the database alone or from a lake."""
 
+import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import click
-import msgspec
 import polars as pl
 from click.core import ParameterSource
 
 from goodput_app.cli.database import chosen_lake, existing, opened, tasks_shown
 from goodput_app.cli.options import database_option, lake_option, output_options
-from goodput_app.settings import settings
-from goodput_queries.database import LocalStore, Store
+from goodput_queries.database import LocalStore, Store, lake_package
 from goodput_queries.errors import StoreError
 
 COMMAND_LINE = ParameterSource.COMMANDLINE
@@ -54,15 +54,16 @@ def build(
         if lake is not None or chosen:
             _prepare(store, db, lake, chosen)
         with tasks_shown() as on_task:
-            if isinstance(store, LocalStore):
-                store.lake_binding.on_task = on_task
+            its_lake = store.lake if isinstance(store, LocalStore) else None
+            if its_lake is not None:
+                its_lake.on_task = on_task
             done = store.build(is_full=is_full)
-        if isinstance(store, LocalStore):
-            store.lake_binding.publish()
+        if its_lake is not None:
+            its_lake.publish()
         return done
 
 
-def _prepare(store: Store, db: str, lake: str | None, chosen: Mapping[str, object]) -> None:
+def _prepare(store: Store, db: str, lake: str | None, chosen: Mapping[str, Any]) -> None:
     """Give a database its lake, and its builds the engine of this command."""
     if not isinstance(store, LocalStore):
         raise StoreError(
@@ -70,12 +71,10 @@ def _prepare(store: Store, db: str, lake: str | None, chosen: Mapping[str, objec
             "under [lake] in its goodput.toml."
         )
     if lake is not None:
-        from goodput_queries.lake.pull import attach  # noqa: PLC0415 -- an extra
-
-        attach(store, lake)
-    elif store.lake_binding.lake is None:
+        lake_package().attach(store, lake)
+    if store.lake is None:
         raise StoreError(
             f"{store.path}: it is not the database of a lake, which alone has tasks; "
             "add --lake URL."
         )
-    store.lake_binding.new_engine = msgspec.structs.replace(settings().lake, **chosen).new_engine
+    store.lake.options = dataclasses.replace(store.lake.options, **chosen)

@@ -6,7 +6,6 @@ import contextlib
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -17,13 +16,10 @@ from rich.text import Text
 from goodput_app.cli.options import say
 from goodput_app.settings import settings
 from goodput_messages.printable import printable
-from goodput_queries.database import LocalStore, Store, open_store
+from goodput_queries.database import LocalStore, Store, lake_package, open_store
 from goodput_queries.errors import StoreError, UnbalancedError
 from goodput_queries.remote import RemoteStore
 from goodput_queries.storage.opening import IN_MEMORY
-
-if TYPE_CHECKING:
-    from goodput_queries.lake.lake import Lake
 
 BY_RANK = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)  # both before goodput.toml
 
@@ -47,13 +43,6 @@ def chosen_lake(url: str | None) -> str | None:
     return None if by_db < by_lake else url
 
 
-def open_lake(url: str, cluster: str | None = None) -> Lake:
-    """Open a lake; cluster: of rows that name none, else that of goodput.toml."""
-    from goodput_queries.lake.lake import Lake  # noqa: PLC0415 -- an extra
-
-    return Lake.open(url, cluster=cluster or settings().lake_cluster)
-
-
 @contextlib.contextmanager
 def opened_for_loading(db: str, lake: str | None, cluster: str | None) -> Iterator[Store]:
     """Yield what a command loads into: a lake, or the database where that is None."""
@@ -61,9 +50,8 @@ def opened_for_loading(db: str, lake: str | None, cluster: str | None) -> Iterat
         with opened(db) as store:
             yield store
         return
-    from goodput_queries.lake.store import LakeStore  # noqa: PLC0415 -- an extra
-
-    with contextlib.closing(LakeStore(open_lake(lake, cluster))) as store:
+    into = lake_package().store(lake, cluster or settings().lake_cluster)
+    with contextlib.closing(into) as store:
         yield store
 
 

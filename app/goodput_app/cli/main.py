@@ -1,4 +1,6 @@
-"""The command line: each command is a module of this package, imported when it is called.
+"""The command line: each command is a module of this package, or in a package of its own.
+
+It is imported when it is called.
 
 Results go to standard output, progress to standard error. A stated failure is one sentence and exit
 code 1; a command that is used wrongly exits with 2.
@@ -13,14 +15,16 @@ import click
 from goodput_app.cli.failures import StatedFailure
 from goodput_app.distribution import NAME
 from goodput_messages.printable import printable
+from goodput_queries import packages
 from goodput_queries.errors import GoodputError
 
 PACKAGES = (
-    "goodput_app", "goodput_billing", "goodput_ingest", "goodput_messages", "goodput_queries",
-    "goodput_scenarios",
+    "goodput_app", "goodput_billing", "goodput_formats_extra", "goodput_ingest", "goodput_lake",
+    "goodput_messages", "goodput_queries", "goodput_scenarios", "goodput_synthetic",
 )  # fmt: skip
+OF_PACKAGE = ""  # instead of a module: an entry point of `packages.COMMANDS`
 COMMANDS = {  # in the order in which a newcomer needs them -> module, first line of its help
-    "demo": ("demo", "Serve the dashboard on recorded sample data."),
+    "demo": (OF_PACKAGE, "Serve the dashboard on recorded sample data."),
     "ingest": ("ingest", "Ingest files, folders or archives."),
     "profile": ("profile", "See what is read of a job's log; draft a new log format."),
     "run": ("run", "Run a command and record it as a job, with no line changed."),
@@ -59,7 +63,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module, first lin
     "token": ("token", "Make a token for a program that asks /api/v1."),
     "forget": ("forget", "Undo the ingest of a file or folder."),
     "prune": ("prune", "Drop evidence older than [retention] in goodput.toml."),
-    "lake": ("lake", "Make and keep a lake, into which many hosts load."),
+    "lake": (OF_PACKAGE, "Make and keep a lake, into which many hosts load."),
 }
 
 
@@ -74,8 +78,12 @@ class Commands(click.Group):
         """Return a command, None for a name that is none."""
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"goodput_app.cli.{COMMANDS[name][0]}")
-        command: click.Command = getattr(module, name.replace("-", "_"))
+        command: click.Command
+        if (module := COMMANDS[name][0]) == OF_PACKAGE:
+            command = packages.loaded(packages.COMMANDS, name)
+        else:
+            found = importlib.import_module(f"goodput_app.cli.{module}")
+            command = getattr(found, name.replace("-", "_"))
         return command
 
     def format_help_text(self, _context: click.Context, formatter: click.HelpFormatter) -> None:

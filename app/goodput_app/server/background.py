@@ -17,6 +17,7 @@ from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence.plausible import utc_now
 from goodput_queries.evidence.retention import Retention, drop_old
+from goodput_queries.ledger_build.lake import Lake
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +65,8 @@ class Upkeep:
             self._build_s = 0.0 if is_same else self._built_at_s - started_s
             self._show()
         self.is_built = True
-        if self._store.lake_binding.lake is not None:
-            self._publish()
+        if (lake := self._store.lake) is not None:
+            self._publish(lake)
         if not (is_same and self._is_counted):
             self._count()
         if is_same or self._steady_s() < self._prune_from_s:
@@ -82,13 +83,13 @@ class Upkeep:
     def _rest_s(self) -> float:
         """Return how long after a build nothing is built."""
         ratio = REST_RATIO_WATCHED if self._viewers.pages else REST_RATIO
-        least_s = LAKE_EVERY_S if self._store.lake_binding.lake is not None else 0.0
+        least_s = LAKE_EVERY_S if self._store.lake is not None else 0.0
         return max(least_s, min(ratio * self._build_s, REST_MAX_S))
 
-    def _publish(self) -> None:
+    def _publish(self, lake: Lake) -> None:
         """Write closed hours to the lake; what fails is tried again."""
         try:
-            self._store.lake_binding.publish()
+            lake.publish()
         except GoodputError as error:
             log.error("closed hours were not published: %s", error)
 

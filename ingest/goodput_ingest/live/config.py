@@ -26,6 +26,7 @@ from goodput_ingest.sources.kubernetes.live import Kubernetes
 from goodput_ingest.sources.node_exporter.live import NodeExporterLive
 from goodput_ingest.sources.nvml.live import NvmlLive
 from goodput_ingest.sources.prometheus.live import Prometheus
+from goodput_ingest.sources.registry import followed
 from goodput_ingest.sources.serving.live import ServingLive
 from goodput_ingest.sources.slurm.live import SlurmLive
 from goodput_queries.errors import IngestError
@@ -37,12 +38,6 @@ LIVE: dict[str, type[LiveSource]] = {
         *(NvmlLive, SlurmLive, KernelLogLive),
     )
 }
-FOLLOWED = (  # formats whose files grow by lines: `folder` says where
-    *("job-events", "job-log", "torchtitan-structured", "goodput-events", "otel-spans"),
-    *("nccl-inspector", "nccl-debug", "kernel-log", "mlperf", "serving-requests"),
-    "node-snapshot",
-)
-NAMES = tuple(dict.fromkeys([*LIVE, *FOLLOWED]))
 SECRETS = frozenset({"password", "token", "secret", "api_key", "bearer_token"})
 ABOVE_ZERO = frozenset({"interval_s", "timeout_s", "sample_s", "window_s", "overlap_s", "parallel"})
 INTERVAL_MIN_S = 0.1
@@ -77,6 +72,11 @@ class Collector:
         return f"{self.reads} ({self.origin})"
 
 
+def names() -> tuple[str, ...]:
+    """Return what a `[[collect]]` table may call its `source`."""
+    return tuple(dict.fromkeys([*LIVE, *followed()]))
+
+
 def collectors(
     tables: Sequence[Mapping[str, Any]], *, cluster: str | None = None, timezone: str | None = None
 ) -> list[Collector]:
@@ -103,15 +103,15 @@ def _collector(
 ) -> Collector:
     given = dict(table)
     name = given.pop("source", None)
-    if not isinstance(name, str) or name not in NAMES:
+    if not isinstance(name, str) or name not in names():
         raise IngestError(
-            f"{where}: 'source' is {name!r}, expected one of {', '.join(NAMES)}."
+            f"{where}: 'source' is {name!r}, expected one of {', '.join(names())}."
             if name is not None
-            else f"{where}: 'source' is missing; expected one of {', '.join(NAMES)}."
+            else f"{where}: 'source' is missing; expected one of {', '.join(names())}."
         )
     where = f"{where} ({name})"
     kind: type[LiveSource]
-    if name in FOLLOWED and (name not in LIVE or "folder" in given):
+    if name in followed() and (name not in LIVE or "folder" in given):
         kind, fixed = Tail, {"reads": name}
     else:
         kind, fixed = LIVE[name], {}

@@ -40,7 +40,7 @@ from goodput_ingest.live.tail_places import (
 )
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.source import ContinuedSource, ReadOptions, Source
-from goodput_ingest.sources.registry import SOURCES
+from goodput_ingest.sources.registry import sources
 from goodput_queries.catalog import models
 from goodput_queries.errors import IngestError, UnexpectedError
 from goodput_queries.evidence.batch import Batch
@@ -174,9 +174,9 @@ class Tail:
         return [said, *findings(paths, kind, options)]
 
     def _kind(self) -> type[Source]:
-        if self.reads not in SOURCES:
-            raise IngestError(f"there is no source {self.reads!r}; known: {', '.join(SOURCES)}.")
-        return SOURCES[self.reads]
+        if self.reads not in sources():
+            raise IngestError(f"there is no source {self.reads!r}; known: {', '.join(sources())}.")
+        return sources()[self.reads]
 
     def _in_turn(self, logs: dict[str, Log]) -> dict[str, Log]:
         """Return the logs, those first that the last poll did not reach; drops removed logs."""

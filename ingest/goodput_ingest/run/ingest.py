@@ -14,7 +14,7 @@ from goodput_ingest.run.hints import hint_of
 from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.registry import SOURCES, recognise
+from goodput_ingest.sources.registry import recognise, sources
 from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError, IngestError, RowsRefusedError, UnexpectedError
 from goodput_queries.evidence.batch import Batch, Loaded
@@ -74,8 +74,8 @@ def ingest(
 
     is_reopening: load parts again whose readings retention has dropped.
     """
-    if name != "auto" and name not in SOURCES:
-        raise IngestError(f"there is no source {name!r}; known: auto, {', '.join(SOURCES)}.")
+    if name != "auto" and name not in sources():
+        raise IngestError(f"there is no source {name!r}; known: auto, {', '.join(sources())}.")
     summary = Summary()
     frozen = _FrozenTime(store)
     for event in prefetch(_read_files(name, paths, options), _size, ROWS_AHEAD):
@@ -166,7 +166,7 @@ def _read_files(name: str, paths: Sequence[Path], options: ReadOptions) -> Itera
             continue
         plausible = PlausibleTime(options.earliest, is_recorded=True)
         try:
-            kind = recognise(found.path) if name == "auto" else SOURCES[name]
+            kind = recognise(found.path) if name == "auto" else sources()[name]
             if kind is None:
                 yield _Unrecognised(found.origin, hint_of(files.head(found.path)))
                 continue
@@ -196,7 +196,7 @@ def _refused(found: Found, name: str, error: IngestError) -> _Refused:
 
 def _is_companion(found: Found, name: str) -> bool:
     """Say whether a file of a folder or archive usually accompanies the source's own files."""
-    is_companion = getattr(SOURCES.get(name), "is_companion", None)
+    is_companion = getattr(sources().get(name), "is_companion", None)
     return (
         is_companion is not None
         and not found.is_named

@@ -1,20 +1,14 @@
 """What a site adds: log profiles, names of metrics, sources of packages that are installed."""
 
-from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Final
 
 from goodput_ingest.gpu_metrics import catalogue
 from goodput_ingest.site_files import site_files, use_site_folder
-from goodput_ingest.source import Source
 from goodput_ingest.sources.job_logs import formats
 from goodput_ingest.sources.job_logs.profile_examples import check_examples
 from goodput_ingest.sources.job_logs.profiles.profile import load
-from goodput_ingest.sources.registry import SOURCES
+from goodput_ingest.sources.registry import sources
 from goodput_queries.errors import IngestError
-
-GROUP: Final = "goodput.sources"  # of entry points
 
 
 def use_plugins(folder: Path | None) -> None:
@@ -31,26 +25,4 @@ def use_plugins(folder: Path | None) -> None:
         catalogue.read_again()
         for path in site_files("profiles", "*.toml"):
             check_examples(load(path), str(path))
-    for name, source in _of_packages().items():
-        SOURCES.setdefault(name, source)
-
-
-@cache
-def _of_packages() -> dict[str, type[Source]]:
-    """Return the sources that installed packages offer, by name."""
-    found = {}
-    for point in entry_points(group=GROUP):
-        try:
-            source = point.load()
-        except Exception as error:
-            raise IngestError(
-                f"the source {point.name} ({point.value}) cannot be loaded: {error}."
-            ) from error
-        missing = [one for one in ("name", "recognises", "extract") if not hasattr(source, one)]
-        if missing:
-            raise IngestError(
-                f"{point.value} is no source: it has no {', '.join(missing)} "
-                "(goodput_ingest.source.Source)."
-            )
-        found[source.name] = source
-    return found
+    sources()  # of packages: one that cannot be loaded is an error here, not at its first file

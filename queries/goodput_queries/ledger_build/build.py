@@ -12,7 +12,6 @@ from dataclasses import replace
 import duckdb
 import polars as pl
 
-from goodput_queries import serving_objectives
 from goodput_queries.catalog import models
 from goodput_queries.catalog.models import Model
 from goodput_queries.errors import UnbalancedError
@@ -21,12 +20,11 @@ from goodput_queries.evidence.implausible import reject_implausible_rows
 from goodput_queries.ledger_build import balance, dirty, dirty_runs, materialise, watermarks
 from goodput_queries.ledger_build.dirty import Change, DirtySet
 from goodput_queries.ledger_build.dirty_hours import DirtyHours, ranges
-from goodput_queries.ledger_build.distributed.distribute import Parts
-from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding
-from goodput_queries.ledger_build.distributed.unpublished import note_unpublished_days
+from goodput_queries.ledger_build.lake import Lake, Tasks
 from goodput_queries.ledger_build.placement.incremental import place_again
 from goodput_queries.ledger_build.placement.set_wise import STAGES, place_all, write
-from goodput_queries.serving_objectives import ServingObjective
+from goodput_queries.objectives import serving as serving_objectives
+from goodput_queries.objectives.serving import ServingObjective
 from goodput_queries.storage.database_file import DatabaseFile
 
 EVENTS = ("numbered_events", "inferred_events", "google_events")  # of the runs that are dirty
@@ -35,20 +33,20 @@ SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 
 def build(
     file: DatabaseFile,
-    binding: LakeBinding,
+    lake: Lake | None,
     objectives: Sequence[ServingObjective] | None,
     *,
     is_full: bool = False,
 ) -> pl.DataFrame:
     """Build what changed since the last build; return stage, rows and seconds, one row a stage.
 
-    binding: the lake that the database is of. objectives: of serving; None: as the last build had.
+    lake: that the database is of. objectives: of serving; None: as the last build had.
 
     Raises UnbalancedError where its checks fail: the ledger stays as it was, and
     `state.refused_builds` has the reason.
     """
     try:
-        return _built(file, binding, objectives, is_full=is_full)
+        return _built(file, lake, objectives, is_full=is_full)
     except UnbalancedError as error:
         if error.sequence is not None:
             with file.writing() as cursor:
@@ -58,7 +56,7 @@ def build(
 
 def _built(
     file: DatabaseFile,
-    binding: LakeBinding,
+    lake: Lake | None,
     objectives: Sequence[ServingObjective] | None,
     *,
     is_full: bool,
@@ -75,18 +73,16 @@ def _built(
             serving_objectives.keep(cursor, objectives or ())
         if not is_full:
             balance.raise_if_refused(cursor, sequence)
-        parts = None
-        dirty_set = dirty.of_loads(cursor, _after_clearing(cursor, binding, since))
+        dirty_set = dirty.of_loads(cursor, _after_clearing(cursor, lake, since))
         cursor.execute(f"set variable built_sequence = {dirty.last_load(dirty_set.since)}")
-        if binding.lake is not None:
-            parts = Parts(cursor, binding.lake, binding.engine, binding.on_task)
+        parts = None if lake is None else lake.tasks(cursor)
         _extend_watermarks(cursor, dirty_set, parts)
         work = _Build(cursor, dirty_set, parts)
         for model in models.build_order():
             work.make(model)
         balance.verify(cursor, work.dirty, sequence)
-        if parts is not None:
-            note_unpublished_days(cursor, work.dirty, sequence)
+        if lake is not None:
+            lake.note_changed_days(cursor, work.dirty, sequence)
         cursor.execute("delete from state.refused_builds")
         cursor.execute("delete from state.built")
         cursor.execute(
@@ -99,11 +95,11 @@ def _built(
 
 
 def _after_clearing(
-    cursor: duckdb.DuckDBPyConnection, binding: LakeBinding, since: int | None
+    cursor: duckdb.DuckDBPyConnection, lake: Lake | None, since: int | None
 ) -> int | None:
     """Remove rows that cannot be; return `since`, or None where all has to be computed again."""
     loaded = dirty.loaded_tables(cursor, since)
-    is_rejected = binding.reject_implausible_readings(cursor, since)
+    is_rejected = lake is not None and lake.reject_implausible_readings(cursor, since)
     is_rejected |= reject_implausible_rows(cursor, loaded, since)
     if is_claimed := log_clusters.claim(cursor, loaded, since):
         cursor.execute("delete from state.event_hosts")  # noted again by a full build
@@ -118,7 +114,7 @@ def _after_clearing(
 
 
 def _extend_watermarks(
-    cursor: duckdb.DuckDBPyConnection, dirty_set: DirtySet, parts: Parts | None
+    cursor: duckdb.DuckDBPyConnection, dirty_set: DirtySet, parts: Tasks | None
 ) -> None:
     """Carry on the series of readings and the times of event hosts by what was loaded."""
     if parts is not None:
@@ -137,7 +133,7 @@ class _Build:
     """One build under way: what is dirty so far, and the tasks of a build of a lake."""
 
     def __init__(
-        self, cursor: duckdb.DuckDBPyConnection, dirty_set: DirtySet, parts: Parts | None
+        self, cursor: duckdb.DuckDBPyConnection, dirty_set: DirtySet, parts: Tasks | None
     ) -> None:
         self.cursor = cursor
         self.dirty = dirty_set

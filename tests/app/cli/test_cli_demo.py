@@ -5,8 +5,8 @@ import shutil
 import pytest
 from tests.tables import each
 
-from goodput_app import demo
 from goodput_queries.errors import GoodputError
+from goodput_synthetic import demo
 
 EVENT = '{"ts": "2026-11-20T12:00:00Z", "run_id": "r1", "event": "run_start"}\n'
 

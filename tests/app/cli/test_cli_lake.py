@@ -9,7 +9,7 @@ import pytest
 from tests.app.command_line import failing, run
 from tests.tables import each
 
-from goodput_queries.lake.lake import Lake
+from goodput_lake.tables.lake import Lake
 
 pytestmark = pytest.mark.usefixtures("site")
 STEP = {"v": 1, "ts": 1795177781.5, "event": "step", "step": 7, "dur_s": 1.0}

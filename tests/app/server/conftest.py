@@ -18,7 +18,7 @@ from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
 from goodput_queries.counted_hours import HOUR_MS, count_settled_hours
 from goodput_queries.evidence.plausible import utc_now
-from goodput_queries.objectives import Objective, as_variable
+from goodput_queries.objectives.goodput import Objective, as_variable
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.dcgm.scrapes import Dcgm
 from goodput_queries.counted_hours import HOUR_MS, count_settled_hours
 from goodput_queries.evidence.plausible import utc_now
-from goodput_queries.objectives import Objective, as_variable
+from goodput_queries.objectives.goodput import Objective, as_variable
 
 GOLDEN = Path(__file__).parents[2] / "ingest" / "golden" / "dcgm"
 EXPORTERS = {  # recorded text of each, and its GPUs

@@ -11,11 +11,11 @@ from tests.tables import each
 from goodput_app.server import asgi
 from goodput_app.server.background import Upkeep
 from goodput_app.server.viewers import Viewers
+from goodput_lake import attached
+from goodput_lake.pull import attach
+from goodput_lake.tables.lake import Lake
 from goodput_queries.errors import BuildError, StoreError
-from goodput_queries.lake import publish
-from goodput_queries.lake.lake import Lake
-from goodput_queries.lake.pull import attach
-from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding, LakeOptions
+from goodput_queries.ledger_build.lake import LakeOptions
 
 
 class Server:
@@ -32,9 +32,7 @@ class Server:
                 raise self.failure
             return pl.DataFrame({"stage": ["ledger"]})
 
-        store = SimpleNamespace(
-            build=build, show_all=self._show_all, lake_binding=SimpleNamespace(lake=None)
-        )
+        store = SimpleNamespace(build=build, show_all=self._show_all, lake=None)
         self.upkeep = Upkeep(store, self.viewers, lambda: self.now_s)
 
     def _show_all(self):
@@ -120,9 +118,9 @@ def test_the_lake_is_looked_into_every_half_a_minute(tmp_path, new_store, monkey
 
     lake = Lake.create(str(tmp_path / "lake"), buckets=1)
     store = new_store()
-    store.lake_binding = LakeBinding(store, LakeOptions(publishes=True))
+    store.lake_options = LakeOptions(publishes=True)
     attach(store, lake.url)
-    monkeypatch.setattr(publish, "publish_noted", fail)
+    monkeypatch.setattr(attached, "publish_noted", fail)
     upkeep = Upkeep(store)
     for number in range(2):
         lake.append(readings(f"d{number}", (30 * number,)))

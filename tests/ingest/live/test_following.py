@@ -11,10 +11,10 @@ import pytest
 from tests.ingest.fake_live import add, follow, reached
 from tests.ingest.followed_logs import FOLLOWED_LOGS
 
-from goodput_ingest.live.config import FOLLOWED
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.registry import followed
 
 NOW = datetime(2026, 11, 20, 13)
 ZONE = "Europe/Berlin"
@@ -61,7 +61,7 @@ def pieces_of(text):
 
 
 def test_each_followed_format_has_a_log_here():
-    assert {log.reads for log in FOLLOWED_LOGS.values()} == set(FOLLOWED)
+    assert {log.reads for log in FOLLOWED_LOGS.values()} == set(followed())
 
 
 @pytest.mark.parametrize("log", FOLLOWED_LOGS.values(), ids=FOLLOWED_LOGS)

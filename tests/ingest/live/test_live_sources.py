@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.tables import SECRET, each, refuses
 
-from goodput_ingest.live.config import FOLLOWED, LIVE, NAMES, collectors
+from goodput_ingest.live.config import LIVE, collectors, names
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.source import LiveSource
 from goodput_ingest.sources.dcgm.live import DcgmLive
@@ -15,7 +15,7 @@ from goodput_ingest.sources.kernel_log.live import KernelLogLive
 from goodput_ingest.sources.kubernetes.live import Kubernetes
 from goodput_ingest.sources.nvml.live import NvmlLive
 from goodput_ingest.sources.prometheus import Prometheus
-from goodput_ingest.sources.registry import SOURCES
+from goodput_ingest.sources.registry import followed
 from goodput_ingest.sources.slurm.live import SlurmLive
 from goodput_queries.errors import IngestError
 
@@ -27,7 +27,7 @@ LEAST = {
     "dcgm": {"urls": ["http://n1:9400"]},
     "node-exporter": {"urls": ["http://n1:9100"]},
     "serving-metrics": {"urls": ["http://n1:8000"]},
-    **{name: {"folder": "/logs"} for name in FOLLOWED},
+    **{name: {"folder": "/logs"} for name in followed()},
     "kernel-log": {},
 }
 NOT_SETTINGS = {"module", "clock", "booted_at", "memory", "reads"}  # for tests, or of ours
@@ -38,7 +38,7 @@ def one(source, **table):
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", names())
 def test_each_source_is_made_of_the_least_it_needs(name):
     found = one(name, **LEAST.get(name, {}))
 
@@ -48,7 +48,6 @@ def test_each_source_is_made_of_the_least_it_needs(name):
 
 
 def test_the_rows_of_each_source_are_known_by_its_name():
-    assert set(FOLLOWED) <= SOURCES.keys()
     assert all(kind.name == name for name, kind in LIVE.items())
 
 

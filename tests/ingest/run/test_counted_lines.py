@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.ingest.golden_cases import CASES, input_of, name_of, of_cases, options_of
 
 from goodput_ingest.sources.job_logs.formats import formats
-from goodput_ingest.sources.registry import SOURCES
+from goodput_ingest.sources.registry import sources
 from goodput_queries.errors import IngestError
 
 # one document, of which a cut leaves nothing or says so; or bytes that are no text
@@ -179,7 +179,7 @@ def batches_of(source, path, lines, options):
     """Return what a file with these lines gives; or the sentence with which it is refused."""
     path.write_text("\n".join(lines), "utf-8", "surrogateescape")
     try:
-        return list(SOURCES[source](path, options).extract())
+        return list(sources()[source](path, options).extract())
     except IngestError as error:
         return str(error)
 
@@ -199,7 +199,7 @@ def counted(batches):
 
 
 def test_every_format_is_counted_or_one_document():
-    assert {*TELLING} | DOCUMENTS == {*SOURCES}
+    assert {*TELLING} | DOCUMENTS == {*sources()}
     assert not {*TELLING} & DOCUMENTS
     of_logs = {f"job-log {form.name}" for form in formats()}
     assert {f"job-log {name}" for name in OF_FORMATS} == of_logs
@@ -249,7 +249,7 @@ def alter_a_line(lines, data, tmp_path):
 
 TEXTS = [
     case
-    for source in SOURCES
+    for source in sources()
     if source not in DOCUMENTS
     for case in CASES
     if name_of(case) == source and case.name not in REPEATING
@@ -289,7 +289,7 @@ def facts_of(source, path, lines, options):
     path.write_text("\n".join(lines), "utf-8", "surrogateescape")
     rows, rejects = Counter(), []
     with contextlib.suppress(IngestError):  # the file is refused as a whole
-        for batch in SOURCES[source](path, options).extract():
+        for batch in sources()[source](path, options).extract():
             found = (
                 batch.rows.select("event", "step", "kind") if source == "job-log" else batch.rows
             )

@@ -25,7 +25,7 @@ from tests.ingest.golden_cases import (
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text.json_lines import STAMPED
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.sources.registry import SOURCES, recognise
+from goodput_ingest.sources.registry import recognise, sources
 
 LOGS = {  # line by line, of programs whose output a collector may take in
     *("goodput-events", "job-events", "job-log", "kernel-log", "mlperf", "nccl-debug"),
@@ -57,7 +57,7 @@ STAMPS = (
 def of_content(path):
     """Return the name of the source that recognises a file, as the only one."""
     head = files.head(path)
-    (name, *others) = [s.name for s in SOURCES.values() if s.recognises(path, head)] or [None]
+    (name, *others) = [s.name for s in sources().values() if s.recognises(path, head)] or [None]
     assert others == []
     return name
 
@@ -65,7 +65,7 @@ def of_content(path):
 def read(name, path, options):
     """Return all rows of a file by table, in the file's order, and its rejects."""
     found = {}
-    for batch in SOURCES[name](path, options).extract():
+    for batch in sources()[name](path, options).extract():
         rows = batch.rows.with_columns(cs.float().fill_nan(None))  # NaN is not equal to itself
         found.setdefault(batch.table, []).extend(rows.to_dicts())
         found.setdefault("rejects", []).extend(
@@ -129,7 +129,7 @@ def test_a_collectors_time_is_of_lines_that_have_none(stamp, tmp_path, case):
 
     stamped = copy_of(given, tmp_path, b"".join(stamp + line for line in lines))
 
-    assert recognise(stamped) is SOURCES[name]
+    assert recognise(stamped) is sources()[name]
     rows, plain = read(name, stamped, options), plain_rows(case)
     if case.name in WITHOUT_TIMES:
         assert rows["job_events"]

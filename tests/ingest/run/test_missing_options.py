@@ -8,7 +8,7 @@ from tests.ingest.job_log_lines import ITERATION
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.gpu_table.source import GpuTable
-from goodput_ingest.sources.registry import SOURCES, recognise
+from goodput_ingest.sources.registry import recognise, sources
 from goodput_queries.errors import IngestError
 
 UTC = ZoneInfo("UTC")
@@ -128,14 +128,14 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("name", sources())
 def test_a_file_of_another_format_is_refused(tmp_path, name):
     path = tmp_path / "notes.txt"
     path.write_text("call Bob about node003\n" * 3)
 
     assert recognise(path) is None
     with pytest.raises(IngestError, match=re.escape(f"{path}: {REFUSALS[name]}")):
-        list(SOURCES[name](path, ReadOptions()).extract())
+        list(sources()[name](path, ReadOptions()).extract())
 
 
 START = (
@@ -182,4 +182,4 @@ ALIKE = {
     ("name", "text"), [(name, text) for name, texts in ALIKE.items() for text in texts]
 )
 def test_a_text_that_only_looks_alike_is_not_taken(tmp_path, name, text):
-    assert not SOURCES[name].recognises(tmp_path / "rank_1", text.encode())
+    assert not sources()[name].recognises(tmp_path / "rank_1", text.encode())

@@ -16,7 +16,7 @@ from goodput_ingest.live.store_lease import Held
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.registry import SOURCES
+from goodput_ingest.sources.registry import sources
 from goodput_queries.catalog import models
 from goodput_queries.evidence.batch import Batch
 
@@ -31,7 +31,7 @@ NOT_ASKED = {
 
 @pytest.mark.parametrize("name", FIRST)
 def test_every_source_loses_its_rows_of_1970_and_2036_alone(name, store, monkeypatch):
-    case, kind, added = FIRST[name], SOURCES[name], 0
+    case, kind, added = FIRST[name], sources()[name], 0
 
     class WithBadRows(kind):
         def extract(self):
@@ -47,7 +47,7 @@ def test_every_source_loses_its_rows_of_1970_and_2036_alone(name, store, monkeyp
                 added += len(bad)
                 yield replace(one, rows=pl.concat([one.rows, *bad]))
 
-    monkeypatch.setitem(SOURCES, name, WithBadRows)
+    monkeypatch.setitem(sources(), name, WithBadRows)
     summary = ingest(store, name, [input_of(case)], options_of(case))
 
     expected = {

@@ -1,5 +1,7 @@
 """What a site adds: log profiles, names of metrics, sources of installed packages."""
 
+import json
+import re
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -11,7 +13,8 @@ from goodput_ingest.run import plugins
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs import formats
 from goodput_ingest.sources.job_logs.source import JobLog
-from goodput_ingest.sources.registry import SOURCES, recognise
+from goodput_ingest.sources.registry import recognise, sources
+from goodput_queries import packages
 from goodput_queries.errors import IngestError
 
 PROFILE = r"""
@@ -32,7 +35,6 @@ METRICS = "raw_name,vendor,metric,scale,kind,low,high,on_mig\n"
 def site(tmp_path, monkeypatch):
     """Return a site's folder; afterwards this process reads by ours alone again."""
     monkeypatch.setattr(site_files, "_folder", [])
-    monkeypatch.setattr(plugins, "_of_packages", dict)
     for kind in ("profiles", "exporters"):
         (tmp_path / kind).mkdir()
     yield tmp_path
@@ -103,22 +105,39 @@ class OfPackage(JobLog):
     name = "of-package"
 
 
+@pytest.fixture
+def offered(monkeypatch):
+    """Return what installs a package that offers one source; afterwards it is gone."""
+
+    def install(value):
+        point = EntryPoint("of-package", value, packages.SOURCES)
+        monkeypatch.setattr(packages, "entry_points", lambda **_: [point])
+        sources.cache_clear()
+
+    yield install
+    sources.cache_clear()
+
+
 @each(
-    (f"{__name__}:nothing", "cannot be loaded"),
-    ("json:loads", "is no source: it has no name, recognises, extract"),
+    ("json:nothing", "the source of-package (json:nothing) cannot be loaded: module 'json' has"),
+    ("json:loads", "json:loads is no source: it has no name, recognises, extract"),
 )
-def test_a_package_whose_source_is_none_is_named(monkeypatch, value, reason):
-    point = EntryPoint("of-package", value, plugins.GROUP)
-    monkeypatch.setattr(plugins, "entry_points", lambda **_: [point])
+def test_a_package_whose_source_is_none_is_named(offered, value, reason):
+    offered(value)
 
-    with pytest.raises(IngestError, match=reason):
-        plugins._of_packages.__wrapped__()
+    with pytest.raises(IngestError, match=re.escape(reason)):
+        sources()
 
 
-def test_a_source_of_a_package_is_one_by_name(monkeypatch):
-    monkeypatch.setattr(plugins, "_of_packages", lambda: {OfPackage.name: OfPackage})
-    monkeypatch.setattr(plugins, "SOURCES", sources := dict(SOURCES))
+def test_a_source_of_a_package_is_asked_before_those_of_any_text(offered, monkeypatch):
+    monkeypatch.setattr(json, "OfPackage", OfPackage, raising=False)
+    offered("json:OfPackage")
 
-    plugins.use_plugins(None)
+    assert sources()["of-package"] is OfPackage
+    assert list(sources())[-3:] == ["of-package", "job-log", "kernel-log"]
 
-    assert sources["of-package"] is OfPackage
+
+def test_a_package_that_is_gone_offers_nothing(offered):
+    offered("gone:Source")
+
+    assert "of-package" not in sources()

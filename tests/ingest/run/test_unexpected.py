@@ -17,7 +17,7 @@ from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.run import ingest as load
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.registry import SOURCES
+from goodput_ingest.sources.registry import sources
 from goodput_queries.errors import IngestError
 
 EVENTS = (GOLDEN / "job_events/killed_rank_and_restart/input.jsonl").read_bytes()
@@ -107,7 +107,7 @@ def test_a_parquet_schema_that_is_not_utf_8_is_refused(store, tmp_path, name):
 BYTES = (b"", b"\n\n", b"\x1f\x8b", b"\x1f\x8b\x08\x00", b"\xff\xfe{\x00", b"{" * 10_000)
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("name", sources())
 def test_bytes_of_no_format_are_read_or_refused(store, tmp_path, name):
     for content in BYTES:
         (tmp_path / "file").write_bytes(content)

@@ -6,9 +6,9 @@ from tests.ingest.job_log_lines import ITERATION, UTC
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.lake.lake import Lake
-from goodput_queries.lake.pull import attach, pull
-from goodput_queries.lake.store import LakeStore
+from goodput_lake.pull import attach, pull
+from goodput_lake.store import LakeStore
+from goodput_lake.tables.lake import Lake
 
 SACCT = ("Cluster|JobID|JobIDRaw|User|Account|Partition|State|ExitCode|Submit|Start|End|ElapsedRaw|"
          "NNodes|NodeList|ReqTRES|AllocTRES|JobName\n")  # fmt: skip

@@ -13,7 +13,7 @@ from tests.queries.findings.conftest import found_together
 from goodput_queries.catalog import rules
 from goodput_queries.errors import UnbalancedError
 from goodput_queries.ledger_build.balance import note_refused
-from goodput_queries.objectives import Objective, as_variable
+from goodput_queries.objectives.goodput import Objective, as_variable
 from goodput_queries.scope import Scope
 
 KEYS = {

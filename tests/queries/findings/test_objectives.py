@@ -3,7 +3,7 @@
 import pytest
 from tests.queries.conftest import START_MS, durable, steps
 
-from goodput_queries.objectives import Objective, as_variable
+from goodput_queries.objectives.goodput import Objective, as_variable
 from goodput_queries.scope import Scope
 
 HOUR = 3600

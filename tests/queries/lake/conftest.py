@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
+from goodput_lake.tables.lake import Lake
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.lake.lake import Lake
 
 START = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- as all moments of the store: naive UTC
 

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 from tests.queries.lake.conftest import START
 
+from goodput_lake.pull import attach
+from goodput_lake.tables.lake import Lake
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.lake.lake import Lake
-from goodput_queries.lake.pull import attach
-from goodput_queries.ledger_build.distributed.engines import InProcess
+from goodput_queries.ledger_build.lake import LakeOptions
 
 AT_1970, AT_2003, AT_2036 = (datetime(year, 2, 7) for year in (1970, 2003, 2036))  # noqa: DTZ001
 AT_2037 = datetime(2037, 2, 7)  # noqa: DTZ001
@@ -69,8 +69,7 @@ def rejects(store):
 def test_strays_change_nothing_and_are_rejected_as_in_a_database(tmp_path, new_store):
     lake = Lake.create(str(tmp_path / "lake"), buckets=2)
     single, of_lake = new_store(), new_store()
-    of_lake.lake_binding.recent_days = 3650
-    of_lake.lake_binding.new_engine = lambda: InProcess(workers=1, threads=1)
+    of_lake.lake_options = LakeOptions(recent_days=3650)
     attach(of_lake, lake.url)
 
     loads = loads_with_strays()

@@ -13,17 +13,17 @@ from tests.queries.lake.conftest import START, readings
 
 from goodput_ingest.live import status
 from goodput_ingest.live.status import Status
+from goodput_lake.prune import drop_old_days
+from goodput_lake.store import LakeStore
+from goodput_lake.tables import archive, statuses
+from goodput_lake.tables.arrange import lake_table
+from goodput_lake.tables.lake import Lake
+from goodput_lake.tables.selection import Selection
+from goodput_lake.upkeep import Compaction, compact
+from goodput_lake.upkeep import status as status_of
 from goodput_queries.errors import QueryError, RowsRefusedError, StoreError, TooMuchDroppedError
 from goodput_queries.evidence.batch import Batch, Reject
 from goodput_queries.evidence.retention import Retention
-from goodput_queries.lake import archive, statuses
-from goodput_queries.lake.arrange import lake_table
-from goodput_queries.lake.lake import Lake
-from goodput_queries.lake.prune import drop_old_days
-from goodput_queries.lake.selection import Selection
-from goodput_queries.lake.store import LakeStore
-from goodput_queries.lake.upkeep import Compaction, compact
-from goodput_queries.lake.upkeep import status as status_of
 
 
 def test_a_repeated_batch_adds_nothing(lake):

@@ -5,9 +5,9 @@ import contextlib
 import pytest
 from tests.evidence_over_time import assert_same, batches, load, made_up_evidence, stored_stages
 
-from goodput_queries.lake.lake import Lake
-from goodput_queries.lake.pull import attach
-from goodput_queries.ledger_build.distributed.engines import InProcess
+from goodput_lake.pull import attach
+from goodput_lake.tables.lake import Lake
+from goodput_lake.tasks.engines import InProcess
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,8 @@ def built_by_tasks(new_store, lake):
     """Give a database of the lake and the tasks that computed it, as on Ray, in this process."""
     store, done = new_store(), []
     attach(store, lake.url)
-    store.lake_binding.new_engine = lambda: InProcess(workers=2, threads=1)
-    store.lake_binding.on_task = lambda *of: done.append(of)
+    store.lake.engine = InProcess(workers=2, threads=1)
+    store.lake.on_task = lambda *of: done.append(of)
     store.build()
     return store, done
 
@@ -58,7 +58,7 @@ def test_a_lake_has_the_ledger_of_a_single_database(built_by_tasks, single):
 def test_workers_of_ray_that_die_change_nothing(tmp_path, new_store, lake, single):
     """Each worker is killed in the middle of its first task; what it did is done again."""
     ray = pytest.importorskip("ray", reason="the package ray is not installed")
-    from goodput_queries.ledger_build.distributed.ray_engine import RETRIES, RayEngine  # noqa: PLC0415
+    from goodput_lake.tasks.ray_engine import RETRIES, RayEngine  # noqa: PLC0415
 
     died = tmp_path / "died"
     died.mkdir()
@@ -67,7 +67,7 @@ def test_workers_of_ray_that_die_change_nothing(tmp_path, new_store, lake, singl
         import os  # noqa: PLC0415 -- in the worker
         import signal  # noqa: PLC0415
 
-        from goodput_queries.ledger_build.distributed import ray_engine  # noqa: PLC0415
+        from goodput_lake.tasks import ray_engine  # noqa: PLC0415
 
         found = ray_engine.compute(task, memory_gb)
         if len(list(died.iterdir())) < 2:
@@ -79,7 +79,7 @@ def test_workers_of_ray_that_die_change_nothing(tmp_path, new_store, lake, singl
     attach(store, lake.url)
     with contextlib.closing(RayEngine(workers=2)) as engine:
         engine._remote = ray.remote(num_cpus=1, max_retries=RETRIES)(compute_or_die)
-        store.lake_binding.new_engine = lambda: engine
+        store.lake.engine = engine
         store.build()
 
     assert len(list(died.iterdir())) >= 2

@@ -8,16 +8,16 @@ from deltalake import DeltaTable
 from tests.queries.conftest import START_MS
 from tests.queries.lake.conftest import START, readings
 
+from goodput_lake import publish as publishing
+from goodput_lake.prune import drop_old_days
+from goodput_lake.publish import LEDGER, METRICS, publish
+from goodput_lake.pull import attach, pull
+from goodput_lake.tables.lake import Lake
+from goodput_lake.tables.loads import EPOCH
+from goodput_lake.upkeep import Compaction, compact
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.evidence.retention import Retention
-from goodput_queries.lake import publish as publishing
-from goodput_queries.lake.lake import Lake
-from goodput_queries.lake.loads import EPOCH
-from goodput_queries.lake.prune import drop_old_days
-from goodput_queries.lake.publish import LEDGER, METRICS, publish
-from goodput_queries.lake.pull import attach, pull
-from goodput_queries.lake.upkeep import Compaction, compact
-from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding, LakeOptions
+from goodput_queries.ledger_build.lake import LakeOptions
 from goodput_queries.scope import Scope
 
 DAY_S = 86_400
@@ -88,12 +88,12 @@ def test_readings_of_recent_days_are_in_the_database_too(lake, store):
     lake.append(readings("d1", (0, 30)))
     assert pull(store, lake, recent_days=2).readings == 4
     assert count(store) == 4
-    assert not store.lake_binding.is_older(ms(START))
+    assert not store.lake.is_older(ms(START))
 
     lake.append(readings("d2", (2 * DAY_S, 2 * DAY_S + 30)))
     pull(store, lake, recent_days=2)
     assert count(store) == 4  # those of the first day are in the lake alone
-    assert store.lake_binding.is_older(ms(START))
+    assert store.lake.is_older(ms(START))
     loads = store.read("select rows_new from state.ingested order by sequence")
     assert loads["rows_new"].to_list() == [4, 4]
 
@@ -107,7 +107,7 @@ def test_readings_that_are_in_the_lake_alone_are_read_from_there(lake, store):
         where list_contains($1, gpu_uuid) and ts >= from_ms($2) and ts < from_ms($3)
         order by all"""
     bounds = ms(START), ms(START) + 60_000
-    found = store.lake_binding.read(sql, [["GPU-7"], *bounds], bounds, ["GPU-7"])
+    found = store.lake.read(sql, [["GPU-7"], *bounds], bounds, ["GPU-7"])
     assert found.rows() == [("GPU-7", ms(START) + at, 300.0) for at in (0, 30_000)]
 
 
@@ -122,10 +122,10 @@ def test_readings_of_a_host_are_read_from_there_too(lake, store):
 
     sql = "select node, end_ms, cpu_busy_ratio from marts.host_intervals order by all"
     bounds = ms(START), ms(START) + 180_000
-    found = store.lake_binding.read(sql, [], bounds, ["n1"], Scope(*bounds, node="n1"))
+    found = store.lake.read(sql, [], bounds, ["n1"], Scope(*bounds, node="n1"))
     ends = [ms(START) + 60_000, ms(START) + 120_000]
     assert found.rows() == [("n1", ends[0], 0.5), ("n1", ends[1], 0.25)]
-    assert store.lake_binding.read(sql, [], bounds, None, Scope(*bounds)).height == 4
+    assert store.lake.read(sql, [], bounds, None, Scope(*bounds)).height == 4
 
 
 def test_a_reading_of_the_future_drops_no_recent_ones(lake, store):
@@ -184,9 +184,9 @@ def test_builds_of_a_lake_publish_what_they_changed(lake, store, monkeypatch):
 
     def build():
         """Build as a new process does."""
-        store.lake_binding = LakeBinding(store, LakeOptions(publishes=True))
+        store._lake, store.lake_options = None, LakeOptions(publishes=True)
         store.build()
-        store.lake_binding.publish()
+        store.lake.publish()
 
     with monkeypatch.context() as patch:
         patch.delitem(publishing.TABLES, METRICS.name)

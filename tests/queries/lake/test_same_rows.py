@@ -10,13 +10,13 @@ import pytest
 from deltalake import DeltaTable
 from tests.evidence_over_time import assert_same, batches, load, made_up_evidence, stored_stages
 
+from goodput_lake.publish import LEDGER
+from goodput_lake.pull import attach
+from goodput_lake.tables.lake import Lake
+from goodput_lake.tasks.engines import InProcess
+from goodput_lake.upkeep import Compaction, compact
 from goodput_queries.database import LocalStore
-from goodput_queries.lake.lake import Lake
-from goodput_queries.lake.publish import LEDGER
-from goodput_queries.lake.pull import attach
-from goodput_queries.lake.upkeep import Compaction, compact
-from goodput_queries.ledger_build.distributed.engines import InProcess
-from goodput_queries.ledger_build.distributed.lake_binding import LakeOptions
+from goodput_queries.ledger_build.lake import LakeOptions
 
 CLUSTERS = ("west", "east", "north")
 KILLS = int(os.environ.get("GOODPUT_LAKE_KILLS", "10"))
@@ -24,10 +24,6 @@ BUILDERS = multiprocessing.get_context("forkserver")
 BUILDERS.set_forkserver_preload(["goodput_queries.ledger_build.build", "deltalake"])
 
 pytestmark = pytest.mark.slow
-
-
-def engine(workers):
-    return lambda: InProcess(workers, threads=1)
 
 
 def of_cluster(cluster, evidence):
@@ -54,9 +50,9 @@ def test_three_clusters_with_late_data_have_the_same_rows(tmp_path, new_store):
         for name, rows in fleets[cluster].items():
             load(single, name, rows, cluster)
     single.build()
+    built_of_lake.lake_options = LakeOptions(recent_days=2)
     attach(built_of_lake, url)
-    built_of_lake.lake_binding.recent_days = 2
-    built_of_lake.lake_binding.new_engine = engine(2)
+    built_of_lake.lake.engine = InProcess(2, threads=1)
     for part in range(2):
         for cluster, evidence in fleets.items():
             for name, rows in evidence.items():
@@ -72,10 +68,11 @@ def test_three_clusters_with_late_data_have_the_same_rows(tmp_path, new_store):
 
 def build(path):
     """Build a database of a lake and publish, in a process that may be killed."""
-    options = LakeOptions(new_engine=engine(2), recent_days=2, publishes=True)
+    options = LakeOptions(recent_days=2, publishes=True)
     store = LocalStore(path, threads=1, lake=options)
+    store.lake.engine = InProcess(2, threads=1)
     store.build()
-    store.lake_binding.publish()
+    store.lake.publish()
     store.close()
 
 

@@ -7,9 +7,9 @@ import pytest
 from tests.queries.lake.s3_server import s3_server
 from tests.queries.lake.writers import Writer, assert_whole, batch
 
+from goodput_lake.tables.lake import Lake
+from goodput_lake.upkeep import Compaction, compact, status
 from goodput_queries.errors import StoreError
-from goodput_queries.lake.lake import Lake
-from goodput_queries.lake.upkeep import Compaction, compact, status
 
 
 @pytest.fixture(scope="module")

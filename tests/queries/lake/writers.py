@@ -9,9 +9,9 @@ from unittest import mock
 
 from tests.queries.lake.conftest import readings
 
+from goodput_lake.tables.lake import Lake
+from goodput_lake.upkeep import compact
 from goodput_queries.evidence.batch import Reject
-from goodput_queries.lake.lake import Lake
-from goodput_queries.lake.upkeep import compact
 
 WRITERS = multiprocessing.get_context("forkserver")
 WRITERS.set_forkserver_preload(["tests.queries.lake.writers"])

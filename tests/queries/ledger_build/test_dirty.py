@@ -7,6 +7,7 @@ import duckdb
 import pytest
 from tests.tables import each, gives
 
+from goodput_lake.tasks.plan import parts_of
 from goodput_queries.catalog import models
 from goodput_queries.ledger_build.differences import changed_hours
 from goodput_queries.ledger_build.dirty import (
@@ -18,7 +19,6 @@ from goodput_queries.ledger_build.dirty import (
 )
 from goodput_queries.ledger_build.dirty_hours import EVERY, HOUR_MS, NOTHING, DirtyHours
 from goodput_queries.ledger_build.dirty_runs import in_hours
-from goodput_queries.ledger_build.distributed.plan import parts_of
 from goodput_queries.ledger_build.passes import READINGS_OF_A_PART, borders_of_parts
 
 STAGES = {m.qualified_name: m for m in models.build_order()}

@@ -9,7 +9,7 @@ from tests.two_teams import COBALTS, END_S, OTHERS, RED, built
 from goodput_queries.catalog.find import catalogue
 from goodput_queries.check import check
 from goodput_queries.errors import NotPermittedError
-from goodput_queries.objectives import Objective, as_variable
+from goodput_queries.objectives.goodput import Objective, as_variable
 from goodput_queries.scope import Scope
 
 WHOLE = Scope(START_MS, START_MS + 1000 * END_S, bucket_ms=600_000)

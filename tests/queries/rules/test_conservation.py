@@ -12,8 +12,8 @@ from tests.queries.conftest import START_MS, at, built_in, durable, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger import capacity_ms, ledger
+from goodput_queries.objectives.serving import ServingObjective
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.serving_objectives import ServingObjective
 
 SPAN_S = 3 * 3600
 PHASES = ["init", "restore", "ckpt_save", "eval", "data_wait", "custom:warmup"]

@@ -7,7 +7,7 @@ from tests.queries.conftest import Evidence
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 from tests.queries.serving.engines import buckets, engine, request, scrapes
 
-from goodput_queries.serving_objectives import ServingObjective
+from goodput_queries.objectives.serving import ServingObjective
 
 HOUR_S = 3600
 OBJECTIVES = (ServingObjective("limited*", ttft_s=0.5, inter_token_s=0.05),)

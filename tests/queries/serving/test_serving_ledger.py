@@ -8,7 +8,7 @@ from tests.queries.loaders import loaded_at_once
 from tests.queries.serving.engines import buckets, busy, engine, request, scrapes
 from tests.queries.serving.load import Engine
 
-from goodput_queries.serving_objectives import ServingObjective
+from goodput_queries.objectives.serving import ServingObjective
 
 OBJECTIVES = (
     ServingObjective("limited-e2e*", e2e_s=4),

@@ -11,12 +11,12 @@ from pathlib import Path
 import polars as pl
 
 from goodput_app import distribution
-from goodput_app.cli.doctor.lake import lake_findings
 from goodput_app.cli.doctor.live_sources import live_findings
 from goodput_app.cli.doctor.reports import notification_findings, otlp_findings, report_findings
 from goodput_app.cli.doctor.site_files import site_findings
 from goodput_app.settings import settings
 from goodput_app.text.units import count
+from goodput_queries import packages
 from goodput_queries.database import Store, open_store
 from goodput_queries.errors import GoodputError
 from goodput_queries.remote import RemoteStore
@@ -37,7 +37,7 @@ def findings(db: str) -> pl.DataFrame:
     rows = [
         *_versions(),
         *_database(db),
-        *_with_store(db, lake_findings),
+        *_of_packages(db),
         *_with_store(db, live_findings),
         *_with_store(db, site_findings),
         *report_findings(db),
@@ -121,6 +121,22 @@ def _unread_lines(store: Store) -> Iterator[Finding]:
         shown = f"line {row['line']} ({row['content'].strip()[:CONTENT_MAX_CHARS]})"
         found = f"{row['origin']}: {count(row['lines'], 'line')} not read; {shown}"
         yield f"lines {row['source']}", "rejected", f"{found}: {row['reason']}", UNREAD_THEN
+
+
+def _of_packages(db: str) -> Iterator[Finding]:
+    """Yield what packages of their own find, and those that are gone or cannot be loaded."""
+    for group in packages.GROUPS:
+        for point in packages.declared(group):
+            if not packages.is_there(point):
+                lost = f"{point.name} of {group} is in {point.module}, which is not installed"
+                yield f"package {point.name}", "missing", lost, "install Goodput again to have it"
+    for point in packages.offered(packages.CHECKS):
+        try:
+            check = packages.load(point)
+        except GoodputError as error:
+            yield f"package {point.name}", "problem", str(error), "install it again, or remove it"
+        else:
+            yield from _with_store(db, check)
 
 
 def _with_store(db: str, of: Callable[[str, Store | None], Iterator[Finding]]) -> Iterator[Finding]:

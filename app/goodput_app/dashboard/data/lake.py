@@ -11,7 +11,7 @@ from goodput_app.dashboard.data import marts
 from goodput_app.process.store import current_store
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore
-from goodput_queries.lake.arrange import READINGS
+from goodput_queries.ledger_build.lake import READINGS, Lake
 from goodput_queries.scope import Scope, utc_at
 
 HOST_BEFORE_MS: Final = 3_600_000  # an interval between two readings of a host is as long at most
@@ -68,7 +68,7 @@ def _first_reading_here(state: marts.State) -> int | None:
 def is_in_lake(from_ms: int) -> bool:
     """Say whether readings of a time that begins then are in the lake alone."""
     store = current_store()
-    return isinstance(store, LocalStore) and store.lake_binding.is_older(from_ms)
+    return isinstance(store, LocalStore) and store.lake is not None and store.lake.is_older(from_ms)
 
 
 def read(sql: str, gpus: tuple[str, ...], from_ms: int, to_ms: int) -> pl.DataFrame:
@@ -84,9 +84,7 @@ def _kept_of_lake(
     sql: str, gpus: tuple[str, ...], from_ms: int, to_ms: int, state: marts.State
 ) -> pl.DataFrame:
     del state
-    store = current_store()
-    assert isinstance(store, LocalStore)  # noqa: S101 -- `is_in_lake` was asked
-    return store.lake_binding.read(sql, [list(gpus), from_ms, to_ms], (from_ms, to_ms), gpus)
+    return _lake().read(sql, [list(gpus), from_ms, to_ms], (from_ms, to_ms), gpus)
 
 
 def read_host(sql: str, scope: Scope) -> pl.DataFrame:
@@ -97,12 +95,17 @@ def read_host(sql: str, scope: Scope) -> pl.DataFrame:
 @st.cache_data(max_entries=50, show_spinner="Reading from the lake ...")
 def _kept_of_host(sql: str, scope: Scope, state: marts.State) -> pl.DataFrame:
     del state
-    store = current_store()
-    assert isinstance(store, LocalStore)  # noqa: S101 -- `is_in_lake` was asked
     from_ms, to_ms = scope.from_ms or 0, scope.to_ms or 0
-    names = store.read(NAMES_OF_NODE, [scope.node])["node"].to_list()
+    names = current_store().read(NAMES_OF_NODE, [scope.node])["node"].to_list()
     for keys in (names, None):  # a source may write the name as no other one does
-        found = store.lake_binding.read(sql, [], (from_ms - HOST_BEFORE_MS, to_ms), keys, scope)
+        found = _lake().read(sql, [], (from_ms - HOST_BEFORE_MS, to_ms), keys, scope)
         if not found.is_empty():
             break
     return found
+
+
+def _lake() -> Lake:
+    """Return the lake of the database; `is_in_lake` was asked."""
+    store = current_store()
+    assert isinstance(store, LocalStore) and store.lake is not None  # noqa: S101, PT018 -- as above
+    return store.lake

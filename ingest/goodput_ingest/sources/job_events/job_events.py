@@ -55,6 +55,7 @@ class JobEvents(RecordedFile):
     """A file of job events v1, of one process or of several that write into one file."""
 
     name: ClassVar[str] = "job-events"
+    is_followed: ClassVar[bool] = True
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

@@ -47,6 +47,7 @@ class JobLog:
     """One log file of a job, by whichever frameworks wrote into it."""
 
     name: ClassVar[str] = "job-log"
+    is_followed: ClassVar[bool] = True
     needs_beginning: ClassVar[bool] = True
 
     def __init__(self, path: Path, options: ReadOptions) -> None:

@@ -37,6 +37,7 @@ class TorchtitanStructured:
     """One rank's structured log: steps with their waiting for data, phases, failures."""
 
     name: ClassVar[str] = "torchtitan-structured"
+    is_followed: ClassVar[bool] = True
     needs_beginning: ClassVar[bool] = True
 
     def __init__(self, path: Path, options: ReadOptions) -> None:

@@ -64,6 +64,7 @@ class KernelLog(RecordedFile):
     """The kernel log of a node (dmesg) or of several (journal, syslog)."""
 
     name: ClassVar[str] = SOURCE
+    is_followed: ClassVar[bool] = True
     needs_beginning: ClassVar[bool] = False  # a notice goes over a few lines
 
     def __init__(self, path: Path, options: ReadOptions) -> None:

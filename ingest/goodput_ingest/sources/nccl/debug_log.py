@@ -126,6 +126,7 @@ class NcclDebug(RecordedFile):
     """A log of NCCL, of one process or of many, with whatever else the job printed."""
 
     name: ClassVar[str] = "nccl-debug"
+    is_followed: ClassVar[bool] = True
     needs_beginning: ClassVar[bool] = True
 
     def __init__(self, path: Path, options: ReadOptions) -> None:

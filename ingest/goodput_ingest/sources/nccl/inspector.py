@@ -51,6 +51,7 @@ class NcclInspector(RecordedFile):
     """A log of the NCCL Inspector plugin: one process, every communicator it was in."""
 
     name: ClassVar[str] = "nccl-inspector"
+    is_followed: ClassVar[bool] = True
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file and its cluster."""

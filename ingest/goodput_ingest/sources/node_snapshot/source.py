@@ -25,6 +25,7 @@ class NodeSnapshot(RecordedFile):
     """A file of snapshots; those of several nodes may be put into one."""
 
     name: ClassVar[str] = "node-snapshot"
+    is_followed: ClassVar[bool] = True
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

@@ -34,6 +34,7 @@ class ServingRequests(RecordedFile):
     """A file of requests."""
 
     name: ClassVar[str] = "serving-requests"
+    is_followed: ClassVar[bool] = True
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all

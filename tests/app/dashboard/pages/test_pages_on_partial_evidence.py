@@ -14,12 +14,11 @@ from tests.recorded_session import built
 from goodput_app.dashboard.data.lake import READS_STORED
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_lake.pull import attach
+from goodput_lake.tables.lake import Lake
 from goodput_queries.catalog import models
 from goodput_queries.evidence.batch import Batch, Reject
-from goodput_queries.lake.arrange import READINGS
-from goodput_queries.lake.lake import Lake
-from goodput_queries.lake.pull import attach
-from goodput_queries.ledger_build.distributed.lake_binding import LakeBinding, LakeOptions
+from goodput_queries.ledger_build.lake import READINGS, LakeOptions
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +134,7 @@ def of_lake(module_store, tmp_path_factory):
     lake.append(Batch("gpus", pl.DataFrame(gpu), "inventory", "inventory", "gpus"))
     lake.append(readings("d0", range(0, 3 * DAY_S, 600), gpus=1))
     found = module_store()
-    found.lake_binding = LakeBinding(found, LakeOptions(recent_days=2))
+    found.lake_options = LakeOptions(recent_days=2)
     attach(found, lake.url)
     found.build()
     return found

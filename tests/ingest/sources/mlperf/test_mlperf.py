@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from tests.tables import each
 
+from goodput_formats_extra.mlperf.training_logs import Mlperf
 from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs.source import JobLog
-from goodput_ingest.sources.mlperf.training_logs import Mlperf
 from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 import polars as pl
 import pytest
 
+from goodput_formats_extra.operation_trace.source import OperationTrace
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.operation_trace.source import OperationTrace
 from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 

@@ -9,7 +9,7 @@ import pytest
 from goodput_ingest.formats.prometheus_text import exposition
 from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.serving_metrics import ALL_LABELS, serving_rows
-from goodput_ingest.synthetic_serving import Engine, Life, arrivals, scrapes, serve
+from goodput_synthetic.serving import Engine, Life, arrivals, scrapes, serve
 
 BEGIN_MS, MINUTE_MS = 1_795_176_000_000, 60_000
 END_MS = BEGIN_MS + 20 * MINUTE_MS

@@ -11,7 +11,8 @@ from goodput_ingest.serving_metrics import ALL_LABELS, Identity, serving_rows
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
 from goodput_ingest.sources.serving.requests import ServingRequests
-from goodput_ingest.synthetic_serving import (
+from goodput_queries.catalog import models
+from goodput_synthetic.serving import (
     Engine,
     Life,
     arrivals,
@@ -19,7 +20,6 @@ from goodput_ingest.synthetic_serving import (
     request_log_lines,
     serve,
 )
-from goodput_queries.catalog import models
 
 BEGIN_MS = 1_795_176_000_000
 

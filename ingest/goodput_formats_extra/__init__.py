@@ -1,0 +1,1 @@
+"""Formats that few sites have: MLPerf, operation traces, OpenTelemetry, Google, Kineto."""

@@ -1,0 +1,30 @@
+"""What is to happen in a fleet: jobs, outages, silences and faults."""
+
+from dataclasses import dataclass, field
+
+from goodput_synthetic.fleet.demand import Request, crowd
+from goodput_synthetic.fleet.fleet import Fleet
+from goodput_synthetic.fleet.outages import Outage, Silence, planned, silences
+from goodput_synthetic.fleet.stories import booked_gpu_s, scripted
+
+
+@dataclass
+class Plan:
+    """What is to happen; `has_faults`: also Xids that mean nothing, and a link that is lost.
+
+    hot_rack: its GPUs throttle in jobs that start after hot_from_s.
+    """
+
+    requests: list[Request]
+    outages: list[Outage]
+    silences: list[Silence] = field(default_factory=list)
+    has_faults: bool = True
+    hot_rack: int | None = None
+    hot_from_s: int = 0
+
+
+def eventful(fleet: Fleet, hours: int, seed: int) -> Plan:
+    """Return a day with stories, outages and failures."""
+    requests = scripted(fleet, hours, seed)
+    requests += crowd(fleet, hours, seed, booked_gpu_s(requests))
+    return Plan(requests, planned(fleet, hours, seed), silences(fleet, hours, seed))

@@ -1,0 +1,1 @@
+"""Objectives that a site declares: of goodput, and of serving latency."""

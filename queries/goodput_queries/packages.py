@@ -1,0 +1,55 @@
+"""Parts that are packages of their own, found by entry points: Goodput's and those of others.
+
+The core imports none of them and works without them; decision 0184 lists the groups.
+"""
+
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from typing import Any, Final
+
+from goodput_queries.errors import GoodputError, PackageError
+
+SOURCES: Final = "goodput.sources"  # a `goodput_ingest.source.Source` each
+STORES: Final = "goodput.stores"  # `lake`: a `goodput_queries.database.LakePackage`
+COMMANDS: Final = "goodput.commands"  # a command of `goodput`
+CHECKS: Final = "goodput.checks"  # of `goodput doctor`: yields its findings
+GROUPS: Final = (SOURCES, STORES, COMMANDS, CHECKS)
+
+
+def declared(group: str) -> list[EntryPoint]:
+    """Return what distributions declare under a group, by name; nothing is imported."""
+    return sorted(entry_points(group=group), key=lambda point: point.name)
+
+
+def is_there(point: EntryPoint) -> bool:
+    """Say whether the package of an entry point is installed: it may have been left out."""
+    return find_spec(point.module.partition(".")[0]) is not None
+
+
+def offered(group: str) -> list[EntryPoint]:
+    """Return what packages that are there offer under a group, by name."""
+    return [point for point in declared(group) if is_there(point)]
+
+
+def load(point: EntryPoint) -> Any:
+    """Import what a package offers; raises PackageError where that fails."""
+    try:
+        return point.load()
+    except GoodputError:
+        raise
+    except Exception as error:
+        kind = point.group.rpartition(".")[2].removesuffix("s")
+        raise PackageError(
+            f"the {kind} {point.name} ({point.value}) cannot be loaded: {error}."
+        ) from error
+
+
+def loaded(group: str, name: str) -> Any:
+    """Import what a package offers under a name; raises PackageError where none does."""
+    for point in offered(group):
+        if point.name == name:
+            return load(point)
+    raise PackageError(
+        f"{name!r} is in a package of its own, which is not installed ({name} of the entry points "
+        f"{group}); install Goodput again, with all its packages."
+    )
