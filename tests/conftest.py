@@ -2,9 +2,11 @@
 
 import contextlib
 import gc
+import re
 import shutil
 import ssl
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import duckdb
@@ -17,10 +19,7 @@ from xdist.scheduler import LoadFileScheduling
 from goodput_app.process.store import use_store
 from goodput_app.settings import settings
 from goodput_ingest.sources.job_events.job_events import JobEvents
-from goodput_lake import attached
-from goodput_lake.tasks.engines import InProcess
 from goodput_queries.database import LocalStore
-from goodput_synthetic.demo import demo_database, digest
 
 TESTS = Path(__file__).parent
 SAMPLE_DATA = TESTS.parent / "sample_data"
@@ -28,6 +27,33 @@ SAMPLE_DATA = TESTS.parent / "sample_data"
 pytest.register_assert_rewrite("tests.tables")  # whose failures show both sides
 
 gc.disable()  # while the tests are collected: all of it stays
+
+
+# packages that may be left out, and were: the tests of the others pass without them
+OPTIONAL = {  # -> modules of tests that need them, besides those that import them
+    "goodput_formats_extra": [],
+    "goodput_lake": ["tests.queries.lake"],
+    "goodput_synthetic": [
+        "tests.fleets", "tests.fuzz", "tests.evidence_over_time", "tests.demo_weeks",
+        "tests.queries.made_up_fleet", "tests.queries import made_up_fleet",
+    ],
+}  # fmt: skip
+MISSING = [
+    name
+    for package, modules in OPTIONAL.items()
+    for name in (package, *modules)
+    if find_spec(package) is None
+]
+
+
+def pytest_ignore_collect(collection_path):
+    """Leave out the tests of packages that are not installed: modules that import them."""
+    module = collection_path / "conftest.py" if collection_path.is_dir() else collection_path
+    if MISSING and module.suffix == ".py" and module.exists():
+        text = module.read_text(encoding="utf-8")
+        if any(re.search(rf"^from {name}\b", text, re.MULTILINE) for name in MISSING):
+            return True
+    return None
 
 
 def pytest_configure(config):
@@ -88,7 +114,12 @@ def databases_have_one_thread():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb, "connect", connect)
-        patch.setattr(attached, "InProcess", lambda _: InProcess(workers=1, threads=1))
+        if "goodput_lake" not in MISSING:
+            from goodput_lake import attached  # noqa: PLC0415 -- a package of its own
+            from goodput_lake.tasks.engines import InProcess  # noqa: PLC0415
+
+            one = InProcess(workers=1, threads=1)
+            patch.setattr(attached, "InProcess", lambda _: one)
         yield
 
 
@@ -143,11 +174,12 @@ own_store = pytest.fixture(_stores, name="own_store")  # with the test
 @pytest.fixture(scope="session")
 def recorded_demo(tmp_path_factory):
     """Give the demo of the recorded session alone, built; to be copied by who opens it."""
+    demo = pytest.importorskip("goodput_synthetic.demo")
 
     def make(path):
-        demo_database(path.parent, sample_data=SAMPLE_DATA).replace(path)
+        demo.demo_database(path.parent, sample_data=SAMPLE_DATA).replace(path)
 
-    return made_once(tmp_path_factory, f"demo-{digest(SAMPLE_DATA)}", make)
+    return made_once(tmp_path_factory, f"demo-{demo.digest(SAMPLE_DATA)}", make)
 
 
 @pytest.fixture

@@ -3,10 +3,12 @@
 import shutil
 
 import pytest
+from tests.app.command_line import run
 from tests.tables import each
 
+from goodput_app.cli import serve
 from goodput_queries.errors import GoodputError
-from goodput_synthetic import demo
+from goodput_synthetic import command, demo
 
 EVENT = '{"ts": "2026-11-20T12:00:00Z", "run_id": "r1", "event": "run_start"}\n'
 
@@ -38,7 +40,7 @@ def test_every_module_of_the_generator_counts_for_the_demo(tmp_path, sample_data
     module = generator / "written" / "events.py"
     module.parent.mkdir(parents=True)
     module.write_text("FIRST_PID = 1\n")
-    monkeypatch.setattr(demo.synthetic, "__file__", str(generator / "__init__.py"))
+    monkeypatch.setattr(demo, "__file__", str(generator / "demo.py"))
     before = demo.digest(sample_data, gpus=64)
 
     module.write_text("FIRST_PID = 2\n")
@@ -83,3 +85,16 @@ def test_a_wrong_recipe_is_named(sample_data, text):
 
     with pytest.raises(GoodputError, match=r"demo\.toml: this is not a list of \[\[ingest\]\]"):
         demo.recipe(sample_data)
+
+
+def test_a_demo_collects_nothing(here, configured, monkeypatch):
+    """What a settings file in the same folder names belongs to another database."""
+    configured('[[collect]]\nsource = "job-events"\nfolder = "."\n')
+    served = []
+    monkeypatch.setattr(command, "demo_database", lambda *_, **__: here / "demo.duckdb")
+    monkeypatch.setattr(serve, "serve_at", lambda *given: served.append(given))
+
+    assert run("demo").exit_code == 0
+
+    ((_, _, _, sources),) = served
+    assert sources == []

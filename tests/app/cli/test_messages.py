@@ -7,17 +7,17 @@ from pathlib import Path
 import click
 import pytest
 
-import goodput_ingest
-import goodput_queries
 from goodput_app.cli import main
+from goodput_queries.packages import COMMANDS, offered
 
 FOREIGN = re.compile(r"`(?!goodput )\w[^`]*`")  # another program's command line
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b")
 MODULES = [
     path
-    for package in (goodput_ingest, goodput_queries)
-    for path in sorted(Path(package.__path__[0]).rglob("*.py"))
-    if OPTION.search(path.read_text(encoding="utf-8"))
+    for folder in ("ingest", "queries")
+    for path in sorted((Path(__file__).parents[3] / folder).rglob("*.py"))
+    if path.name != "command.py"  # which defines options
+    and OPTION.search(path.read_text(encoding="utf-8"))
 ]
 FOREIGN_OPTIONS = {  # of the commands that live sources run
     *("--json", "--noconvert", "--delimiter"),  # Slurm's
@@ -28,9 +28,14 @@ FOREIGN_OPTIONS = {  # of the commands that live sources run
 
 
 CONTEXT = click.Context(main.main)
+INSTALLED = (
+    name
+    for name, (module, _) in main.COMMANDS.items()
+    if module != main.OF_PACKAGE or any(p.name == name for p in offered(COMMANDS))
+)
 OPTIONS = FOREIGN_OPTIONS | {
     option
-    for command in (main.main, *(main.main.get_command(CONTEXT, name) for name in main.COMMANDS))
+    for command in (main.main, *(main.main.get_command(CONTEXT, name) for name in INSTALLED))
     for parameter in command.params
     if isinstance(parameter, click.Option)
     for option in parameter.opts

@@ -16,7 +16,7 @@ from tests.tables import each
 from tests.until import until
 
 import goodput_app
-from goodput_app.cli import demo, serve
+from goodput_app.cli import serve
 from goodput_app.settings import read
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.config import collectors
@@ -171,13 +171,10 @@ def test_a_wrong_live_source_is_a_stated_failure(tmp_path, command):
     assert list(tmp_path.iterdir()) == [tmp_path / "goodput.toml"]
 
 
-@each((["serve"], ["job-events"]), (["serve", "--no-collect"], []), (["demo"], []))
-def test_a_server_collects_what_the_settings_name_and_a_demo_nothing(
-    site, monkeypatch, command, collected
-):
-    """What a settings file in the same folder names belongs to another database."""
+@pytest.mark.usefixtures("site")
+@each((["serve"], ["job-events"]), (["serve", "--no-collect"], []))
+def test_a_server_collects_what_the_settings_name(monkeypatch, command, collected):
     served_ = []
-    monkeypatch.setattr(demo, "demo_database", lambda *_, **__: site / "demo.duckdb")
     monkeypatch.setattr(serve, "serve_at", lambda *given: served_.append(given))
 
     assert run(*command).exit_code == 0

@@ -5,17 +5,12 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
-from tests.queries.lake.conftest import readings
 from tests.tables import each
 
 from goodput_app.server import asgi
 from goodput_app.server.background import Upkeep
 from goodput_app.server.viewers import Viewers
-from goodput_lake import attached
-from goodput_lake.pull import attach
-from goodput_lake.tables.lake import Lake
-from goodput_queries.errors import BuildError, StoreError
-from goodput_queries.ledger_build.lake import LakeOptions
+from goodput_queries.errors import BuildError
 
 
 class Server:
@@ -108,28 +103,6 @@ def test_a_server_looks_again_and_again_and_logs_a_failure_once(monkeypatch, cap
     assert len(runs) == 3
     said = [record.message for record in caplog.records]
     assert said == ["the ledger is not up to date: it cannot be built"]
-
-
-def test_the_lake_is_looked_into_every_half_a_minute(tmp_path, new_store, monkeypatch, caplog):
-    """Publishing that fails is logged; the ledger is up to date nevertheless."""
-
-    def fail(*_):
-        raise StoreError("s3://metrics/goodput/ledger: cannot be written")
-
-    lake = Lake.create(str(tmp_path / "lake"), buckets=1)
-    store = new_store()
-    store.lake_options = LakeOptions(publishes=True)
-    attach(store, lake.url)
-    monkeypatch.setattr(attached, "publish_noted", fail)
-    upkeep = Upkeep(store)
-    for number in range(2):
-        lake.append(readings(f"d{number}", (30 * number,)))
-        upkeep.run()
-
-    assert store.read("select count(*) from state.ingested").item() == 1
-    assert [one.message for one in caplog.records if "published" in one.message] == [
-        "closed hours were not published: s3://metrics/goodput/ledger: cannot be written"
-    ]
 
 
 def test_what_polls_write_is_shown_every_quarter_of_a_minute_where_no_build_shows_it():

@@ -6,9 +6,7 @@ from tests.ingest.job_log_lines import ITERATION, UTC
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_lake.pull import attach, pull
-from goodput_lake.store import LakeStore
-from goodput_lake.tables.lake import Lake
+from goodput_queries.database import lake_package
 
 SACCT = ("Cluster|JobID|JobIDRaw|User|Account|Partition|State|ExitCode|Submit|Start|End|ElapsedRaw|"
          "NNodes|NodeList|ReqTRES|AllocTRES|JobName\n")  # fmt: skip
@@ -99,11 +97,12 @@ def test_a_followed_log_is_its_jobs_also_when_it_is_read_once_more(store, log, a
 
 
 def test_a_log_in_a_lake_is_its_jobs_in_a_database_of_the_lake(store, tmp_path, log, accounting):
-    lake = Lake.create(str(tmp_path / "lake"))
+    tables = pytest.importorskip("goodput_lake.tables.lake")
+    lake = lake_package()
+    url = tables.Lake.create(str(tmp_path / "lake")).url
     for file in (log, accounting):
-        loaded(LakeStore(lake), file)
-    attach(store, lake.url)
-    pull(store, lake)
+        loaded(lake.store(url, ""), file)
+    lake.attach(store, url)
     store.build()
 
     assert clusters(store) == ["alpha"]

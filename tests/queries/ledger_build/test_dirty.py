@@ -1,13 +1,11 @@
 """What a build does again where evidence differs: hours, stages and events; and in which parts."""
 
 import dataclasses
-from itertools import product
 
 import duckdb
 import pytest
 from tests.tables import each, gives
 
-from goodput_lake.tasks.plan import parts_of
 from goodput_queries.catalog import models
 from goodput_queries.ledger_build.differences import changed_hours
 from goodput_queries.ledger_build.dirty import (
@@ -170,24 +168,6 @@ def test_hours_in_which_intervals_differ_are_opened_again(cursor, new, old, hour
 
 
 SIZE = READINGS_OF_A_PART
-EIGHT = dict.fromkeys(range(8), 625)  # GPUs by bucket
-
-
-def test_every_bucket_and_hour_is_in_one_task_which_has_at_most_so_many_gpu_hours():
-    parts = parts_of({*range(10, 34)}, EIGHT, most_gpu_hours=24_000, workers=3)
-
-    found = [
-        pair for buckets, first, last in parts for pair in product(buckets, range(first, last))
-    ]
-    assert sorted(found) == sorted(product(range(8), range(10, 34)))
-    assert max(625 * len(buckets) * (last - first) for buckets, first, last in parts) <= 24_000
-
-
-@each({"a multiple of the workers": (12, 2), "few GPUs": (1, 4)})
-def test_each_worker_has_as_many_tasks_as_the_others(hours, workers):
-    assert len(parts_of({*range(hours)}, EIGHT, most_gpu_hours=24_000, workers=workers)) == 4
-
-
 test_borders_of_parts = gives(
     lambda first, last, most: borders_of_parts(first, last, most=most),
     {
