@@ -9,7 +9,6 @@ are written when they end: what was still open when a process died is not there.
 last rank alone exports, coarse spans only, without steps.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -119,7 +118,7 @@ class OtelSpans(RecordedFile):
             "rank": rank,
             "host": json_lines.text(span.resource, "host.name", 255),
             "reports_durability": True,
-            "extra": json.dumps({"span": span.name[:200]}),
+            "extra": json_lines.dumped({"span": span.name[:200]}),
         }
         events = self._events(span, (run_id, rank))
         rows = [event_lines.row(**said, **event) for event in events]

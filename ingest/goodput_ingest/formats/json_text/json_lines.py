@@ -165,6 +165,15 @@ def printable(text: str, max_chars: int) -> str:
     return CONTROL.sub("\ufffd", text)
 
 
+def dumped(value: object) -> str:
+    """Return a value as JSON that a database takes: half a surrogate pair as a question mark."""
+    found = json.dumps(value)
+    if r"\ud" not in found:
+        return found
+    whole = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    return json.dumps(json.loads(whole))
+
+
 def text(fields: dict[str, Any], name: str, max_chars: int = 200) -> str | None:
     """Return a text, capped; None where it is absent or null."""
     value = fields.get(name)

@@ -1,7 +1,6 @@
 """Reads the lines of a job's log by all formats, into rows of job events and rejects."""
 
 import contextlib
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -345,7 +344,7 @@ def _fact(event: Event) -> Fact:
 
 
 def _row(log_format: LogFormat, event: Event, versions: dict[str, str]) -> dict[str, Any]:
-    extra = json.dumps({"log": log_format.name, **versions, **event.extra}, ensure_ascii=True)
+    extra = json_lines.dumped({"log": log_format.name, **versions, **event.extra})
     return {
         "ts": event.at,
         "event": event.event,

@@ -5,7 +5,6 @@ share the time between them. How long the first took is taken from the second. S
 no saves and, but for MLflow, no end; a pause of the job lengthens the step that it fell into.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from typing import Any, Final
 import polars as pl
 
 from goodput_ingest.formats import files
-from goodput_ingest.formats.json_text import event_lines
+from goodput_ingest.formats.json_text import event_lines, json_lines
 from goodput_ingest.formats.json_text.event_lines import EXTRA_MAX_CHARS, SCHEMA
 from goodput_ingest.formats.json_text.json_lines import printable
 from goodput_ingest.source import Batch, ReadOptions, Reject
@@ -79,7 +78,7 @@ class History:
             rejects, ordinal = (), ordinal + 1
 
     def _row(self, event: Event) -> event_lines.Row:
-        extra = json.dumps({"log": self.source, **event.extra}, ensure_ascii=True)
+        extra = json_lines.dumped({"log": self.source, **event.extra})
         return event_lines.row(
             source=self.source,
             cluster=self.options.cluster,

@@ -7,7 +7,6 @@ A file a rank, moments in UTC, and every span with its start: the best source of
 It does not name the run: the folder above `structured_logs` does, or the person who reads it in.
 """  # noqa: E501 -- the line as it is written
 
-import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -93,7 +92,7 @@ class TorchtitanStructured:
             "pid": json_lines.whole(said, "pid", 0),
             "ts": EPOCH + timedelta(microseconds=at_us),
             "reports_durability": False,  # the log does not show whether a save was asynchronous
-            "extra": json.dumps({"log": "torchtitan", "said": name}),
+            "extra": json_lines.dumped({"log": "torchtitan", "said": name}),
             **event,
         }
         return (event_lines.row(**row),)

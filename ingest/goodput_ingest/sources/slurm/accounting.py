@@ -295,7 +295,7 @@ def _job_requests(rows: pl.DataFrame) -> Parsed:
     columns = ("Cluster", "JobIDRaw", "Submit", "Constraints", "NNodes")
     found: list[tuple[dict[str, object], dict[str, object]]] = []
     for cluster, job_id, submit, features, count in rows.select(columns).iter_rows():
-        nodes = int(count) if (count or "").isdigit() else None
+        nodes = int(count) if re.fullmatch("[0-9]{1,6}", count or "") else None
         if (sets := feature_sets(features, nodes)) is not None:
             key = {"cluster": cluster, "job_id_raw": job_id, "submit_at": submit}
             found.append((key, {"feature_sets": sets, "nodes_requested": nodes}))

@@ -74,9 +74,15 @@ def of_queue(
     found: Sequence[tuple[int, Any]], accounting: slurm_accounting.Accounting
 ) -> list[Parsed]:
     """Return the same of numbered records of `squeue --json` or `scontrol show jobs --json`."""
-    jobs = [(number, job) for number, job in found if isinstance(job, dict)]
-    rows = [{"line": str(number)} | row for number, job in jobs if (row := _of_json(job))]
-    return _parsed(rows, [], accounting)
+    rows: list[dict[str, str]] = []
+    rejects: list[Reject] = []
+    for number, job in found:
+        if isinstance(job, dict):
+            try:
+                rows += [{"line": str(number)} | row] if (row := _of_json(job)) else []
+            except ValueError as error:
+                rejects.append(Reject(number, f"slurm: job run {number} rejected: {error}."))
+    return _parsed(rows, rejects, accounting)
 
 
 def _parsed(

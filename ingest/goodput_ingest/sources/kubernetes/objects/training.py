@@ -83,7 +83,7 @@ class Training:
         if (planned := _metric(metrics, PLANNED)) is not None:
             extra["planned_steps"] = int(planned)
         if extra:
-            yield {"event": "metric", "extra": json.dumps(extra)}
+            yield {"event": "metric", "extra": json_lines.dumped(extra)}
         step = _metric(metrics, STEPS)
         if step is not None and step >= 1:
             taken = self._taken(found, (int(step), at), planned, left_s)
