@@ -1,18 +1,23 @@
 """An environment without extras, without development packages, or with a package missing."""
 
 import pkgutil
+import shutil
 import subprocess
 import sys
 from importlib import import_module, metadata
 from pathlib import Path
 
 import click
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from tests.app.command_line import run
 from tests.tables import each
 
 from goodput_app.cli import main
 from goodput_app.distribution import NAME
+from goodput_ingest.sources.registry import sources
+from goodput_queries import packages
 from goodput_queries.errors import install_command
 
 ROOT = Path(__file__).parents[1]
@@ -104,19 +109,23 @@ def without_optional_packages(*commands):
     )
 
 
-def test_the_core_works_without_the_packages_of_their_own(tmp_path):
-    db = ["--db", str(tmp_path / "core.duckdb")]
+@pytest.fixture
+def nothing_is_offered(monkeypatch):
+    """Leave out the packages of their own, which the core imports by their entry points alone."""
+    monkeypatch.setattr(packages, "is_there", lambda _: False)
+    sources.cache_clear()
+    yield
+    sources.cache_clear()
+
+
+@pytest.mark.usefixtures("nothing_is_offered")
+def test_the_core_works_without_the_packages_of_their_own(tmp_path, empty_database):
     log = ROOT / "tests/ingest/golden/job_events/killed_rank_and_restart/input.jsonl"
+    db = ["--db", str(shutil.copyfile(empty_database, tmp_path / "core.duckdb"))]
 
-    done = without_optional_packages(
-        ["ingest", "auto", str(log), *db],
-        ["build", *db],
-        ["runs", *db, "--format", "json"],
-        ["doctor", *db],
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert "goodput_lake" in done.stdout, "doctor names what is not there"
+    assert run("ingest", "auto", str(log), *db).exit_code == 0
+    assert "lost_work" in run("ledger", *db).stdout
+    assert "goodput_lake.attached, which is not installed" in run("doctor", *db).stdout
 
 
 def test_a_command_of_a_package_that_is_gone_is_one_sentence():
