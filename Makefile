@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
+# packages are compiled where they are imported, a fifth of their files, and stay so whatever the surroundings say
+PIP_OPTIONS := --quiet --disable-pip-version-check --no-compile
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test machine fresh durations slow docs bench bench-quick fuzz oracle clean mutants attack screenshots sweep findings
 
@@ -11,8 +14,7 @@ demo: $(STAMP) ## build the demo database and serve the dashboard
 
 # the allocator that a server is to run with (docs/operate.md), where it is installed: a fifth less time of tests
 JEMALLOC := $(firstword $(wildcard /usr/lib/*/libjemalloc.so.2))
-# compiled files are kept whatever the surroundings say: without them each process compiles all tests again
-PYTEST := PYTHONDONTWRITEBYTECODE= $(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest
+PYTEST := $(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest
 
 test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, tests
 	$(BIN)/ruff format --check .
@@ -106,23 +108,23 @@ sweep: $(VENV)/.stamp-dev ## open every page in a real browser without each of t
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install $(PIP_OPTIONS) -e .
 	touch $@
 
 $(VENV)/.stamp-dev: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --group dev
 	touch $@
 
 $(VENV)/.stamp-bench: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --group bench
 	# it asks for an older pyarrow than ours, and runs with ours
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "daft>=0.7" fsspec
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --no-deps "daft>=0.7" fsspec
 	touch $@
 
 clean:
 	rm -rf $(VENV)
 
 $(VENV)/.stamp-docs: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --group docs
 	touch $@
