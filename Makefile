@@ -15,6 +15,8 @@ demo: $(STAMP) ## build the demo database and serve the dashboard
 # the allocator that a server is to run with (docs/operate.md), where it is installed: a fifth less time of tests
 JEMALLOC := $(firstword $(wildcard /usr/lib/*/libjemalloc.so.2))
 PYTEST := $(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest
+# modules that name a mark: each process collects all that it is given
+naming = $(sort $(shell grep -rlw $(1) tests --include='test_*.py'))
 
 test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, tests
 	$(BIN)/ruff format --check .
@@ -24,13 +26,13 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(PYTEST) -n 4
 
 machine: $(VENV)/.stamp-dev ## tests that need a browser or a server program, kill processes or try random worlds
-	$(PYTEST) -n 3 -m "machine and not slow"
+	$(PYTEST) -n 3 -m "machine and not slow" $(call naming,machine)
 
 fresh: ## what a newcomer does, in plain environments: clone, make demo, wheel, extras, documents
 	$(PYTHON) -m tests.fresh
 
 slow: $(VENV)/.stamp-dev $(VENV)/.stamp-bench ## long tests, of large outside data and of the benchmark, which `make test` leaves out
-	$(PYTEST) -n 3 -m slow
+	$(PYTEST) -n 3 -m slow $(call naming,slow)
 
 docs: $(VENV)/.stamp-docs ## the documentation as a site in build/docs; links within it are checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
