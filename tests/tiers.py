@@ -10,6 +10,7 @@ is compared with a fixed piece of work at that moment, so that a busy machine fa
 """
 
 import csv
+import functools
 import os
 import random
 import resource
@@ -44,10 +45,16 @@ def tier_of(item):
     for mark in LARGE:
         if item.get_closest_marker(mark):
             return mark
-    place = item.path.relative_to(ROOT).as_posix()
     opens_database = not STORES.isdisjoint(getattr(item, "fixturenames", ()))
+    tier = _tier_of_module(item.path)
+    return "database" if tier == "pure" and opens_database else tier
+
+
+@functools.cache
+def _tier_of_module(path):
+    place = path.relative_to(ROOT).as_posix()
     if place.startswith(PURE):
-        return "database" if opens_database else "pure"
+        return "pure"
     return "database" if place.startswith(DATABASE) else "program"
 
 
