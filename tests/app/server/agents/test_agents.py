@@ -5,30 +5,28 @@ import json
 import os
 import shutil
 import sys
+from importlib.util import find_spec
 
 import pytest
 from tests.app.served import GOODPUT, ask
+from tests.app.server.conftest import ALL, RED_TEAM, URL, behind_tokens
 from tests.queries.conftest import START_MS
+from tests.tables import each
 from tests.two_teams import COBALTS, END_S, OTHERS, RED, built
 
 from goodput_app.page_links import iso
 from goodput_app.server import agents
 from goodput_app.server.agents import tools
 from goodput_app.server.agents.answers import ANSWER_MAX_CHARS, CELL_MAX_CHARS
+from goodput_app.server.agents.route import mcp_route
 from goodput_app.sql_access import run_query
 from goodput_queries import audit
 from goodput_queries import ledger as ledgers
 
-pytest.importorskip("mcp", reason="the package of the extra mcp is not installed")
-import httpx2
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
-from tests.app.server.conftest import ALL, RED_TEAM, URL, behind_tokens
-from tests.tables import each
-
-from goodput_app.server.agents.route import mcp_route
-
+# the package is imported where it is used: it takes a second of each process that collects
+pytestmark = pytest.mark.skipif(
+    find_spec("mcp") is None, reason="the package of the extra mcp is not installed"
+)
 WINDOW = {"from": iso(START_MS), "to": iso(START_MS + END_S * 1000)}
 QUESTIONS = {  # question -> tool, its arguments, what the first row has
     "what share becomes useful": ("ledger", {}, {"category": "step_unsplit"}),
@@ -61,6 +59,8 @@ def site(store):
 
 def over_http(app, token, work):
     """Return what `work` does with a client of an application here, which shows a token."""
+    import httpx2  # noqa: PLC0415 -- see `pytestmark`
+    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 -- likewise
 
     async def connected():
         given = {"Authorization": f"Bearer {token}"}
@@ -73,6 +73,8 @@ def over_http(app, token, work):
 
 async def asked(server, work):
     """Return what `work` does with a client of a server."""
+    from mcp import Client  # noqa: PLC0415 -- see `pytestmark`
+
     async with Client(server) as client:
         return await work(client)
 
@@ -231,6 +233,8 @@ def test_without_the_package_the_answer_is_a_sentence(recorded, monkeypatch):
 
 
 def test_the_command_answers_on_standard_output(recorded_demo, here):
+    from mcp.client.stdio import StdioServerParameters  # noqa: PLC0415 -- see `pytestmark`
+
     shutil.copyfile(recorded_demo, here / "fleet.duckdb")
     arguments = [*GOODPUT[1:], "mcp", "--db", "fleet.duckdb"]
     command = StdioServerParameters(
