@@ -54,6 +54,8 @@ OF_FORMATS = {  # the same by format of a job's log
     "timm": r"\bTrain: \d+ \[.*%\)\]  Loss: ",
     "fairseq": r"\| epoch \d+:.*\bnum_updates=|\"num_updates\": ",
     "verl": r"\bstep:\d+ - .*\btiming_s/step:",
+    "open-clip": r"\bTrain Epoch: .*\bBatch \(t\)",
+    "paddleclas": r"\[Train\]\[Epoch .*\bbatch_cost: ",
     "paddlenlp": r"\bglobal_step: .*\binterval_steps_per_second: ",
     "dinov2": r"\] Training  \[.*\]  eta: ",
     "espnet": r"\depoch:train:",

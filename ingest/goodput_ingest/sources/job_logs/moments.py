@@ -16,7 +16,7 @@ MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 # have no year
 LOGGED = re.compile(
     r"\[?(?:[A-Z]{4,8}\||NeMo [A-Z] )?"
-    r"(?P<iso>20\d\d(?P<dash>[-/])\d\d(?P=dash)\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]"
+    r"(?P<iso>20\d\d(?P<dash>[-/])\d\d(?P=dash)\d\d[ T,]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]"
     r"|(?P<us>\d\d/\d\d/20\d\d) (?P<us_clock>\d\d:\d\d:\d\d) - [A-Z]+ - "
     r"|\[(?P<rich>\d\d/\d\d/\d\d) (?P<rich_clock>\d\d:\d\d:\d\d)\] "
     r"|[IWEF](?P<glog>\d{4}) (?P<glog_clock>\d\d:\d\d:\d\d(?:\.\d{1,6})?) "

@@ -121,7 +121,11 @@ test_steps_of_a_plain_loop = gives(
         ),
         "from 0": (
             ["Epoch: [0]  [ 0/10]  eta: 0:25  loss: 6", "Epoch: [0]  [ 1/10]  eta: 0:25  loss: 6"],
-            [1],
+            [1, 2],
+        ),
+        "epochs of known length from 1": (
+            ["Epoch: [1][ 0/10]\tLoss 6", "Epoch: [1][9/10]\tLoss 6", "Epoch: [2][0/10]\tLoss 5"],
+            [*range(1, 12)],
         ),
         "test": (["Test: [ 4/10]  loss: 6.9", "Test: [ 5/10]  loss: 6.8"], []),
         "no training": (["eval step 5/10 loss 3", "Loading: 3/9 [00:01<00:02, 2.2it/s]"], []),

@@ -61,6 +61,8 @@ GROUPS = {  # a number, but for texts
     "step": "number of the step; without it the one that a line `training` named",
     "epoch": "number of the epoch",
     "steps_of_epoch": "steps of an epoch; with `epoch`, `step` is the step in it",
+    "samples_done": "samples of the epoch that are done, where no step is counted",
+    "samples_of_epoch": "samples of an epoch; the first line of one, after a line `epoch`, has those of one step",
     "step_s": "seconds of each step",
     "step_ms": "milliseconds of each step",
     "steps_per_s": "steps in a second",
@@ -245,6 +247,8 @@ def _problems(profile: Profile) -> list[str]:
             for name in sorted(groups - GROUPS.keys() - used)
         ]
         is_named = form.means == "step" and is_step_named
+        is_counted = groups >= {"samples_done", "samples_of_epoch"}
+        is_named = is_named or (form.means == "step" and is_counted)
         if form.means in ("step", "epoch") and form.means not in groups and not is_named:
             found.append(f"{place}: it has no group `{form.means}`")
         is_length = form.phase is not None and "_" not in form.means

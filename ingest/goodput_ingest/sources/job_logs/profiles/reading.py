@@ -15,15 +15,13 @@ from goodput_ingest.sources.job_logs.lines import Line
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.profiles.profile import IN_BRACES, LineForm, Profile
+from goodput_ingest.sources.job_logs.profiles.numbers import StepNumbers, Values, integer
 from goodput_ingest.sources.job_logs.progress import Progress, with_amounts
 
 MESSAGE_MAX_CHARS = 300
-INTEGER_MAX_CHARS = 30
 INTEGER = re.compile(r"0|[1-9]\d{0,17}")  # with leading zeros it is a name
 DECIMAL = re.compile(r"\d{1,15}\.\d{1,15}")
 SCALES = {"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
-
-Values = dict[str, str]
 
 
 class ProfiledLog:
@@ -42,11 +40,7 @@ class ProfiledLog:
         self.is_restored = False
         self.pending: Event | None = None  # a complete save, durable unless it is uploaded
         self.seen: dict[tuple[str, str], int] = {}  # of `once`: the last number
-        self.epoch: int | None = None
-        # where the length of an epoch is not known: its first and last number, the fewest steps
-        # between two lines, steps before each epoch
-        self.first_number, self.last_number, self.gap = 1, 0, 0.0
-        self.steps_before: dict[int, int] = {}
+        self.numbers = StepNumbers(is_inferred=profile.is_fallback)
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events in a line; None: it has no form of this profile.
@@ -72,7 +66,7 @@ class ProfiledLog:
             if reporter != self.reporter:
                 return False
         if form.once:
-            key, number = (form.means, form.once), _integer(values, form.once)
+            key, number = (form.means, form.once), integer(values, form.once)
             if number <= self.seen.get(key, -1):
                 return False
             self.seen[key] = number
@@ -95,7 +89,8 @@ class ProfiledLog:
                 kind = None if form.kind is None else _filled(form.kind, values)
                 return (Event("metric", at, kind=kind, extra=_extra(form, values)),)
             case "start":
-                self.progress, self.epoch, self.steps_before = Progress(), None, {}
+                self.progress = Progress()
+                self.numbers.restart()
                 self.phases, self.is_restored = {}, False
                 return (Event("job.start", at, extra=_extra(form, values)),)
             case "end":
@@ -103,7 +98,7 @@ class ProfiledLog:
             case "training":
                 self._begin_training(form, values, at)
             case "epoch":
-                self.epoch = _integer(values, "epoch")
+                self.numbers.begin_epoch(integer(values, "epoch"))
             case "upload":
                 self.pending = None
             case "save_begin" | "save_end" | "save":
@@ -116,8 +111,8 @@ class ProfiledLog:
     def _steps(
         self, form: LineForm, values: Values, at: datetime | None, text: str
     ) -> Iterable[Event]:
-        if "step" in values:
-            step = self._step_of(form, values) + (form.first_step == 0)
+        if values.keys() & {"step", "samples_done"}:
+            step = self.numbers.of(form, values) + (form.first_step == 0)
         else:
             step = (self.progress.step or 0) + 1
         if form.repeats and step == self.progress.step:
@@ -152,44 +147,10 @@ class ProfiledLog:
         self.last = replace(self.last, loss=loss)
         return (Event("metric", self.last.at, step=self.last.step, loss=loss),)
 
-    def _step_of(self, form: LineForm, values: Values) -> int:
-        """Return the number of the step since the job began, where it is counted by epoch."""
-        number = _integer(values, "step")
-        if "steps_of_epoch" in values:
-            epoch = self.epoch or form.first_epoch
-            if "epoch" in values:
-                epoch = _integer(values, "epoch")
-            return (epoch - form.first_epoch) * _integer(values, "steps_of_epoch") + number
-        if "epoch" in values:
-            epoch = _integer(values, "epoch")
-        elif self.profile.is_fallback:
-            epoch = self._inferred_epoch(number)
-        else:
-            return number
-        is_from_0 = self.first_number == 0
-        if not self.steps_before:
-            self.first_number, self.steps_before[epoch] = number, 0
-            is_from_0 = number == 0
-        elif epoch not in self.steps_before:
-            before = self.steps_before.get(self.epoch or 0, 0)
-            is_counted_on = number > self.last_number
-            self.steps_before[epoch] = before + (not is_counted_on) * (self.last_number + is_from_0)
-        self.epoch, self.last_number = epoch, number
-        return self.steps_before[epoch] + number + is_from_0
-
-    def _inferred_epoch(self, number: int) -> int:
-        """Return the epoch of a number alone: one about as low as the first begins another."""
-        if self.epoch is None:
-            return 0
-        is_again = number < self.last_number and number <= self.first_number + self.gap
-        if number > self.last_number:
-            self.gap = min(self.gap or math.inf, number - self.last_number)
-        return self.epoch + is_again
-
     def _begin_training(self, form: LineForm, values: Values, at: datetime | None) -> None:
         """Take note that the next step begins now; `step` is its number."""
         if "step" in values:
-            self.progress.begin(self._step_of(form, values) - 1, at or self.progress.at)
+            self.progress.begin(self.numbers.of(form, values) - 1, at or self.progress.at)
         else:
             self.progress.begin(None if self.is_restored else 0, at)
 
@@ -217,7 +178,7 @@ class ProfiledLog:
     def _durable(self, form: LineForm, values: Values, at: datetime | None) -> Iterable[Event]:
         step = self.progress.step
         if "step" in values:
-            step = _integer(values, "step") + (
+            step = integer(values, "step") + (
                 form.first_step == 0 and self.progress.step is not None
             )
         return () if step is None else (Event("ckpt.durable", at, step=step),)
@@ -287,7 +248,7 @@ def _moment(values: Values, line: Line, moments: Moments, *, label_first: bool) 
     is_label = line.at is not None and (moments.zone is None or label_first)
     if "clock" not in values or is_label:
         return line.at
-    return moments.without_year(_integer(values, "month"), _integer(values, "day"), values["clock"])
+    return moments.without_year(integer(values, "month"), integer(values, "day"), values["clock"])
 
 
 def _with_amounts(events: list[Event], values: Values, each_s: float | None) -> list[Event]:
@@ -323,14 +284,6 @@ def _length_s(values: Values, seconds: str, milliseconds: str) -> float | None:
     if (length_s := _number(values, seconds)) is not None:
         return length_s
     return None if (length_ms := _number(values, milliseconds)) is None else length_ms / 1000
-
-
-def _integer(values: Values, name: str) -> int:
-    """Return a whole number such as 8,214; a pattern of a site may find anything."""
-    text = values[name]
-    if len(text) > INTEGER_MAX_CHARS or not (digits := text.replace(",", "")).isdecimal():
-        raise FieldError(f"{name} is {text[:40]!r}, which is no whole number")
-    return int(digits)
 
 
 def _number(values: Values, name: str) -> float | None:
