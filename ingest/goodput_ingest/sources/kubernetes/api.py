@@ -59,13 +59,19 @@ class _Memory:
                 self.pods.pods.pop(uid, None)
         self.ending, self.polled_at = set(), now
 
-    def with_earlier(self, pods: list[Pod], every: Mapping[str, Pod], now: datetime) -> list[Pod]:
+    def with_earlier(self, pods: list[Pod], listed: Objects, now: datetime) -> list[Pod]:
         """Return the pods with those of earlier polls; one that is gone ended when it was seen.
 
-        pods: those with GPUs; every: all that are listed, also those whose claims are not, so that
-        their GPUs are those of before.
+        pods: those with GPUs. Of one that is listed without its claims, the GPUs are those of
+        before; one that cannot be read goes on as it was.
         """
-        self.ended &= set(every)
+        unread = {
+            uid
+            for uid, pod in self.pods.pods.items()
+            if {uid, f"{pod.namespace}/{pod.name}", None} & listed.unread
+        }
+        every = {**{uid: self.pods.pods[uid] for uid in unread}, **listed.pods}
+        self.ended = {uid for uid in self.ended if uid in every or listed.unread}
         kept = [self.pods.pods[uid] for uid in self.pods.pods.keys() & every.keys()]
         found = {pod.uid: pod for pod in (*kept, *pods)}
         for uid, pod in found.items():
@@ -115,7 +121,7 @@ class KubernetesApi(Endpoint):
         rows = found.parsed(
             self.cluster,
             now,
-            lambda pods: self.memory.with_earlier(pods, found.pods, now),
+            lambda pods: self.memory.with_earlier(pods, found, now),
             self.memory.is_new,
         )
         kept = [one for one in rows if not one.rows.is_empty()]

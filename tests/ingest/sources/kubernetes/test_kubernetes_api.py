@@ -1,6 +1,7 @@
 """The source `kubernetes-api`: lists of an API server, page after page, poll after poll."""
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
@@ -145,6 +146,41 @@ def test_a_pod_whose_claims_cannot_be_listed_goes_on_with_its_gpus(cluster, poll
     poll(21)
 
     assert whole_store.read(RUNS).rows() == [("nlp/llm", "RUNNING", 1, None)]
+
+
+def _broken(fields, *path):
+    """Return an object with a number in place of what stands at a path."""
+    *before, name = path
+    at = fields = deepcopy(fields)
+    for key in before:
+        at = at[key]
+    at[name] = 5
+    return fields
+
+
+@pytest.mark.parametrize(
+    "path", [("metadata", "labels"), ("metadata", "uid"), ("metadata", "name"), ("metadata",)]
+)
+def test_a_pod_that_cannot_be_read_any_more_goes_on_as_it_was(cluster, poll, whole_store, path):
+    read, other = pod(started=10), pod("other", started=10)
+    other["metadata"]["ownerReferences"] = []
+    cluster.objects = [read, other]
+    poll(20)
+    cluster.objects = [_broken(read, *path)]
+
+    (reject,) = poll(21)
+
+    assert reject.startswith("Pod")
+    is_known = path != ("metadata",)  # by its uid or its name; else no pod is known to be gone
+    ended = ("CANCELLED", NOON + timedelta(minutes=20)) if is_known else ("RUNNING", None)
+    found = {job: (state, end) for job, state, _, end in whole_store.read(RUNS).rows()}
+    assert found == {"nlp/llm": ("RUNNING", None), "nlp/other": ended}
+
+    cluster.objects = []
+    poll(22)
+
+    found = {job: (state, end) for job, state, _, end in whole_store.read(RUNS).rows()}
+    assert found["nlp/llm"] == ("CANCELLED", NOON + timedelta(minutes=21))
 
 
 def test_an_end_is_said_again_until_it_is_in_the_store(cluster, poll, whole_store):

@@ -62,7 +62,7 @@ GROUPS = {  # a number, but for texts
     "epoch": "number of the epoch",
     "steps_of_epoch": "steps of an epoch; with `epoch`, `step` is the step in it",
     "samples_done": "samples of the epoch that are done, where no step is counted",
-    "samples_of_epoch": "samples of an epoch; the first line of one, after a line `epoch`, has those of one step",
+    "samples_of_epoch": "samples of an epoch, whose first line, after a line `epoch`, is of a step",
     "step_s": "seconds of each step",
     "step_ms": "milliseconds of each step",
     "steps_per_s": "steps in a second",

@@ -14,8 +14,8 @@ from goodput_ingest.sources.job_logs.events import Event
 from goodput_ingest.sources.job_logs.lines import Line
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_ingest.sources.job_logs.moments import Moments
-from goodput_ingest.sources.job_logs.profiles.profile import IN_BRACES, LineForm, Profile
 from goodput_ingest.sources.job_logs.profiles.numbers import StepNumbers, Values, integer
+from goodput_ingest.sources.job_logs.profiles.profile import IN_BRACES, LineForm, Profile
 from goodput_ingest.sources.job_logs.progress import Progress, with_amounts
 
 MESSAGE_MAX_CHARS = 300

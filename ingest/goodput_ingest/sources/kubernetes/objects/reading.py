@@ -60,9 +60,13 @@ def recognises(head: bytes) -> bool:
 
 @dataclass
 class Objects:
-    """What was read of a file. as_of: the latest time that an object has, naive UTC."""
+    """What was read of a file. as_of: the latest time that an object has, naive UTC.
+
+    unread: uids, else names, of pods that could not be read; None: of one with neither.
+    """
 
     pods: dict[str, Pod] = field(default_factory=dict)
+    unread: set[str | None] = field(default_factory=set)
     parents: dict[Job, Job] = field(default_factory=dict)
     ends: dict[Job, Job] = field(default_factory=dict)
     claims: Claims = field(default_factory=Claims)
@@ -89,6 +93,8 @@ class Objects:
             self.take(found)
         except FieldError as error:
             self.rejects.append(Reject(None, f"{where}{_shown(found)}: {error}"))
+            if (found.group, found.kind) == ("", "Pod"):
+                self.unread.add(_identity(found))
 
     @property
     def kinds(self) -> set[tuple[str, str]]:
@@ -196,6 +202,16 @@ def read(path: Path) -> Objects:
         except json_stream.BrokenDocumentError as error:
             found.rejects.append(Reject(None, str(error)))
     return found
+
+
+def _identity(found: ApiObject) -> str | None:
+    """Return the uid of an object that could not be read, else its namespace and name."""
+    match found.fields.get("metadata"):
+        case {"uid": str(uid)}:
+            return uid
+        case {"namespace": str(namespace), "name": str(name)}:
+            return f"{namespace}/{name}"
+    return None
 
 
 def _shown(found: ApiObject) -> str:
