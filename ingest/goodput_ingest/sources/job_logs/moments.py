@@ -1,27 +1,22 @@
 """Moments as logs print them, to naive UTC: local times by the configured zone, never guessed."""
 
-import re
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from goodput_ingest.formats.json_text.json_lines import EPOCH, EPOCH_S_MAX, FieldError, in_utc
 from goodput_ingest.formats.timestamps import ZoneNeededError
 from goodput_ingest.sources.job_logs.lines import Line
+from goodput_ingest.sources.job_logs.printed_times import (
+    EPOCH_S,
+    FORMS,
+    HAS_CLOCK,
+    MONTHS,
+    UTC_NAMES,
+    ZONE_NAMES,
+)
 
 CLOCKS = timedelta(days=1)  # processes of one job, and who reads it out, differ by less
 AS_ISO = str.maketrans(",_/", ". -")
-MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
-# what a program's logger writes at the beginning of a line: an ISO date, also behind its level; the
-# month first, as the examples of Hugging Face are configured, or as Rich does; glog and `ts`, which
-# have no year
-LOGGED = re.compile(
-    r"\[?(?:[A-Z]{4,8}\||NeMo [A-Z] )?"
-    r"(?P<iso>20\d\d(?P<dash>[-/])\d\d(?P=dash)\d\d[ T,]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]"
-    r"|(?P<us>\d\d/\d\d/20\d\d) (?P<us_clock>\d\d:\d\d:\d\d) - [A-Z]+ - "
-    r"|\[(?P<rich>\d\d/\d\d/\d\d) (?P<rich_clock>\d\d:\d\d:\d\d)\] "
-    r"|[IWEF](?P<glog>\d{4}) (?P<glog_clock>\d\d:\d\d:\d\d(?:\.\d{1,6})?) "
-    r"|(?P<name>[A-Z][a-z]{2}) (?P<day>[ \d]\d) (?P<clock>\d\d:\d\d:\d\d) "
-)
 
 
 class Moments:
@@ -36,6 +31,7 @@ class Moments:
         self.zone = zone
         self.observed_at = observed_at
         self.last: datetime | None = None
+        self.is_month_first: bool | None = None  # of dates as 05/08/2026; None: not seen yet
 
     def keep(self, moment: datetime) -> datetime:
         """Keep the time of a line as `last` and return it."""
@@ -60,18 +56,62 @@ class Moments:
 
         None: none of a known form. Raises as `local` and `without_year` do.
         """
-        if (found := LOGGED.match(text)) is None:
-            return None
-        if us := found["us"]:
-            return self.local(f"{us[6:]}-{us[:2]}-{us[3:5]} {found['us_clock']}")
-        if rich := found["rich"]:
-            return self.local(f"20{rich[6:]}-{rich[:2]}-{rich[3:5]} {found['rich_clock']}")
-        if glog := found["glog"]:
-            return self.without_year(int(glog[:2]), int(glog[2:]), found["glog_clock"])
-        if found["name"]:
-            month = MONTHS.find(found["name"]) // 3 + 1  # 0: no month, which fits no year
-            return self.without_year(month, int(found["day"]), found["clock"])
-        return self.local(found["iso"])
+        if HAS_CLOCK.match(text) is None:
+            found = EPOCH_S.match(text)
+            return None if found is None else self.epoch(float(found["epoch_s"]))
+        for form in FORMS:
+            if (found := form.match(text)) is not None:
+                return self._printed(found.groupdict())
+        return None
+
+    def _printed(self, found: dict[str, str | None]) -> datetime:
+        """Return the moment of a time that was printed in parts."""
+        if "first" in found:
+            month, day = self._month_and_day(found)
+        else:
+            name = found.get("name")
+            month = int(found.get("month") or 0) if name is None else MONTHS.find(name) // 3 + 1
+            day = int(found["day"] or 0)
+        clock = found["clock"] or ""
+        if half := found.get("half"):
+            hour, _, rest = clock.partition(":")
+            clock = f"{int(hour) % 12 + 12 * (half in 'Pp'):02}:{rest}"
+        if (year := found.get("year") or (found.get("short") and f"20{found['short']}")) is None:
+            return self.without_year(month, day, clock)  # month 0: no month, which fits no year
+        text = f"{year}-{month:02}-{day:02} {clock.rjust(8, '0') if clock[1:2] == ':' else clock}"
+        return self._in_zone(text, found.get("zone") or "")
+
+    def _month_and_day(self, found: dict[str, str | None]) -> tuple[int, int]:
+        """Return month and day of a date as 20/08/2026, in whichever order the log has them."""
+        first, second = int(found["first"] or 0), int(found["second"] or 0)
+        if found["half"] is not None or second > 12 >= first:
+            self.is_month_first = True
+        elif first > 12:
+            self.is_month_first = False
+        if self.is_month_first is None and first != second:
+            raise FieldError(
+                f"its date may begin with the day or the month ({first:02}/{second:02}), and no "
+                "line before it shows which"
+            )
+        return (first, second) if self.is_month_first else (second, first)
+
+    def _in_zone(self, text: str, zone: str) -> datetime:
+        """Return a time with the zone that is printed behind it, naive UTC; '': a local one."""
+        if not zone:
+            return self.local(text)
+        try:
+            found = datetime.fromisoformat(text.translate(AS_ISO))
+            if zone not in ZONE_NAMES:
+                offset = "+00:00" if zone in UTC_NAMES else zone
+                return self.keep(in_utc(datetime.fromisoformat(f"{found.isoformat()}{offset}")))
+        except ValueError:
+            raise FieldError(f"'{text} {zone}' is not a valid date") from None
+        if self.zone is None:
+            raise self._no_zone(f"{text} {zone}")
+        for fold in (0, 1):
+            if (there := found.replace(tzinfo=self.zone, fold=fold)).tzname() == zone:
+                return self.keep(in_utc(there))
+        raise FieldError(f"its time is in {zone}, which is not the zone {self.zone} at that time")
 
     def of(self, line: Line, text: str) -> datetime:
         """Return the local time that a line prints; where its zone is not known, its label's."""

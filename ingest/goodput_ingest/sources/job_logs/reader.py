@@ -13,6 +13,7 @@ from goodput_ingest.formats.files import Part
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.event_lines import EXTRA_MAX_CHARS, MSG_MAX_CHARS
 from goodput_ingest.formats.json_text.json_lines import FieldError
+from goodput_ingest.formats.timestamps import ZoneNeededError
 from goodput_ingest.source import ReadOptions, Reject
 from goodput_ingest.sources.job_logs.error_text import ErrorText
 from goodput_ingest.sources.job_logs.events import PLACED, Event, LogFormat
@@ -180,11 +181,11 @@ class LogReader:
 
     def _with_time(self, line: Line) -> Line:
         """Return a line with the local time that a program's logger wrote at its beginning."""
-        if line.at is not None or self.moments.zone is None:
+        if line.at is not None:
             return line
         try:
             return replace(line, at=self.moments.logged(line.text))
-        except FieldError:
+        except (FieldError, ZoneNeededError):
             return line  # whichever format reads the line says so
 
     def _lack_of_time(self, line: Line) -> str:
@@ -235,9 +236,8 @@ class LogReader:
                 if labelled.at is not None:
                     self.moments.keep(labelled.at)
                     return
-        if self.moments.zone is not None:
-            with contextlib.suppress(FieldError):
-                self.moments.logged(raw)
+        with contextlib.suppress(FieldError, ZoneNeededError):
+            self.moments.logged(raw)
 
     def _note_plain_step(self, line: Line) -> None:
         if self.plain_step is None and self.steps_of is None and looks_like_step(line.text):

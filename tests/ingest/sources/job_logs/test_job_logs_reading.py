@@ -134,7 +134,8 @@ def test_lines_without_a_moment_beside_others_are_counted_and_rejected(store, re
 @each(
     ("I0820 14:03:10.500000 140234 train.py:600] Step 7: loss=2.31\n", "has no year"),
     ("[14:03:10] step 7 loss 2.31\n", "has a time of a form that is not read"),
-    ("20.08.2026 14:03:10 step 7 loss 2.31\n", "has a time of a form that is not read"),
+    ("20 14:03:10 step 7 loss 2.31\n", "has a time of a form that is not read"),
+    ("05/08/2026 14:03:10 step 7 loss 2.31\n", "may begin with the day or the month"),
     ("step 7 loss 2.31 [04:05<01:10:12]\n", "the line has no timestamp"),
 )
 def test_a_line_whose_time_is_not_read_says_why(read, text, reason):

@@ -90,7 +90,7 @@ class StepNumbers:
         epoch = self.epoch
         if "epoch" in values:
             epoch = integer(values, "epoch")
-        first = form.first_epoch
+        first: int = form.first_epoch
         if self.is_inferred:
             if self.first_epoch is None:
                 self.first_epoch = int(epoch == 1)
