@@ -59,6 +59,7 @@ OF_FORMATS = {  # the same by format of a job's log
     "paddlenlp": r"\bglobal_step: .*\binterval_steps_per_second: ",
     "dinov2": r"\] Training  \[.*\]  eta: ",
     "espnet": r"\depoch:train:",
+    "levanter": r"Progress on:train .*remaining:",
     "lingua": r"step: .*  acc: .*  wps: ",
     "marian": r"\bEp\. .* : Up\. (?!.*cross-entropy).*: Sen\. ",
     "mindformers": r"\bEpoch:.* step:.* per_step_time: ",

@@ -115,6 +115,7 @@ test_steps_of_a_plain_loop = gives(
             ["step 999 loss 3", "step 1,000 loss 3", "step 1,001 loss 3"],
             [999, 1000, 1001],
         ),
+        "rounded": (["step:999 loss:3", "step:1K loss:3", "step:1K loss:3"], [999, 1000]),
         "of an epoch": (
             ["Epoch: [2][  9/10]\tLoss 6e+00", "Epoch: [3][  1/10]\tLoss 5e+00"],
             [29, 30, 31],

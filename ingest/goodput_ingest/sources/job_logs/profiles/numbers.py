@@ -1,11 +1,14 @@
 """The number of a step since the job began, where a log counts by epoch or in samples."""
 
 import math
+import re
 
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.job_logs.profiles.profile import LineForm
 
 INTEGER_MAX_CHARS = 30
+WHOLE = re.compile(r"(?P<whole>\d+)(?:\.(?P<fraction>\d+))?(?P<scale>[kKM]?)", re.ASCII)
+SCALES = {"": 0, "K": 3, "M": 6}  # zeros
 
 Values = dict[str, str]
 
@@ -108,8 +111,11 @@ class StepNumbers:
 
 
 def integer(values: Values, name: str) -> int:
-    """Return a whole number such as 8,214; a pattern of a site may find anything."""
+    """Return a whole number such as 8,214 or 2.60k; a pattern of a site may find anything."""
     text = values[name]
-    if len(text) > INTEGER_MAX_CHARS or not (digits := text.replace(",", "")).isdecimal():
-        raise FieldError(f"{name} is {text[:40]!r}, which is no whole number")
-    return int(digits)
+    if len(text) <= INTEGER_MAX_CHARS and (found := WHOLE.fullmatch(text.replace(",", ""))):
+        thousands = SCALES[found["scale"].upper()]
+        fraction = (found["fraction"] or "").ljust(thousands, "0")
+        if not fraction[thousands:].strip("0"):
+            return int(found["whole"] + fraction[:thousands])
+    raise FieldError(f"{name} is {text[:40]!r}, which is no whole number")
