@@ -105,7 +105,7 @@ class Moments:
                 offset = "+00:00" if zone in UTC_NAMES else zone
                 return self.keep(in_utc(datetime.fromisoformat(f"{found.isoformat()}{offset}")))
         except ValueError:
-            raise FieldError(f"'{text} {zone}' is not a valid date") from None
+            raise FieldError(f"{text + zone!r} is not a valid date") from None
         if self.zone is None:
             raise self._no_zone(f"{text} {zone}")
         for fold in (0, 1):

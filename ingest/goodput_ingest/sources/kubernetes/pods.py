@@ -18,7 +18,9 @@ GPU_RESOURCE = re.compile(
 MIG_RESOURCE = re.compile(
     r"nvidia_com_mig_(?P<slices>\d)g_(?P<memory>\d+gb)(?:_(?P<more>\w+?))??(?:_shared)?"
 )
-GPU_CORES = re.compile(r"nvidia_com_gpucores|volcano_sh_vgpu_cores")  # of each GPU, percent
+GPU_CORES = re.compile(  # of each GPU, percent
+    r"(?:nvidia|amd)_com_gpucores|volcano_sh_vgpu_cores"
+)
 ENDED = ("Succeeded", "Failed")
 
 

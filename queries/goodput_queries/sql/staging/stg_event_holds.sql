@@ -1,7 +1,8 @@
 -- Holds inferred from job events, from a run's first to its last event, on nodes that no scheduler, label or Kubernetes
--- source covers. A run's GPUs on a host are those that its events name; else those that list its pids; else, one a
--- rank, the GPU of its local rank, one with a process, or any: then `gpus` is their number. A log of the gang is one
--- rank, which has as many GPUs as processes that it prints (`world_size`), in equal parts on the nodes of its logs.
+-- source covers. A run's GPUs on a host are those that its events name, instances of GPUs alone by no name; else those
+-- that list its pids; else, one a rank, the GPU of its local rank, one with a process, or any: then `gpus` is their
+-- number. A log of the gang is one rank, which has as many GPUs as processes that it prints (`world_size`), in equal
+-- parts on the nodes of its logs.
 -- grain: job_run_key, node, gpu_uuid, slurm_index, start_ms
 -- job_run_key: a run from one start, after ten minutes without an event, to the next
 -- slurm_index: of a GPU that no inventory knows: the local rank
@@ -138,10 +139,18 @@ ranks as (
         events.rank,
         periods.first_ms as start_ms,
         periods.end_ms,
-        max(events.local_rank) as local_rank,
-        list(distinct events.gpu_uuid) filter (where events.gpu_uuid <> '') as gpu_uuids,
+        max(case when events.is_instance then -1 else events.local_rank end) as local_rank,
+        list(distinct events.gpu_uuid) filter (where events.gpu_uuid <> '' and not events.is_instance) as gpu_uuids,
         list(distinct events.pid) filter (where events.pid > 0) as pids
-    from events
+    from (
+        select
+            *,
+            -- a MIG instance by a name that no source of the node's GPUs has: not a GPU beside them
+            starts_with(gpu_uuid, 'MIG-')
+            and (cluster, node) in (select (cluster, node) from gpus)
+            and gpu_uuid not in (select gpu_uuid from gpus) as is_instance
+        from events
+    ) as events
     inner join periods using (cluster, run_id, submit_ms, attempt)
     group by all
 ),

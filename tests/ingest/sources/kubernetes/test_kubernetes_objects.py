@@ -123,6 +123,20 @@ def user_of_claim(name, job, started, ended=None):
     return found
 
 
+@pytest.mark.parametrize("vendor", ["amd", "nvidia"])
+def test_a_percentage_of_a_gpu_that_nobody_names_is_a_part_of_one(whole_store, tmp_path, vendor):
+    found = pod(started=10)
+    asked = {f"{vendor}.com/gpu": "1", f"{vendor}.com/gpucores": "25", f"{vendor}.com/gpumem": "2k"}
+    found["spec"]["containers"] = [{"resources": {"requests": asked}}]
+    (tmp_path / "pods.json").write_text(json.dumps(found))
+
+    ingest(whole_store, "kubernetes", [tmp_path / "pods.json"], ReadOptions(cluster="k8s"))
+
+    parts = whole_store.read("select job_id_raw, node, amount from raw.gpu_parts").rows()
+    assert parts == [("nlp/llm", "n1", 25)]
+    assert whole_store.read("select * from raw.holds").is_empty()
+
+
 HELD = """select job_id, gpu_uuid, share_hi - share_lo, share_of,
         (holds.end_ms - holds.start_ms) // 60000
     from intermediate.int_holds as holds

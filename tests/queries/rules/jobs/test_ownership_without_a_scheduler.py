@@ -93,6 +93,21 @@ def test_a_job_holds_the_gpus_that_its_ranks_name(cluster, ranks, held):
     assert {row[2:4] for row in holds(cluster) if row[1] == "train"} == {(100, 900)}
 
 
+def test_a_name_of_an_instance_is_no_gpu_beside_those_of_the_node(cluster):
+    cluster.telemetry("n", 1)
+    for instance in ("1", "2"):
+        of = {"gpu_uuid": cluster.gpu("n-0"), "gpu_instance": instance, "valid_from_at": 0}
+        cluster.add("gpu_instances", of, source="dcgm", profile="3g.40gb", compute_slices=3)
+    named = {"rank": 0, "local_rank": 0, "gpu_uuid": "MIG-c6d4f1ef-42e4"}
+    reported = [*steps(100, 900), {"t": 900, "event": "job.end"}]
+    cluster.events("train", reported, attempt=None, host="n", **named)
+    yield
+    (held,) = holds(cluster)
+    assert held[:2] == ("n-0", "train")
+    assert cluster.gpu_s()["step_unsplit"] == pytest.approx(800 * 3 / 7, abs=0.1)
+    assert cluster.own("distinct gpu_uuid", "intermediate.int_gpu_units") == [(cluster.gpu("n-0"),)]
+
+
 @each({
     "its UUID": ([{"gpu_uuid": "GPU-1"}], ["GPU-1"], "job_event"),
     "local ranks": ([{"local_rank": 0}, {"local_rank": 1}], ["n#0", "n#1"], "job_event"),

@@ -22,8 +22,10 @@ from goodput_ingest.sources.kubernetes.objects.fields import (
 )
 from goodput_ingest.sources.kubernetes.pods import (
     ENDED,
+    GPU_CORES,
     GPUS_MAX,
     LABEL_PREFIX,
+    TEXT_MAX_CHARS,
     Pod,
     printed,
 )
@@ -49,6 +51,7 @@ def pod_of(found: ApiObject) -> Pod:
         start_ms=None if started is None else _ms(started),
         phase=word(found.status, "phase"),
         gpus=_gpus(found.spec),
+        gpu_cores=_gpu_cores(found.spec),
         cpus=_cpus(found.spec),
         scheduler=word(found.spec, "schedulerName"),
         priority_class=word(found.spec, "priorityClassName"),
@@ -109,6 +112,15 @@ def _gpus(spec: Mapping[str, Any]) -> dict[str, int]:
     if found.total() > GPUS_MAX:
         raise FieldError("the number of GPUs is out of range")
     return dict(+found)
+
+
+def _gpu_cores(spec: Mapping[str, Any]) -> int:
+    return capped(
+        int(quantity(one, name) or 0)
+        for one in _requests(spec, "containers")
+        for name in one
+        if GPU_CORES.fullmatch(printed(name[:TEXT_MAX_CHARS]))
+    )
 
 
 def _cpus(spec: Mapping[str, Any]) -> float | None:

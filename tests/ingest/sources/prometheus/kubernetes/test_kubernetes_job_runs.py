@@ -294,6 +294,7 @@ def test_percentages_of_a_gpu_are_parts_and_other_pods_hold_as_before(store, loa
     cluster = Cluster().node("gpu-h01", 10).node("gpu-h02", 10, label_nvidia_com_gpu_count="2")
     cores(cluster, "half", 50)
     cores(cluster, "volcano", 25, "gpu-h02", "volcano_sh_vgpu_cores")
+    cores(cluster, "amd", 25, resource="amd_com_gpucores")
     cores(cluster, "whole", 100)
     cores(cluster, "no-limit", 0, bound_s=20)
     cores(cluster, "waits", 25, bound_s=None)
@@ -301,12 +302,20 @@ def test_percentages_of_a_gpu_are_parts_and_other_pods_hold_as_before(store, loa
 
     parts = store.read("select job_id_raw, node, kind, amount from raw.gpu_parts order by all")
     assert parts.rows() == [
+        ("nlp/amd", "gpu-h01", "mps", 25),
         ("nlp/half", "gpu-h01", "mps", 50), ("nlp/volcano", "gpu-h02", "mps", 25),
     ]  # fmt: skip
     held = store.read("select job_id_raw, gpus from raw.holds order by all").rows()
     assert held == [("nlp/no-limit", 1), ("nlp/whole", 1)]
     runs = store.read("select job_name, gpus from raw.job_runs order by all").rows()
-    assert runs == [("half", 0), ("no-limit", 1), ("volcano", 0), ("waits", 0), ("whole", 1)]
+    assert runs == [
+        ("amd", 0),
+        ("half", 0),
+        ("no-limit", 1),
+        ("volcano", 0),
+        ("waits", 0),
+        ("whole", 1),
+    ]
     # HAMi offers each GPU many times: their number is that of the label, or of telemetry
     assert store.read("select node, gpus from raw.nodes order by 1").rows() == [
         ("gpu-h01", None), ("gpu-h02", 2),
