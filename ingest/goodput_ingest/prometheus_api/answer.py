@@ -83,6 +83,7 @@ class _Envelope(msgspec.Struct):
     error: str | None = None
     warnings: list[str] | None = None
     infos: list[str] | None = None
+    isPartial: bool = False  # noqa: N815 -- VictoriaMetrics's own name
 
 
 class _Result(msgspec.Struct):
@@ -118,7 +119,8 @@ def parse(body: bytes) -> Answer:
     rejects: list[Reject] = []
     for number, result in enumerate(data.result, 1):
         _add(result, number, found, rejects)
-    warnings = [*(envelope.warnings or ()), *(envelope.infos or ())]
+    partial = ["the answer is partial: a store did not answer"] * envelope.isPartial
+    warnings = [*partial, *(envelope.warnings or ()), *(envelope.infos or ())]
     return Answer(found, rejects, warnings, hashlib.sha256(body).hexdigest())
 
 

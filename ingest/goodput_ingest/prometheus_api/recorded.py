@@ -4,11 +4,12 @@
         --data-urlencode 'query={__name__=~"DCGM_FI_.*"}[1h]' > gpus.json
 
 A range selector gives the samples as they were scraped. `query_range` repeats old ones over gaps of
-up to five minutes; its answers are read as well, with a warning.
+up to five minutes; its answers are read as well, with a warning. So are the forms of `exports`.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ from goodput_ingest.gpu_metrics import Memory
 from goodput_ingest.host_metrics import is_host_metric
 from goodput_ingest.prometheus_api.answer import Answer, AnswerError, Series, is_on_a_grid, parse
 from goodput_ingest.prometheus_api.batches import batches, digest_of
+from goodput_ingest.prometheus_api.exports import as_answer, is_export
 from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric, parsed_gpu_rows
 from goodput_ingest.prometheus_api.host_series import parsed_host_rows
 from goodput_ingest.prometheus_api.replicas import without_doubles
@@ -38,9 +40,10 @@ GRID_WARNING = (
 
 def answers(path: Path) -> Iterator[Answer]:
     """Yield each answer of a file; raise IngestError where it has none."""
-    body = _body(path)
+    body, wrong = as_answer(_body(path))
     try:
-        yield parse(body)
+        found = parse(body)
+        yield replace(found, rejects=[*found.rejects, *(Reject(*one) for one in wrong)])
     except AnswerError as error:
         lines = body.splitlines()
         if len(lines) < 2 or not _is_answer(lines[0]):
@@ -64,7 +67,7 @@ def _is_answer(line: bytes) -> bool:
 
 def has_answer(head: bytes) -> bool:
     """Say whether a file begins as the answer to a query."""
-    return head.lstrip()[:1] == b"{" and RESULT_TYPE.search(head) is not None
+    return (head.lstrip()[:1] == b"{" and RESULT_TYPE.search(head) is not None) or is_export(head)
 
 
 class PrometheusRecording(RecordedFile):

@@ -35,6 +35,11 @@ KNOWN: Final = tuple(
             "/api/v1/query?query=METRIC[1h] (source prometheus)",
         ),
         (
+            rb"\A\w*\{[^\n]*\} =>(?: \d|\n\S+ @\[)",
+            "this output of promtool is not read. `promtool query range -o json` is (source "
+            "prometheus)",
+        ),
+        (
             rb"\A# (?:HELP|TYPE) [A-Za-z_:]",
             'a scrape of an exporter that is not read. Those that are: the table "Sources" in '
             "docs/connect.md",
@@ -68,11 +73,11 @@ KNOWN: Final = tuple(
             f"sacct cuts columns of this form, which is not read. `{COMMAND}` is",
         ),
         (
-            rb"\A *JOBID +PARTITION +NAME ",
+            rb"\A *JOBID(?: +PARTITION +NAME |[|,](?:[A-Z_()]+[|,])*[A-Z_()]+\r?\n)",
             "this output of squeue is not read. `squeue -a --json` and `scontrol show job -d` are",
         ),
         (
-            rb"\A *(?:PARTITION +AVAIL |NODELIST +NODES )",
+            rb"\A(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d:]+\n)? *(?:PARTITION +AVAIL |NODELIST +NODES )",
             "this output of sinfo is not read. `sinfo -N -a -o '%N|%P|%T|%G|%C|%m|%E|%H|%u'` is, "
             "with `--observed-at`",
         ),

@@ -65,6 +65,15 @@ def require_fields(names: Sequence[str]) -> None:
         )
 
 
+def lacking(names: Sequence[str]) -> list[Reject]:
+    """Return the reject of a header without the field that says which GPUs a job had."""
+    if "AllocTRES" in names:
+        return []
+    before = "; AllocGRES of earlier releases is not read" if "AllocGRES" in names else ""
+    reason = f"the sacct header lacks AllocTRES: how many GPUs jobs had is not known{before}"
+    return [Reject(1, reason, "|".join(names)[:REJECT_CONTENT_MAX_CHARS])]
+
+
 def is_last_free(names: Sequence[str]) -> bool:
     """Say whether the last field, and no other, is free text: it may contain the delimiter."""
     return [name for name in names if name in FREE_TEXTS] == [*names[-1:]]

@@ -92,6 +92,7 @@ class Slurm(RecordedFile):
         wanted = fields.FIELDS
         accounting = self._context(self.options.observed_at)
         rows, rejects = delimited.rows_of(first, header, wanted)
+        rejects = [*slurm_accounting.lacking(header.names), *rejects]
         tracks = slurm_accounting.names_gpus(rows) or self._names_gpus_later(header, first)
         accounting = replace(accounting, tracks_gpus=tracks)
         meaning = f"{header.line}\n{tracks}"

@@ -14,7 +14,7 @@ from goodput_queries.errors import IngestError
 NOW = datetime.fromisoformat("2026-11-20T12:00:00")
 FIELDS = "Cluster JobID JobIDRaw State Submit"
 SEPARATOR = "\x1f"
-HEADER = "Cluster|JobID|JobIDRaw|State|Submit|Start|End|NodeList".replace("|", SEPARATOR)
+HEADER = "Cluster|JobID|JobIDRaw|State|Submit|Start|End|NodeList|AllocTRES".replace("|", SEPARATOR)
 
 
 def cluster(folder, **answers):
@@ -98,7 +98,7 @@ def test_a_record_that_the_controller_does_not_know_is_rejected(tmp_path):
     started = int(datetime.fromisoformat("2026-11-20T11:00:00+00:00").timestamp())
     just = started + 3_590
     rows = [
-        f"lab|{job}|{job}|RUNNING|{start}|{start}|Unknown|n1".replace("|", "\x1f")
+        f"lab|{job}|{job}|RUNNING|{start}|{start}|Unknown|n1|".replace("|", "\x1f")
         for job, start in ((7, started), (8, started), (9, just))
     ]
     text = "\n".join([HEADER, *rows])
