@@ -12,16 +12,19 @@ HEAD_LINE_MAX_CHARS: Final = 400
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _OFFSET = r"(?:Z|[+-]\d\d:?\d\d)"
 _TAGGED = r" (?P<host>[^\s:]+) (?P<tag>[^\s:\[]+)(?:\[\d+\])?: (?P<message>.*)"
+_PRIORITY = r"(?:<\d{1,3}>)?"  # as syslog sends it
 _MONTH = f"(?:{'|'.join(MONTHS)})"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 FORMS: Final = {  # how a line says when it was written; tried in this order
     "dmesg_t": rf"\[{_DAY} (?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d \d{{4}})\] ?(?P<message>.*)",
-    "offset": rf"(?P<when>{_ISO}{_OFFSET}){_TAGGED}",
+    "offset": rf"{_PRIORITY}(?P<when>{_ISO}{_OFFSET}){_TAGGED}",
+    "rfc5424": rf"(?:<\d{{1,3}}>1 )?(?P<when>{_ISO}{_OFFSET}) (?P<host>\S+) (?P<tag>\S+) "
+    r"(?:-|\d+) \S+ (?:-|\[.*?\]) \ufeff?(?P<message>.*)",
     "dmesg_iso": rf"(?P<when>{_ISO}{_OFFSET})(?: (?:stdout|stderr) [FP])? (?P<message>.*)",
     "local": rf"(?P<when>{_ISO}){_TAGGED}",
     "full": rf"{_DAY} (?P<when>{_ISO}) UTC{_TAGGED}",
     "unix": rf"(?P<when>\d{{9,10}}\.\d{{1,9}}){_TAGGED}",
-    "yearless": rf"(?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,9}})?){_TAGGED}",
+    "yearless": rf"{_PRIORITY}(?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,9}})?){_TAGGED}",
     "since_boot": r"(?:(?:<\d+>)?\[ *\d+\.\d{3,9}\]|\d+,\d+,\d+,[^;]{1,40};)(?P<message>.*)",
 }
 STAMPED: Final = {name: re.compile(pattern, re.DOTALL) for name, pattern in FORMS.items()}

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from goodput_ingest.formats.json_text import json_lines
+from goodput_ingest.formats.json_text.json_lines import FieldError
 
 LISTED: Final = re.compile(rb'\s*\[\s*\{\s*"metric"\s*:\s*\{')
 EXPORTED: Final = re.compile(
@@ -51,9 +52,12 @@ def as_answer(body: bytes) -> tuple[bytes, list[tuple[int, str]]]:
         try:
             if line.strip():
                 one = _EXPORTED.decode(line)
-                pairs = zip(one.timestamps, one.values, strict=True)
+                if len(one.timestamps) != len(one.values):
+                    raise FieldError(f"{len(one.values)} values, {len(one.timestamps)} timestamps")
                 points[tuple(one.metric.items())] += [
-                    (at / 1000, value) for at, value in pairs if value is not None
+                    (at / 1000, value)
+                    for at, value in zip(one.timestamps, one.values, strict=True)
+                    if value is not None
                 ]
         except (ValueError, RecursionError) as error:
             reason = f"the line is not of an export: {error}"

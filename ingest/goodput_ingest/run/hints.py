@@ -77,7 +77,7 @@ KNOWN: Final = tuple(
             "this output of squeue is not read. `squeue -a --json` and `scontrol show job -d` are",
         ),
         (
-            rb"\A(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d:]+\n)? *(?:PARTITION +AVAIL |NODELIST +NODES )",
+            rb"\A(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d:]+\n)? *(?:PARTITION +AVAIL|NODELIST +NODES) ",
             "this output of sinfo is not read. `sinfo -N -a -o '%N|%P|%T|%G|%C|%m|%E|%H|%u'` is, "
             "with `--observed-at`",
         ),
@@ -85,6 +85,13 @@ KNOWN: Final = tuple(
             rb"\A *(?:NAMESPACE +)?NAME +(?:READY +)?STATUS +(?:RESTARTS|ROLES) ",
             "this output of kubectl is not read. kube-state-metrics in Prometheus and `kubectl get "
             "... -o json` are (source kubernetes)",
+        ),
+        (
+            rb"\A(?:__CURSOR=|\[\s*\{\s*\"__|\{\s*\"dmesg\":)"
+            rb"|\A[A-Z][a-z]{2} 20[\d-]{8} [\d:.]+ [A-Z]{3,5} "
+            rb"|\A\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]+ [AP]M ",
+            "this form of a kernel log is not read. `journalctl -k -o short-iso-precise` and "
+            "`journalctl -k -o json` are (source kernel-log)",
         ),
         (
             rb"\A *JOBID +USER +STAT +QUEUE |\A *Job [iI][dD] +(?:Name|User|Username) ",
