@@ -17,6 +17,10 @@ KNOWN: Final = tuple(
     (re.compile(pattern), sentence)
     for pattern, sentence in (
         (
+            rb"\A(?:\xfd7zXZ\x00|BZh\d|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18)",
+            "a file packed by xz, bzip2, zstd or lz4 is not read. One packed by gzip is",
+        ),
+        (
             rb"\| NVIDIA-SMI \d|=NVSMI LOG=|\A# gpu +pid\b",
             f"this output of nvidia-smi is not read. {QUERY} is",
         ),

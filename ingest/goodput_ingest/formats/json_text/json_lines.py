@@ -25,7 +25,12 @@ STAMPED = re.compile(STAMP)
 STAMPS = re.compile(rb"^" + STAMP.encode(), re.MULTILINE)
 # `srun --label` writes "3: " before each line
 LABEL = rf"^(?:\s*(?:{STAMP}\s*)?(?:\d+:\s*)?(?=\{{)|{STAMP})"
-WRAPPED = re.compile(rf'(?:{STAMP})?(?=\{{"(?:log|message|line)":"|\{{"labels":\{{)')
+TEXTS_OF_WRAPPERS = ("log", "message", "line", "textPayload", "MESSAGE")
+TIMES_OF_WRAPPERS = ("time", "timestamp", "@timestamp")
+WRAPPED = re.compile(
+    rf'(?:{STAMP})?(?=\{{[^\n]{{0,4000}}?"(?:{"|".join(TEXTS_OF_WRAPPERS)})": ?")'
+    rf'(?=\{{[^\n]*?"(?:{"|".join((*TIMES_OF_WRAPPERS, "__REALTIME_TIMESTAMP"))}|podName)": ?")'
+)
 # of an object; not of a dictionary that Python prints
 BEGINNING = re.compile(rb'\{\s*(?:"(?!log":")|\}|$)')
 LABEL_OF_TEXT, LABEL_OF_BYTES = re.compile(LABEL), re.compile(LABEL.encode())
@@ -71,7 +76,8 @@ def split_stamp(text: str) -> tuple[datetime | None, str]:
 def unwrapped(line: str) -> str:
     """Return a program's line that a collector wrapped in JSON, behind its time and pod.
 
-    Such are Docker's driver json-file, `stern -o json` and `logcli -o jsonl` of Loki.
+    Such are Docker's driver json-file, `stern -o json`, `logcli -o jsonl` of Loki, the journal as
+    JSON, and what Fluent Bit, Vector or Google's logging write.
     """
     if (before := WRAPPED.match(line)) is None:
         return line
@@ -80,8 +86,6 @@ def unwrapped(line: str) -> str:
     except (ValueError, RecursionError):
         return line
     match said:
-        case {"log": str(text), "time": str(at)}:
-            found = f"{at} {text}"
         case {"message": str(text), "podName": str(pod), "containerName": str(container)}:
             stamp = "" if STAMPED.match(text) else before[0]
             found = f"{stamp}[pod/{pod}/{container}] {text}"
@@ -89,9 +93,28 @@ def unwrapped(line: str) -> str:
             found = f'{at} {{pod="{pod}"}} {text}'
         case {"line": str(text), "timestamp": str(at)}:
             found = f"{at} {{}} {text}"
+        case {"MESSAGE": str(text), "__REALTIME_TIMESTAMP": str(us)} if us.isdecimal():
+            at_s = EPOCH + timedelta(microseconds=int(us[:17]))
+            found = f"{at_s.isoformat()}Z {text}"
+        case dict():
+            found = _of_collector(said)
         case _:
             return line
+    if not found:
+        return line
     return found.rstrip("\n").replace("\n", " ")
+
+
+def _of_collector(said: dict[str, Any]) -> str:
+    """Return time, pod and text of a line that a collector wrapped; '' where it has not both."""
+    text = next((said[name] for name in TEXTS_OF_WRAPPERS if isinstance(said.get(name), str)), None)
+    at = next((said[name] for name in TIMES_OF_WRAPPERS if isinstance(said.get(name), str)), "")
+    if text is None or STAMPED.match(f"{at} ") is None:
+        return ""
+    match said:
+        case {"kubernetes": {"pod_name": str(pod), "container_name": str(container)}}:
+            return f"{at} [pod/{pod}/{container}] {text}"
+    return f"{at} {text}"
 
 
 def without_stamps(head: bytes) -> bytes:

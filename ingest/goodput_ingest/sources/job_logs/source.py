@@ -10,6 +10,7 @@ they are rejected, a bounded number of each reason. A log without any time is re
 """
 
 import contextlib
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,7 @@ from goodput_queries.errors import IngestError
 PREAMBLE_BYTES = files.HEAD_BYTES // 2  # a shorter file has been seen whole
 BEGINNING_BYTES = 4 * 1024 * 1024
 SHOWN_MAX_CHARS = 80
+KERNEL = re.compile(rb'"(?:SYSLOG_IDENTIFIER|_TRANSPORT)" ?: ?"kernel"')  # a journal of a node
 NEWEST_FIRST = (
     "its newest lines come first. Write the oldest first, as `logcli query --forward` does."
 )
@@ -62,6 +64,8 @@ class JobLog:
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
         """Say whether a framework's marks stand in plain text, behind a long preamble, too."""
+        if KERNEL.search(head):
+            return False
         head = unwrapped(head)
         if b"\x00" in head or json_lines.are_most(head) or mllog_lines.IN_HEAD.search(head):
             return False
