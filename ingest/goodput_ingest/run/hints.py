@@ -21,13 +21,14 @@ KNOWN: Final = tuple(
             "a file packed by xz, bzip2, zstd or lz4 is not read. One packed by gzip is",
         ),
         (
-            rb"\| NVIDIA-SMI \d|=NVSMI LOG=|\A# gpu +pid\b",
+            rb"\| NVIDIA-SMI \d|=NVSMI LOG=|\A# gpu +pid\b|\AGPU \d{1,3}: [^\n]* \(UUID: "
+            rb"|\A(?:\w+, )*(?:pid, |process_name, )",
             f"this output of nvidia-smi is not read. {QUERY} is",
         ),
         (rb'(?s)"query_time".*"utilization\.gpu"', f"gpustat is not read. {QUERY} is"),
         (
-            rb"ROCm System Management Interface",
-            "rocm-smi is not read. Scrapes of AMD's exporter are (source dcgm)",
+            rb"ROCm System Management Interface|\Adevice,[^\n]*GPU use|\Atimestamp,gpu,[^\n]*gfx_",
+            "rocm-smi and amd-smi are not read. Scrapes of AMD's exporter are (source dcgm)",
         ),
         (
             rb"\A\+-+\+-+\+\r?\n\| Diagnostic ",
@@ -63,7 +64,7 @@ KNOWN: Final = tuple(
             '"Receive metrics" in docs/connect.md',
         ),
         (
-            rb'\A[\w "/.-]+(?:;[\w "/.-]*){2,}\r?\n',
+            rb'\A[\w "/.-]+(?:;[][%\w "/.-]*){2,}\r?\n',
             "cells between semicolons are not read. CSV is, with commas between cells and a point "
             "in numbers",
         ),
@@ -86,7 +87,8 @@ KNOWN: Final = tuple(
             "with `--observed-at`",
         ),
         (
-            rb"\A *(?:NAMESPACE +)?NAME +(?:READY +)?STATUS +(?:RESTARTS|ROLES) ",
+            rb"\A *(?:NAMESPACE +)?(?:NAME +(?:READY +)?STATUS +(?:RESTARTS|ROLES) |LAST SEEN )"
+            rb"|\AName: +\S+\r?\n(?:Namespace|Roles): |\AapiVersion: ",
             "this output of kubectl is not read. kube-state-metrics in Prometheus and `kubectl get "
             "... -o json` are (source kubernetes)",
         ),

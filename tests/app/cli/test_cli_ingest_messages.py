@@ -1,5 +1,7 @@
 """What `goodput ingest` says of files that give nothing, less than they could, or are left out."""
 
+import json
+
 import pytest
 from tests.app.command_line import run
 from tests.tables import each, gives
@@ -154,9 +156,15 @@ def test_a_recognised_file_says_what_it_did_not_give(folder, name, given):
 UNKNOWN = {
     "pmon.txt": ("# gpu         pid   type     sm    mem\n# Idx           #    C/G      %      %\n",
                  "this output of nvidia-smi is not read. `nvidia-smi --query-gpu=timestamp,uuid,"),
+    "smi_L.txt": ("GPU 0: NVIDIA A100 (UUID: GPU-5d5ba0d6)\n  MIG 1g.5gb Device 0: (UUID: MIG-1)\n",
+                  "this output of nvidia-smi is not read"),
+    "apps.csv": ("timestamp, gpu_uuid, pid, process_name\n2026/08/20 14:00:00.123, GPU-1, 7, p\n",
+                 "this output of nvidia-smi is not read"),
+    "smi.csv": ("timestamp; index; utilization.gpu [%]\n2026/08/20 14:00:00.123; 0; 50 %\n",
+                "cells between semicolons are not read"),
     "gpustat.json": ('{"query_time": "2026-11-20T12:00:00", "gpus": [{"utilization.gpu": 93}]}\n',
                      "gpustat is not read. `nvidia-smi --query-gpu=timestamp,"),
-    "rocm.txt": ("===== ROCm System Management Interface =====\n", "rocm-smi is not read"),
+    "rocm.txt": ("===== ROCm System Management Interface =====\n", "rocm-smi and amd-smi"),
     "diag.txt": ("+-----+-----+\n| Diagnostic  | Result  |\n", "this output of dcgmi is not read"),
     "panel.csv": ('"Time","GPU 0"\n2026-11-20 12:00:00,93\n', "a panel's CSV of Grafana is not"),
     "sacct.txt": ("JobID      JobName  Partition\n----- ---------- ----------\n4711 train gpu\n",
@@ -177,6 +185,8 @@ UNKNOWN = {
                   "this output of sinfo is not read. `sinfo -N -a -o "),
     "pods.txt": ("NAME      READY   STATUS    RESTARTS   AGE\n",
                  "this output of kubectl is not read"),
+    "describe.txt": ("Name:             llm-0\nNamespace:        nlp\n",
+                     "this output of kubectl is not read"),
     "bjobs.txt": ("JOBID   USER    STAT  QUEUE      FROM_HOST\n", "LSF and PBS are not read"),
     "trainer_log.jsonl": ('{"current_steps": 5, "total_steps": 100, "loss": 2.3, "epoch": 0.1}\n',
                           "trainer_log.jsonl of LLaMA-Factory is not read"),
@@ -210,6 +220,15 @@ def test_a_file_that_no_source_reads_names_what_would_be_read(folder, name, give
 
     assert result.exit_code == 1
     assert f"{folder / name}: {said}" in result.stderr
+
+
+def test_objects_without_a_fact_are_named(folder):
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "reason": "Failed"}
+    events = json.dumps({"apiVersion": "v1", "kind": "List", "items": [event]})
+
+    said = ingested(folder, "auto", "events.json", events).stderr
+
+    assert "kubernetes: no row was read; Event objects have no fact of the ledger. Those of" in said
 
 
 def test_node_states_without_a_time_are_asked_for(folder):

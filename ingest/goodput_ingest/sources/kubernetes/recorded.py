@@ -36,6 +36,7 @@ class KubernetesRecording(RecordedFile):
     """A file of answers with series of kube-state-metrics, or of objects of the API."""
 
     name: ClassVar[str] = "kubernetes"
+    unread = ""  # what was found instead of objects with facts
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
@@ -78,6 +79,12 @@ class KubernetesRecording(RecordedFile):
         cluster = self.options.cluster or CLUSTER_UNKNOWN
         rows = found.parsed(cluster, self.options.observed_at)
         kept = [one for one in rows if not one.rows.is_empty()]
+        if found.silent:
+            kinds = ", ".join(sorted(found.silent))
+            self.unread = (
+                f"; {kinds} objects have no fact of the ledger. Those of `kubectl get pods,jobs -A "
+                "-o json` have; nodes are read from kube-state-metrics"
+            )
         digest = files.digest_of(_content(self.path), cluster, self.options.observed_at)
         yield from batches(kept, found.rejects, self.name, str(self.path), digest, table="job_runs")
 

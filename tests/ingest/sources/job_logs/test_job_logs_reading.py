@@ -267,8 +267,9 @@ DEEPSPEED = (
     "[2026-08-20 14:03:20,900] [INFO] [logging.py:128:log_dist] [Rank 0] step=10, skipped=0\n"
 )
 LABELS = (
-    "[default7]:", "63: ", "[rank63]: ", "[1,0]<stdout>:", "[prterun-n1-12@1,0]<stdout>: ", "n-01.cluster.local: ", "trainer-1  | ",
-    "trainer/0 ", "[2026-08-20T14:03:09Z] trainer/0 ", "Aug 20 14:03:09 n1 python3[123]: ",
+    "[default7]:", "63: ", "[rank63]: ", "[1,0]<stdout>:", "[prterun-n1-12@1,0]<stdout>: ",
+    "[3] ", "n-01.cluster.local: ", "trainer-1  | ", "trainer/0 ",
+    "[2026-08-20T14:03:09Z] trainer/0 ", "Aug 20 14:03:09 n1 python3[123]: ",
     "[pod/train-0/main] ", "(Worker pid=71, ip=10.0.0.1) ",
 )  # fmt: skip
 

@@ -62,11 +62,13 @@ def recognises(head: bytes) -> bool:
 class Objects:
     """What was read of a file. as_of: the latest time that an object has, naive UTC.
 
+    silent: kinds that have no fact of the ledger.
     unread: uids, else names, of pods that could not be read; None: of one with neither.
     """
 
     pods: dict[str, Pod] = field(default_factory=dict)
     unread: set[str | None] = field(default_factory=set)
+    silent: set[str] = field(default_factory=set)
     parents: dict[Job, Job] = field(default_factory=dict)
     ends: dict[Job, Job] = field(default_factory=dict)
     claims: Claims = field(default_factory=Claims)
@@ -84,7 +86,9 @@ class Objects:
         if handle is not None:
             handle(found)
             self._seen_at(*found.moments())
-        elif found.kind not in SILENT.get(found.group, ()):
+        elif found.kind in SILENT.get(found.group, ()):
+            self.silent.add(found.kind)
+        else:
             raise FieldError("objects of this kind are not read")
 
     def accept(self, found: ApiObject, where: str = "") -> None:
