@@ -5,7 +5,8 @@
 A Python dictionary printed by rank 0: floats in v4, texts in v5, and neither moment nor step in it.
 The moment comes from a collector's label, or from the progress bar that it is printed over, which
 counts the seconds since the start of training; without both there is none. The step is the epoch's
-share of the total that the trainer prints at its start; ms-swift prints it in the dictionary, and
+share of the total that the trainer prints at its start (Unsloth `Total steps`), or without one that
+of the bar; ms-swift prints it in the dictionary, and
 scripts of diffusers have both step and loss in their bar alone. A save is logged at its start and
 file by file, never when it is complete, but for the ones of accelerate.
 """
@@ -28,8 +29,9 @@ from goodput_ingest.sources.job_logs.progress import Progress
 DICT_MAX_CHARS = 4_000
 LOGGED = re.compile(r"\{'(?:loss|eval_loss|eval_runtime|train_runtime)'[^{}]*\}")
 STAMP = re.compile(r"\[[A-Z]+\|\S+?:\d+\] (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{1,6}) >> ?")
+STEPS = "Total optimization steps"
 RESUMED = re.compile(r"Continuing training from global step (\d{1,12})\s*$")
-NUMBER = re.compile(r"\b(Num Epochs|Total optimization steps) = ([\d,]{1,15})(?:\s|$)")
+NUMBER = re.compile(r"\b(Num Epochs|Total (?:optimization )?steps) = ([\d,]{1,15})(?=\s|$)")
 OF_SWIFT = re.compile(r"'global_step/max_steps': '(\d{1,12})/(\d{1,12})'")
 SAVING = re.compile(r"Saving (?:model checkpoint|current state) to \S*checkpoint-(\d{1,12})\s*$")
 SAVED = re.compile(r"Saved state to \S*checkpoint-(\d{1,12})\s*$")
@@ -52,6 +54,7 @@ class HfTrainer:
         "Running training *****",
         "Num Epochs =",
         "Total optimization steps =",
+        "Total steps =",
         "Continuing training from global step ",
         "checkpoint-",
         "it/s",
@@ -63,11 +66,13 @@ class HfTrainer:
         """Begin with nothing known of the job."""
         self.progress = Progress()
         self.totals: dict[str, int] = {}
+        self.bar: re.Match[str] | None = None  # the last one
         self.save_from: tuple[int, datetime] | None = None
         self.started: datetime | None = None
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events of a line."""
+        self.bar = BAR.search(line.bar or line.text) or self.bar
         if found := LOGGED.search(line.text):
             # a loss that is NaN is no number, but its step was completed
             said, bar = _numbers(found[0]), self._bar(line.bar)
@@ -87,8 +92,10 @@ class HfTrainer:
         if resumed := RESUMED.search(line.text):
             self.progress.begin(int(resumed[1]), at or self.progress.at)
             return ()
-        if number := NUMBER.search(line.text):
-            self.totals[number[1]] = int(number[2].replace(",", "") or 0)
+        if numbers := NUMBER.findall(line.text):
+            for name, number in numbers:
+                of = name.replace("Total steps", STEPS)
+                self.totals[of] = int(number.replace(",", "") or 0)
         elif saving := SAVING.search(line.text):
             self.save_from = None if at is None else (int(saving[1]), at)
             return self._point(int(saving[1]), at)
@@ -106,7 +113,7 @@ class HfTrainer:
         found = BAR.search(text)
         if found is None or self.started is None:
             return None
-        if int(found["steps"]) != self.totals.get("Total optimization steps"):
+        if int(found["steps"]) != self.totals.get(STEPS):
             return None
         seconds = 0
         for part in found["clock"].split(":"):
@@ -130,8 +137,10 @@ class HfTrainer:
             if not 0 <= length_s <= DURATION_MAX_S:
                 raise FieldError("eval_runtime is out of range")
             return (Event("phase", at, phase="eval", dur_s=length_s),)
-        total, epochs = self.totals.get("Total optimization steps"), self.totals.get("Num Epochs")
+        total, epochs = self.totals.get(STEPS), self.totals.get("Num Epochs")
         epoch = said.get("epoch")
+        if is_step and not total and self.bar is not None and at is not None:
+            return self._point(int(self.bar["step"]), at)  # the dictionary is printed over its bar
         if not total or not epochs or epoch is None or not is_step:
             return (Event("metric", at, extra=said),)
         return self._point(round(epoch * total / epochs), at)
