@@ -22,7 +22,7 @@ LONGEST = 20  # texts of a column: one of them takes the most lines
 ROWS_SHOWN = 12
 AUTO_ROWS = 10
 CELL_MAX_CHARS = 300
-MISSING = "-"
+MISSING = name_links.MISSING
 CLOCK_FROM_S = 600
 DAYS_FROM_S, DAYS_LEAST_S = 100 * 3600, 3600
 BY_KEYBOARD = ":material/keyboard: arrow keys, Shift+Space opens the row"
@@ -39,6 +39,7 @@ UNITS = {  # suffix of a column -> unit in its header, divisor to it, suffix the
     "_c": ("\u00b0C", 1, "", "%.0f"),
 }
 DIGITS = 6  # of an hour: less than 4 ms
+TENTHS_FROM = 100  # a column with such a number has one decimal, others have two
 
 
 def shaped(
@@ -113,8 +114,19 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     if series.dtype.is_integer():
         return series, of.NumberColumn(header, format="%,d")
     if series.dtype.is_float():
-        return series, of.NumberColumn(header, format="localized")
+        return series, of.NumberColumn(header, format=_decimals(series))
     return series, of.Column(header)
+
+
+def _decimals(numbers: pl.Series) -> str:
+    """Return the format of a column of numbers: one number of decimals in all rows."""
+    known = numbers.drop_nulls().drop_nans()
+    most = known.abs().max()
+    if not isinstance(most, float) or most < 1:
+        return "localized"  # three decimals at most
+    return (
+        "%,.0f" if (known == known.round()).all() else "%,.1f" if most >= TENTHS_FROM else "%,.2f"
+    )
 
 
 def texts(series: pl.Series) -> pl.Series:
@@ -148,9 +160,18 @@ def money_format(more_decimals: int = 0) -> str:
     return f"%,.{units.money_decimals() + more_decimals}f"
 
 
-def price_column(header: str, *, help: str | None = None) -> Any:  # noqa: A002 -- Streamlit's word
-    """Return the column of prices of an hour or a kWh, its header with the currency."""
-    shown = money_format(PRICE_DECIMALS)
+def price_column(
+    header: str,
+    prices: pl.Series | None = None,
+    *,
+    help: str | None = None,  # noqa: A002 -- Streamlit's word
+) -> Any:
+    """Return the column of prices of a unit, its header with the currency.
+
+    prices: where none is below 1, they have the decimals of amounts
+    """
+    has_small = prices is None or (prices < 1).any()
+    shown = money_format(PRICE_DECIMALS if has_small else 0)
     return st.column_config.NumberColumn(f"{header} ({units.currency()})", format=shown, help=help)
 
 
@@ -222,15 +243,18 @@ def _widths(shown: pl.DataFrame, columns: Columns) -> dict[str, int]:
 
 
 def heights(shown: pl.DataFrame, most: int, widths: dict[str, int]) -> dict[str, Any]:
-    """Return the height of a table and of its rows: room for the texts that are seen at first."""
-    if not widths:
-        return {"height": height(shown.height, most)}
+    """Return the height of a table and of its rows: room for the texts that are seen at first.
+
+    Rows are as high as those of other tables where every text has room in one line.
+    """
     lines = 0
     for column, width in widths.items():
         if shown[column].dtype == pl.String and column != flag_parts.COLUMN:
             chars = max(1, int(width / CHAR_PX))
             of_it = shown.head(most).top_k(LONGEST, by=pl.col(column).str.len_chars())[column]
             lines = max(lines, *(len(textwrap.wrap(text, chars)) for text in of_it.drop_nulls()), 0)
+    if lines <= 1:
+        return {"height": height(shown.height, most)}
     row_px = wall.scaled(max(WRAPPED_ROW_PX, 8 + LINE_PX * min(lines, LINES_MAX)))
     whole = wall.scaled(ROW_PX) + min(shown.height, most) * row_px + 3
     return {"height": whole, "row_height": row_px}
@@ -245,15 +269,18 @@ def pick(
     rows: int = ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
     opens: Sequence[Mapping[str, str | None]] | None = None,
+    first_opens: Sequence[Mapping[str, str | None]] | None = None,
 ) -> dict[str, Any] | None:
     """Draw a table whose rows can be picked, and return the picked row of the frame.
 
-    Rows that name what has an open finding carry a flag.
+    Rows that name what has an open finding carry a flag. A click on a name opens its page; where no
+    column names a page, one on the first column picks the row.
 
     The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back
     closes it.
 
     opens: the query parameters that a row sets instead, one mapping a row
+    first_opens: those that a click on the first column sets, where they are others
     """
     known = ids.to_list()
     columns = names if isinstance(names, Columns) else Columns(names)
@@ -261,27 +288,34 @@ def pick(
 
     def picked() -> None:
         rows = st.session_state[f"pick_{key}"].selection.rows
-        row = rows[0] if rows and rows[0] < len(known) else None
+        choose(rows[0] if rows and rows[0] < len(known) else None)
+
+    def choose(row: int | None) -> None:
         if row is not None and opens is not None:
             scope_bar.go(dict(opens[row]))
         else:
             cards.choose(key, None if row is None else known[row], "table")
 
+    def choose_first(row: int) -> None:
+        choose(row) if first_opens is None else scope_bar.go(dict(first_opens[row]))
+
     shown, config = shaped(flagged, columns, wide)
-    laid_out = _laid_out(config, columns)
-    opening = [name for name in name_links.columns(frame) if name in laid_out]
+    laid_out, order = _laid_out(config, columns), _order(shown, columns)
+    opening = [name for name in name_links.columns(frame) if name in order]
+    first = [] if opening else _first_text(shown, order, laid_out)
     for name in opening:
-        of = laid_out[name]
-        laid_out[name] = name_links.column(name, of["label"], key, frame, of["width"], of["help"])
+        laid_out[name] = name_links.column(laid_out[name], name, key, frame)
+    for name in first:
+        laid_out[name] = name_links.button(laid_out[name], f"open_{key}_{name}", choose_first)
     chosen = st.query_params.get(key)
     if opens is None:
         _select(f"pick_{key}", [known.index(chosen)] if chosen in known else [])
     st.dataframe(
-        shown.with_columns(name_links.plain(shown[name]) for name in opening),
+        shown.with_columns(name_links.plain(shown[name]) for name in (*opening, *first)),
         key=f"pick_{key}",
         hide_index=True,
         column_config=laid_out,
-        column_order=_order(shown, columns),
+        column_order=order,
         placeholder=MISSING,
         on_select=picked,
         selection_mode="single-row",
@@ -289,8 +323,21 @@ def pick(
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         downloads.parquet(shown, key)
-        st.caption(f"{BY_KEYBOARD}; {name_links.HINT}" if opening else BY_KEYBOARD)
+        hints = [f"a click on {config[name]['label']} too" for name in first]
+        st.caption("; ".join([BY_KEYBOARD, *hints, *([name_links.HINT] if opening else [])]))
     return frame.row(known.index(chosen), named=True) if chosen in known else None
+
+
+def _first_text(
+    shown: pl.DataFrame, order: Sequence[str], laid_out: Mapping[str, Any]
+) -> list[str]:
+    """Return the first column of a table, if it is of texts that have room in one line."""
+    name = order[0]
+    if shown[name].dtype != pl.String or name == flag_parts.COLUMN:
+        return []
+    width = laid_out[name]["width"]
+    longest = max(map(len, shown[name].drop_nulls()), default=0)
+    return [name] if not isinstance(width, int) or longest * CHAR_PX <= width else []
 
 
 def _select(key: str, rows: list[int]) -> None:

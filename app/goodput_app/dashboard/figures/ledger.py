@@ -287,6 +287,8 @@ def finished(
             showlegend=True,
             legend={**place, **entries, "yref": "container", "traceorder": "normal"},
         )
+    figure.update_xaxes(separatethousands=True)
+    figure.update_yaxes(separatethousands=True)
     return figure.update_layout(
         height=height, margin=margin, hoverlabel={"namelength": -1}, uirevision="keep"
     )

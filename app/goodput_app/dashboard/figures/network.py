@@ -8,6 +8,7 @@ import polars as pl
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import finished
+from goodput_app.dashboard.figures.telemetry import LINKS
 from goodput_app.text import units
 
 GB = 1e9
@@ -135,7 +136,7 @@ def line_rates(frame: pl.DataFrame) -> go.Figure:
     for number, kind in enumerate(frame["kind"].unique().sort().to_list()):
         rows = frame.filter(pl.col("kind") == kind)
         for called, dash in (("busiest", "solid"), ("median", "dot")):
-            name = f"{theme.plotly_text(kind)}, {called}"
+            name = f"{theme.plotly_text(LINKS.get(kind, kind))}, {called}"
             figure.add_scatter(
                 x=rows["hour_at"].to_list(),
                 y=(100 * rows[f"{called}_ratio"]).to_list(),

@@ -27,6 +27,7 @@ BAR_HEIGHT = 0.8  # of a lane
 PANEL_PX = 92
 SPACE_PX = 26
 EVENTS_MARKED = 40
+LANES_PX, CHAR_PX = 560, 6.5  # of lanes on a page 1400 px wide, and of their texts
 SHARES_PX = 62
 LANES, BELOW = 1, 2  # rows: the lanes, then shares where there are any, then the panels
 NO_READINGS = "No readings"
@@ -150,7 +151,8 @@ def on_one_axis(
         subplot_titles=titles,
     )
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
-    _draw_lanes(figure, lanes, () if shares is None else shares.rows["label"].unique())
+    in_shares = () if shares is None else shares.rows["label"].unique()
+    _draw_lanes(figure, lanes, in_shares, window)
     if shares is not None:
         _draw_shares(figure, shares)
     first = 1 + len(above)
@@ -193,9 +195,14 @@ def _draw_shares(figure: go.Figure, shares: Shares) -> None:
     figure.update_yaxes(range=[0, 100], dtick=50, automargin=True, row=BELOW)
 
 
-def _draw_lanes(figure: go.Figure, lanes: Lanes, in_shares: Collection[str]) -> None:
+def _draw_lanes(
+    figure: go.Figure,
+    lanes: Lanes,
+    in_shares: Collection[str],
+    window: tuple[datetime, datetime],
+) -> None:
     if (holders := lanes.holders) is not None:
-        _draw_holders(figure, holders)
+        _draw_holders(figure, holders, window)
     if (categories := lanes.categories) is not None:
         for label in sorted(categories["label"].unique().to_list()):
             of_it = categories.filter(pl.col("label") == label)
@@ -222,10 +229,19 @@ def _draw_lanes(figure: go.Figure, lanes: Lanes, in_shares: Collection[str]) -> 
     )
 
 
-def _draw_holders(figure: go.Figure, holders: pl.DataFrame) -> None:
+def _draw_holders(
+    figure: go.Figure, holders: pl.DataFrame, window: tuple[datetime, datetime]
+) -> None:
+    """Add bars of jobs, with their names where there is room for them."""
+    of_name = (window[1] - window[0]) * CHAR_PX / LANES_PX
     for parity, colour in enumerate(theme.HOLDER_COLOURS):
         of_it = holders.with_row_index("nr").filter(pl.col("nr") % 2 == parity)
-        names = [theme.plotly_text(name) for name in of_it["name"].to_list()]
+        names = [
+            theme.plotly_text(name)
+            if of_name * (len(name) + 2) <= min(end, window[1]) - max(start, window[0])
+            else ""
+            for name, start, end in of_it.select("name", "start_at", "end_at").iter_rows()
+        ]
         hovers = of_it["hover"].to_list()
         _bars(figure, of_it, {"color": colour}, "Allocated to", hovers, text=names)
 
@@ -258,6 +274,7 @@ def _bars(
         text=text,
         textposition="inside" if text else "none",
         insidetextanchor="start",
+        textangle=0,
         textfont={"color": "#ffffff"},
         showlegend=is_in_legend,
         customdata=list(

@@ -1,6 +1,7 @@
 """The page of a run: its time axis, the run before it, filters of runs, why attempts failed."""
 
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -101,6 +102,18 @@ def test_the_gpu_of_each_rank_is_as_active_as_its_readings_say(capture, scope):
     assert metric == "sm_active_ratio"
     assert found["rank"].unique().to_list() == [0, 1, 2, 3]
     assert found.filter(pl.col("rank") == 2)[metric].mean() == pytest.approx(mean, rel=0.05)
+
+
+def test_ranks_are_drawn_over_the_time_of_their_run_and_no_longer(scope, monkeypatch):
+    drawn, day = [], timedelta(days=1)
+    monkeypatch.setattr(components.charts, "draw", lambda figure, *_: drawn.append(figure))
+    monkeypatch.setattr(components.scope_bar, "choice", lambda *_, **__: None)
+    held = run_axis.allocated(scope).row(0, named=True)
+
+    components.ranks(SimpleNamespace(scope=scope, window=(START - day, START + day)))
+
+    (figure,) = drawn
+    assert figure.layout.xaxis.range == (held["start_at"], held["end_at"])
 
 
 def test_gpus_without_a_rank_are_called_by_their_node():

@@ -92,3 +92,27 @@ def test_a_legend_is_explained_by_the_glossary_and_the_categories():
     assert found["Lost work"] == glossary.meaning("Lost work")
     assert found["Slowdowns"] == glossary.meaning("Slowdowns")
     assert charts.definitions(figure.update_layout(showlegend=False)) == {}
+
+
+@each(
+    ([0.25, None, 0.5], "localized"),  # three decimals at most
+    ([1.5, 0.25], "%,.2f"),
+    ([10_013.034, 0.47], "%,.1f"),
+    ([float("nan"), 4096.0, 12.0], "%,.0f"),
+    ([None], "localized"),
+)
+def test_numbers_of_a_column_have_one_number_of_decimals(numbers, shown):
+    frame = pl.DataFrame({"score": numbers}, schema={"score": pl.Float64})
+    assert tables.shaped(frame, {"score": "Score"})[1]["score"]["type_config"]["format"] == shown
+
+
+@each(([29.3057, 157.6866], "%,.2f"), ([29.3057, 0.6659], "%,.4f"), ([None], "%,.2f"))
+def test_prices_have_more_decimals_than_amounts_where_one_is_small(prices, shown):
+    column = tables.price_column("Price", pl.Series(prices, dtype=pl.Float64))
+    assert column["type_config"]["format"] == shown
+
+
+@each((["short", None], None), (["two words here " * 3], 62), (["a word " * 18], 98))
+def test_rows_are_as_high_as_others_where_each_text_has_room_in_one_line(texts, row_px):
+    frame = pl.DataFrame({"advice": texts})
+    assert tables.heights(frame, 8, {"advice": 200}).get("row_height") == row_px

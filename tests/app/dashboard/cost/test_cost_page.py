@@ -33,7 +33,7 @@ def test_accounts_pay_for_what_they_held_and_a_budget_is_held_against_the_foreca
     paid = dict(rows.select("label", "total_cost").iter_rows())
     assert paid == {"nlp": 50.0, HOSTILE: 2.0, "Unallocated": paid["Unallocated"]}
     assert tile(app, "Allocated cost") == "$52.00"
-    assert tile(app, "Per allocated GPU-hour") == "$2.00"
+    assert tile(app, "Per allocated GPU-h") == "$2.00"
     assert tile(app, "Electricity") == "not known"
     shown = texts(app)  # the day that still runs is marked and not compared
     assert "of 2026-11-20 there is evidence up to 2026-11-20 10:00:00 UTC" in shown

@@ -44,6 +44,19 @@ def test_a_hole_is_not_bridged_and_units_are_readable():
     assert figure.layout.annotations[0].text == "SM clock (MHz)"
 
 
+def test_a_bar_has_its_name_where_there_is_room_for_it():
+    names = ["a job of some length", "a job of some length", "b"]
+    holders = pl.DataFrame({
+        "lane": ["Jobs"] * 3, "name": names, "hover": names,
+        "start_at": minutes(-60, 30, 40), "end_at": minutes(4, 55, 42),
+    })  # fmt: skip
+
+    figure, _ = drawn([], lanes=figures.Lanes(["Jobs"], holders=holders))
+
+    assert [text for trace in figure.data for text in trace.text] == ["", "", names[0]]
+    assert {trace.textangle for trace in figure.data} == {0}
+
+
 def test_a_limit_is_drawn_and_named():
     limits = {"power_limit_w": 700.0, "slowdown_temperature_c": None}
 

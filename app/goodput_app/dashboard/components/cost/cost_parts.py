@@ -57,7 +57,7 @@ def tiles(shown: Shown) -> None:
         ("Team-caused waste", row["own_waste_cost"] if has_price else None,
          f"{_cost(row['platform_waste_cost'] if has_price else None)} caused by "
          f"infrastructure, {credited}"),
-        ("Per allocated GPU-hour", row["cost_per_allocated_gpu_h"], "total charged to accounts"),
+        ("Per allocated GPU-h", row["cost_per_allocated_gpu_h"], "total charged to accounts"),
         ("Per useful GPU-h", row["cost_per_productive_gpu_h"],
          f"{_gpu_time(row['productive_ms'])} useful"),
         ("Electricity", sums["electricity_cost"], _energy(frame)),

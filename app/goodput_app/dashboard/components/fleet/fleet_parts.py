@@ -326,8 +326,8 @@ def _switch(page: str, params: Mapping[str, Any]) -> None:
 
 
 def racks_table(racks: pl.DataFrame) -> None:
-    """Draw the table of racks, of which a row filters this page to the rack."""
+    """Draw the table of racks, of which a click on one filters this page to it."""
     named = racks.with_columns(pl.col("rack").fill_null(RACK_UNKNOWN))
     opens = [{"rack": key} for key in racks["rack_key"].to_list()]
     tables.pick(named, RACKS, "of_rack", racks["rack_key"], opens=opens)
-    st.caption("Select a row to see this rack alone.")
+    st.caption("Click a rack to see it alone.")

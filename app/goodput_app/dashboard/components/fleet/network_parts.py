@@ -8,6 +8,7 @@ from goodput_app.dashboard.components import charts, places, tables
 from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.data import network
 from goodput_app.dashboard.figures import network as figures
+from goodput_app.dashboard.figures.telemetry import LINKS
 from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 from goodput_queries.scope import Scope
@@ -124,7 +125,8 @@ def line_rates(scope: Scope) -> None:
     if racks.is_empty():
         st.caption("Racks: the inventory does not have the racks of these nodes.")
         return
-    tables.show(racks, RACKS, "rack_line_rates", rows=6)
+    named = racks.with_columns(pl.col("kind").replace(LINKS))
+    tables.show(named, RACKS, "rack_line_rates", rows=6)
     st.caption("Busiest hours; traffic between nodes of one rack included.")
 
 

@@ -42,10 +42,14 @@ def draw(waste: pl.DataFrame, idle: pl.DataFrame) -> None:
     more = [name for name in TEAMS if name.endswith(unit) or name == "executing_idle_ms"]
     columns = TEAMS.hiding(more)
     picked = tables.pick(
-        frame.with_columns(pl.col("team").fill_null(NO_TEAM)), columns, "waste_team", ids, rows=8
-    )
+        frame.with_columns(pl.col("team").fill_null(NO_TEAM)), columns, "waste_team", ids, rows=8,
+        first_opens=[{"team": team} if team else {"waste_team": ""} for team in ids],
+    )  # fmt: skip
     if picked is None:
-        st.caption("The rows add up to what was wasted. Select a row for the pages of the team.")
+        st.caption(
+            "The rows add up to what was wasted. Click a team to see it alone, "
+            "select a row for its pages."
+        )
         return
     places.facts(picked, columns.details)
     if team := st.query_params["waste_team"]:

@@ -1,6 +1,6 @@
 """Names in tables that open the page of what they name by one click."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import polars as pl
@@ -22,6 +22,7 @@ NAMES = {
     "gpu_name": OF_GPU,
     "subject": (*OF_NODE, *OF_RUN),
 }
+MISSING = "-"
 HINT = "a click on a name opens its page"
 
 Target = tuple[str, dict[str, str]]
@@ -63,32 +64,39 @@ def columns(frame: pl.DataFrame) -> list[str]:
     ]
 
 
-def column(
-    name: str, header: str, key: str, frame: pl.DataFrame, width: int | None, hover: str | None
-) -> Any:
-    """Return the configuration of a column of names. key: of the table; frame: its rows."""
+def column(of: Mapping[str, Any], name: str, key: str, frame: pl.DataFrame) -> Any:
+    """Return the configuration of a column of names that open their pages.
 
-    def clicked() -> None:
-        row = st.session_state[state_key].row
+    of: its configuration as a text; key: of the table; frame: its rows
+    """
+
+    def clicked(row: int) -> None:
         st.session_state[GOING] = target(name, frame.row(row, named=True))
 
-    state_key = f"open_{key}_{name}"
+    return button(of, f"open_{key}_{name}", clicked)
+
+
+def button(of: Mapping[str, Any], key: str, clicked: Callable[[int], None]) -> Any:
+    """Return the configuration of a column of texts that can be clicked; clicked: with the row."""
     return st.column_config.ButtonColumn(
-        header,
+        of["label"],
         type="tertiary",
         alignment="left",
-        width=width,
-        help=hover,
-        key=state_key,
-        on_click=clicked,
+        width=of["width"],
+        help=of["help"],
+        key=key,
+        on_click=lambda: clicked(st.session_state[key].row),
     )
 
 
 def plain(series: pl.Series) -> pl.Series:
-    """Return names as a button shows them: none is read as an icon."""
+    """Return names as a button shows them: none is read as an icon, and a missing one is named."""
     return pl.Series(
         series.name,
-        [v and v.replace(":material", f":{theme.WORD_JOINER}material") for v in series.to_list()],
+        [
+            v.replace(":material", f":{theme.WORD_JOINER}material") if v else MISSING
+            for v in series.to_list()
+        ],
         dtype=pl.String,
     )
 

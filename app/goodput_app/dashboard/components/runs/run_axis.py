@@ -163,8 +163,9 @@ def ranks(view: View) -> None:
     if late.is_empty() or st.query_params.get("ranks") == ACTIVE:
         _activity(view)
         return
+    window = extent(view.window, run_axis.allocated(view.scope))
     charts.draw(
-        figures_runs.lateness(late, view.window), late, "rank-lateness", "How late each rank was"
+        figures_runs.lateness(late, window), late, "rank-lateness", "How late each rank was"
     )
     st.caption("A rank's own work above the median of its attempt. Grey: no steps.")
 

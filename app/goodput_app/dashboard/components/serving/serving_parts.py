@@ -98,7 +98,7 @@ def costs(frame: pl.DataFrame) -> None:
         role=pl.col("role").fill_null("all roles"), energy_kwh=pl.col("energy_j") / 3.6e6
     )
     prices = {
-        name: tables.price_column(header)
+        name: tables.price_column(header, named[name])
         for name, header in COSTS.items()
         if name.startswith("cost_per_m")
     }
