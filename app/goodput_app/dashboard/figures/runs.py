@@ -165,6 +165,8 @@ def _by_rank(
     cells = np.full((len(names), times.len()), np.nan)
     of_rows = [places[name] for name in rows["name"].to_list()]
     cells[of_rows, times.search_sorted(rows["at"]).to_numpy()] = rows["percent"].to_numpy()
+    if times.len() == 1:  # edges: a cell alone would have no width
+        times = pl.Series([times.item(), max(times.item(), window[1])])
     figure = go.Figure(
         go.Heatmap(
             x=times.dt.epoch("ms").to_numpy(),

@@ -27,7 +27,7 @@ BAR_HEIGHT = 0.8  # of a lane
 PANEL_PX = 92
 SPACE_PX = 26
 EVENTS_MARKED = 40
-LANES_PX, CHAR_PX = 560, 6.5  # of lanes on a page 1400 px wide, and of their texts
+LANES_PX, CHAR_PX, CHARS_MIN = 700, 6.5, 5  # of lanes on a page 1400 px wide, of their texts
 SHARES_PX = 62
 LANES, BELOW = 1, 2  # rows: the lanes, then shares where there are any, then the panels
 NO_READINGS = "No readings"
@@ -232,18 +232,22 @@ def _draw_lanes(
 def _draw_holders(
     figure: go.Figure, holders: pl.DataFrame, window: tuple[datetime, datetime]
 ) -> None:
-    """Add bars of jobs, with their names where there is room for them."""
-    of_name = (window[1] - window[0]) * CHAR_PX / LANES_PX
+    """Add bars of jobs, with as much of their names as there is room for."""
+    pixel = (window[1] - window[0]) / LANES_PX
     for parity, colour in enumerate(theme.HOLDER_COLOURS):
         of_it = holders.with_row_index("nr").filter(pl.col("nr") % 2 == parity)
         names = [
-            theme.plotly_text(name)
-            if of_name * (len(name) + 2) <= min(end, window[1]) - max(start, window[0])
-            else ""
+            _fitting(name, (min(end, window[1]) - max(start, window[0])) / pixel)
             for name, start, end in of_it.select("name", "start_at", "end_at").iter_rows()
         ]
         hovers = of_it["hover"].to_list()
         _bars(figure, of_it, {"color": colour}, "Allocated to", hovers, text=names)
+
+
+def _fitting(name: str, width_px: float) -> str:
+    """Return what of a name has room in a bar: none where that would be a few characters."""
+    chars = int(width_px / CHAR_PX) - 1
+    return theme.plotly_text(name, chars) if chars >= min(CHARS_MIN, len(name)) else ""
 
 
 def _bars(

@@ -114,6 +114,7 @@ def test_ranks_are_drawn_over_the_time_of_their_run_and_no_longer(scope, monkeyp
 
     (figure,) = drawn
     assert figure.layout.xaxis.range == (held["start_at"], held["end_at"])
+    assert len(figure.data[0].x) == 50  # of 2 s each
 
 
 def test_gpus_without_a_rank_are_called_by_their_node():
@@ -144,6 +145,13 @@ def test_a_cell_without_steps_is_empty_and_of_two_attempts_the_later_one_is_draw
 
     assert drawn.y == ("rank 0", "rank 1")
     assert np.array_equal(drawn.z, [[0, np.nan], [50, 25]], equal_nan=True)
+
+
+def test_a_cell_alone_lasts_to_the_end_of_the_time_range():
+    end = START + timedelta(minutes=5)
+    drawn = runs.lateness(rows((0, 0, 0.5)), (START, end)).data[0]
+
+    assert [drawn.x[1] - drawn.x[0], len(drawn.x)] == [300_000, 2]
 
 
 def test_a_line_of_steps_breaks_between_attempts():

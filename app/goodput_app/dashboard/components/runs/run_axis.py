@@ -151,7 +151,11 @@ def ranks(view: View) -> None:
 
     The latter where it is chosen, and where nobody measures how late they were.
     """
-    late = run_axis.lateness(view.scope)
+    held = run_axis.allocated(view.scope)
+    window = extent(view.window, held)
+    from_ms, to_ms = map(epoch_ms, window)
+    of_run = replace(view.scope, from_ms=from_ms, to_ms=to_ms)
+    late = run_axis.lateness(of_run)
     if late.is_empty():
         st.caption(
             "How late each rank was is not known: no source measures how long the ranks of this "
@@ -161,23 +165,17 @@ def ranks(view: View) -> None:
         with st.columns([1, 3])[0]:
             scope_bar.choice("ranks", "Colour", {ACTIVE: "How active its GPU was"}, none="How late")
     if late.is_empty() or st.query_params.get("ranks") == ACTIVE:
-        _activity(view)
+        if not held.is_empty():
+            _activity(of_run, held["gpus"][0], window)
         return
-    window = extent(view.window, run_axis.allocated(view.scope))
     charts.draw(
         figures_runs.lateness(late, window), late, "rank-lateness", "How late each rank was"
     )
     st.caption("A rank's own work above the median of its attempt. Grey: no steps.")
 
 
-def _activity(view: View) -> None:
-    held = run_axis.allocated(view.scope)
-    if held.is_empty():
-        return
-    window = extent(view.window, held)
-    from_ms, to_ms = map(epoch_ms, window)
-    of_run = replace(view.scope, from_ms=from_ms, to_ms=to_ms)
-    found, metric = run_axis.activity(of_run, held["gpus"][0])
+def _activity(of_run: Scope, gpus: int, window: tuple[datetime, datetime]) -> None:
+    found, metric = run_axis.activity(of_run, gpus)
     if found.is_empty():
         st.caption("No source read how active its GPUs were in this time range.")
         return
