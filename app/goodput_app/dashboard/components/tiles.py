@@ -44,6 +44,8 @@ def of_run(run: Row) -> None:
     """Draw the tiles of a run. run: its row of marts.runs."""
     value, bound = headline.of_run(run)
     missing = headline.NOT_IN_STEPS if run["step_unsplit_ms"] else ""
+    open_ratio = run["unsettled_ms"] / run["held_ms"] if run["held_ms"] else 0
+    unclassified = f"{units.percent(open_ratio)} unclassified" if open_ratio and not bound else ""
     share = units.percent(run["wasted_ms"] / run["held_ms"]) if run["held_ms"] else units.NOT_KNOWN
     attempts, runs = (
         units.count(run["attempts"], "attempt"),
@@ -51,7 +53,8 @@ def of_run(run: Row) -> None:
     )
     row("tiles", [
         ("Goodput (% of allocated)", value,
-         "; ".join(filter(None, (bound, missing))) or "all time is classified"),
+         "; ".join(filter(None, (bound or unclassified, missing)))
+         or "all time is classified"),
         ("Wasted", units.cost(run["wasted_cost"], beside=[run["cost"]]),
          f"{units.gpu_time(run['wasted_ms'])} = {share}"),
         ("Allocated", units.gpu_time(run["held_ms"]),

@@ -13,7 +13,7 @@ def with_legend(figure: go.Figure, drawn_px: float, *, top_px: int = TOP_PX) -> 
     labels = [str(trace.name) for trace in figure.data if trace.showlegend]
     below = BOTTOM_PX + ROW_PX * -(-len(labels) // COLUMNS)
     place = {"orientation": "h", "x": 0, "y": 0, "xanchor": "left", "yanchor": "bottom"}
-    width = CHAR_PX * max((len(label) for label in labels), default=0)
+    width = CHAR_PX * (2 + max((len(label) for label in labels), default=0))
     return figure.update_layout(
         height=top_px + drawn_px + below,
         margin={"t": top_px, "b": below},

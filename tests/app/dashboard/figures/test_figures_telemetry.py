@@ -59,6 +59,14 @@ def test_a_bar_has_as_much_of_its_name_as_there_is_room_for():
     assert {trace.textangle for trace in figure.data} == {0}
 
 
+def test_an_entry_of_a_legend_has_room_for_its_last_letter():
+    legend = drawn([], lanes=figures.Lanes(["Category"], categories=bars(
+        label=["Unknown"], colour=["unknown"],
+    )))[0].layout.legend  # fmt: skip
+
+    assert legend.entrywidth >= 50
+
+
 def test_a_limit_is_drawn_and_named():
     limits = {"power_limit_w": 700.0, "slowdown_temperature_c": None}
 
