@@ -124,9 +124,9 @@ def _decimals(numbers: pl.Series) -> str:
     most = known.abs().max()
     if not isinstance(most, float) or most < 1:
         return "localized"  # three decimals at most
-    return (
-        "%,.0f" if (known == known.round()).all() else "%,.1f" if most >= TENTHS_FROM else "%,.2f"
-    )
+    if (known == known.round()).all():
+        return "%,.0f"
+    return "%,.1f" if most >= TENTHS_FROM or (known == known.round(1)).all() else "%,.2f"
 
 
 def texts(series: pl.Series) -> pl.Series:

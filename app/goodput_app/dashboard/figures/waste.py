@@ -11,7 +11,7 @@ from goodput_app.text import units
 
 CAUSES_SHOWN = 12
 CAUSE_PX = 42  # a line of text with a bar below it
-HOURS_NAMED = 9  # on an axis, where each has room
+HOURS_NAMED = 5  # on an axis, where each has room on a phone, too
 BAR_SHARE, BAR_OFFSET = 0.42, 0.02  # of that
 LENGTHS: tuple[tuple[str, float], ...] = (
     ("1 - 10 s", 10.0),
@@ -153,12 +153,18 @@ def coverage(frame: pl.DataFrame) -> go.Figure:
         )
     )
     some = slice(None, None, -(-len(hours) // HOURS_NAMED))
+    shown = [time_zone.local(at) for at in hours[some]]
+    days = [None, *(at.date() for at in shown)]
     figure.update_xaxes(
         title_text=f"hour ({time_zone.name()})",
         type="category",
         showgrid=False,
         tickvals=time_zone.hours(hours)[some],
-        ticktext=[f"{time_zone.local(at):%H:%M<br>%b %d}" for at in hours[some]],
+        ticktext=[
+            f"{at:%H:%M}" if at.date() == day else f"{at:%H:%M<br>%b %d}"
+            for at, day in zip(shown, days, strict=False)
+        ],
+        tickangle=0,
     )
     figure.update_yaxes(automargin=True, showgrid=False)
     figure.update_layout(plot_bgcolor="rgba(141,146,153,0.35)")

@@ -97,6 +97,7 @@ def test_a_legend_is_explained_by_the_glossary_and_the_categories():
 @each(
     ([0.25, None, 0.5], "localized"),  # three decimals at most
     ([1.5, 0.25], "%,.2f"),
+    ([43.2, 0.0], "%,.1f"),
     ([10_013.034, 0.47], "%,.1f"),
     ([float("nan"), 4096.0, 12.0], "%,.0f"),
     ([None], "localized"),

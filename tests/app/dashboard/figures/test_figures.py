@@ -203,6 +203,16 @@ def test_coverage_that_is_not_known_is_a_hole_and_clusters_are_kept_apart():
     assert list(map(list, heat.z)) == [[None], [0], [100]]
 
 
+def test_of_a_day_few_hours_are_named_and_the_date_once_a_day():
+    begin = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC, as the database has it
+    rows = [hours("a", 1.0) | {"hour_at": begin + timedelta(hours=n)} for n in range(24)]
+
+    axis = waste.coverage(pl.DataFrame(rows)).layout.xaxis
+
+    assert list(axis.ticktext) == ["12:00<br>Nov 20", "17:00", "22:00", "03:00<br>Nov 21", "08:00"]
+    assert axis.tickangle == 0
+
+
 def test_names_of_marks_stand_in_rows_with_room_and_else_the_mark_alone():
     begin = datetime(2026, 11, 20)  # noqa: DTZ001 -- naive UTC, as the database has it
     window = begin, begin + timedelta(days=1)

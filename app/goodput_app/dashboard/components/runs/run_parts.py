@@ -132,9 +132,10 @@ def communication(frame: pl.DataFrame) -> None:
     """Say how much communication the steps can hold at most; `frame`: marts.communication."""
     for row in frame.iter_rows(named=True):
         if row["comm_at_most_ms"] is not None:
+            share = units.percent(row["comm_at_most_ratio"])
             st.caption(
                 f"Communication in steps: at most {units.gpu_time(row['comm_at_most_ms'])} "
-                f"({row['comm_at_most_ratio']:.0%} of the step time that the NCCL profiler timed; "
+                f"({share} of the step time that the NCCL profiler timed; "
                 "it does not say what ran at the same time)."
             )
 
