@@ -286,32 +286,34 @@ def pick(
     columns = names if isinstance(names, Columns) else Columns(names)
     flagged, columns, wide = flag_parts.marked(frame, columns, wide)
 
-    def picked() -> None:
-        rows = st.session_state[f"pick_{key}"].selection.rows
-        choose(rows[0] if rows and rows[0] < len(known) else None)
-
-    def choose(row: int | None) -> None:
+    def choose(row: int | None, opens: Sequence[Mapping[str, str | None]] | None = opens) -> None:
         if row is not None and opens is not None:
             scope_bar.go(dict(opens[row]))
         else:
             cards.choose(key, None if row is None else known[row], "table")
 
-    def choose_first(row: int) -> None:
-        choose(row) if first_opens is None else scope_bar.go(dict(first_opens[row]))
+    def picked() -> None:
+        rows = st.session_state[f"pick_{key}"].selection.rows
+        choose(rows[0] if rows and rows[0] < len(known) else None)
 
     shown, config = shaped(flagged, columns, wide)
     laid_out, order = _laid_out(config, columns), _order(shown, columns)
-    opening = [name for name in name_links.columns(frame) if name in order]
-    first = [] if opening else _first_text(shown, order, laid_out)
-    for name in opening:
+    hints = [BY_KEYBOARD]
+    links = [name for name in name_links.columns(frame) if name in order]
+    for name in links:
         laid_out[name] = name_links.column(laid_out[name], name, key, frame)
-    for name in first:
-        laid_out[name] = name_links.button(laid_out[name], f"open_{key}_{name}", choose_first)
+    if links:
+        hints.append(name_links.HINT)
+    elif _is_short_text(shown[name := order[0]], laid_out[name]["width"]):
+        links, hints = [name], [*hints, f"a click on {laid_out[name]['label']} too"]
+        laid_out[name] = name_links.button(
+            laid_out[name], f"open_{key}_{name}", lambda row: choose(row, first_opens or opens)
+        )
     chosen = st.query_params.get(key)
     if opens is None:
         _select(f"pick_{key}", [known.index(chosen)] if chosen in known else [])
     st.dataframe(
-        shown.with_columns(name_links.plain(shown[name]) for name in (*opening, *first)),
+        shown.with_columns(name_links.plain(shown[name]) for name in links),
         key=f"pick_{key}",
         hide_index=True,
         column_config=laid_out,
@@ -323,21 +325,16 @@ def pick(
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         downloads.parquet(shown, key)
-        hints = [f"a click on {config[name]['label']} too" for name in first]
-        st.caption("; ".join([BY_KEYBOARD, *hints, *([name_links.HINT] if opening else [])]))
+        st.caption("; ".join(hints))
     return frame.row(known.index(chosen), named=True) if chosen in known else None
 
 
-def _first_text(
-    shown: pl.DataFrame, order: Sequence[str], laid_out: Mapping[str, Any]
-) -> list[str]:
-    """Return the first column of a table, if it is of texts that have room in one line."""
-    name = order[0]
-    if shown[name].dtype != pl.String or name == flag_parts.COLUMN:
-        return []
-    width = laid_out[name]["width"]
-    longest = max(map(len, shown[name].drop_nulls()), default=0)
-    return [name] if not isinstance(width, int) or longest * CHAR_PX <= width else []
+def _is_short_text(column: pl.Series, width: object) -> bool:
+    """Say whether a column is of texts that have room in one line."""
+    if column.dtype != pl.String or column.name == flag_parts.COLUMN:
+        return False
+    longest = max(map(len, column.drop_nulls()), default=0)
+    return not isinstance(width, int) or longest * CHAR_PX <= width
 
 
 def _select(key: str, rows: list[int]) -> None:

@@ -153,19 +153,24 @@ def coverage(frame: pl.DataFrame) -> go.Figure:
         )
     )
     some = slice(None, None, -(-len(hours) // HOURS_NAMED))
-    shown = [time_zone.local(at) for at in hours[some]]
-    days = [None, *(at.date() for at in shown)]
     figure.update_xaxes(
         title_text=f"hour ({time_zone.name()})",
         type="category",
         showgrid=False,
         tickvals=time_zone.hours(hours)[some],
-        ticktext=[
-            f"{at:%H:%M}" if at.date() == day else f"{at:%H:%M<br>%b %d}"
-            for at, day in zip(shown, days, strict=False)
-        ],
+        ticktext=_hour_names(hours[some]),
         tickangle=0,
     )
     figure.update_yaxes(automargin=True, showgrid=False)
     figure.update_layout(plot_bgcolor="rgba(141,146,153,0.35)")
     return finished(figure, height=90 + 34 * max(1, len(lanes)))
+
+
+def _hour_names(hours: list[datetime]) -> list[str]:
+    """Return the names of hours on an axis, the first one of a day with its date."""
+    shown = [time_zone.local(at) for at in hours]
+    days = [None, *(at.date() for at in shown)]
+    return [
+        f"{at:%H:%M}" if at.date() == day else f"{at:%H:%M<br>%b %d}"
+        for at, day in zip(shown, days, strict=False)
+    ]

@@ -113,7 +113,7 @@ def test_prices_have_more_decimals_than_amounts_where_one_is_small(prices, shown
     assert column["type_config"]["format"] == shown
 
 
-@each((["short", None], None), (["two words here " * 3], 62), (["a word " * 18], 98))
+@each((["short", None], None), (["two words here " * 3], 62), (["a word " * 18], 80))
 def test_rows_are_as_high_as_others_where_each_text_has_room_in_one_line(texts, row_px):
     frame = pl.DataFrame({"advice": texts})
     assert tables.heights(frame, 8, {"advice": 200}).get("row_height") == row_px
