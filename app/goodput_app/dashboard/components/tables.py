@@ -274,16 +274,13 @@ def pick(
     """Draw a table whose rows can be picked, and return the picked row of the frame.
 
     Rows that name what has an open finding carry a flag. A click on a name opens its page; where no
-    column names a page, one on the first column picks the row.
-
-    The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back
-    closes it.
+    column names a page, one on the first column picks the row. The pick is kept in the URL under
+    `key`, as the row's id, so that a link shows it and Back closes it.
 
     opens: the query parameters that a row sets instead, one mapping a row
     first_opens: those that a click on the first column sets, where they are others
     """
-    known = ids.to_list()
-    columns = names if isinstance(names, Columns) else Columns(names)
+    known, columns = ids.to_list(), names if isinstance(names, Columns) else Columns(names)
     flagged, columns, wide = flag_parts.marked(frame, columns, wide)
 
     def choose(row: int | None, opens: Sequence[Mapping[str, str | None]] | None = opens) -> None:
@@ -298,14 +295,12 @@ def pick(
 
     shown, config = shaped(flagged, columns, wide)
     laid_out, order = _laid_out(config, columns), _order(shown, columns)
-    hints = [BY_KEYBOARD]
     links = [name for name in name_links.columns(frame) if name in order]
     for name in links:
         laid_out[name] = name_links.column(laid_out[name], name, key, frame)
-    if links:
-        hints.append(name_links.HINT)
-    elif _is_short_text(shown[name := order[0]], laid_out[name]["width"]):
-        links, hints = [name], [*hints, f"a click on {laid_out[name]['label']} too"]
+    hint = name_links.HINT if links else ""
+    if not links and _is_short_text(shown[name := order[0]], laid_out[name]["width"]):
+        links, hint = [name], f"a click on {laid_out[name]['label']} too"
         laid_out[name] = name_links.button(
             laid_out[name], f"open_{key}_{name}", lambda row: choose(row, first_opens or opens)
         )
@@ -323,10 +318,15 @@ def pick(
         selection_mode="single-row",
         **heights(shown, rows, _widths(shown, columns)),
     )
+    _footer(shown, key, hint)
+    return frame.row(known.index(chosen), named=True) if chosen in known else None
+
+
+def _footer(shown: pl.DataFrame, key: str, hint: str) -> None:
+    """Draw the download of a table whose rows can be picked, and how to pick one."""
     with st.container(horizontal=True, vertical_alignment="center"):
         downloads.parquet(shown, key)
-        st.caption("; ".join(hints))
-    return frame.row(known.index(chosen), named=True) if chosen in known else None
+        st.caption("; ".join(filter(None, (BY_KEYBOARD, hint))))
 
 
 def _is_short_text(column: pl.Series, width: object) -> bool:

@@ -3,6 +3,7 @@
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
+from tests.app.conftest import PATIENCE_S
 from tests.app.opened_page import texts
 from tests.tables import each
 
@@ -44,7 +45,7 @@ def draw(monkeypatch):
 
         monkeypatch.setattr(st.column_config, "ButtonColumn", noted)
         kwargs = {"clicked": clicked, "names": names, "column": column, "of": of}
-        app = AppTest.from_function(_page, kwargs=kwargs).run()
+        app = AppTest.from_function(_page, default_timeout=PATIENCE_S, kwargs=kwargs).run()
         monkeypatch.setattr(st.column_config, "ButtonColumn", known)
         assert not app.exception, app.exception
         return app, list(clicked)
