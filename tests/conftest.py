@@ -19,6 +19,7 @@ from xdist.scheduler import LoadFileScheduling
 from goodput_app.process.store import use_store
 from goodput_app.settings import settings
 from goodput_ingest.sources.job_events.job_events import JobEvents
+from goodput_queries import packages
 from goodput_queries.database import LocalStore
 
 TESTS = Path(__file__).parent
@@ -56,6 +57,25 @@ def pytest_ignore_collect(collection_path):
     return None
 
 
+@pytest.fixture
+def all_packages():
+    """Skip a test of the repository as a whole where a package is left out."""
+    if MISSING:
+        pytest.skip(f"not installed: {', '.join(OPTIONAL.keys() & set(MISSING))}")
+
+
+def _of_installed_packages(items):
+    """Return the tests without cases of formats and commands of packages that are left out."""
+    gone = [
+        point.name
+        for group in (packages.SOURCES, packages.COMMANDS)
+        for point in packages.declared(group)
+        if not packages.is_there(point)
+    ]
+    of_gone = re.compile(rf"\[(.*\W)?({'|'.join(gone)})\b")
+    return [item for item in items if of_gone.search(item.nodeid) is None]
+
+
 def pytest_configure(config):
     """Give each test its tier and its limit of time."""
     config.pluginmanager.register(Costs(), "costs")
@@ -79,6 +99,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 def pytest_collection_modifyitems(items):
     """Begin with tests that share a database: no other work of one process takes as long."""
+    if MISSING:
+        items[:] = _of_installed_packages(items)
     items.sort(key=lambda item: _shared_by(item.path) == str(item.path))
 
 

@@ -86,6 +86,7 @@ def test_the_page_of_job_events_has_all_events_fields_and_phases():
         assert re.search(rf"^\|.*`{phase}`.*\| {labels[category]} \|$", page, re.MULTILINE), phase
 
 
+@pytest.mark.usefixtures("all_packages")
 def test_the_table_of_sources_has_every_source():
     page = (ROOT / "docs" / "connect.md").read_text(encoding="utf-8")
     table = page.partition("## Sources\n")[2].partition("\n## ")[0]
@@ -103,6 +104,7 @@ def test_the_headers_of_site_files_are_those_that_are_read(source):
     assert {*found[1].split(","), *also} == set(sources()[source].columns)
 
 
+@pytest.mark.usefixtures("all_packages")
 @pytest.mark.parametrize("name", [page for page in PAGES if not page.startswith("CHANGELOG")])
 def test_files_and_tests_that_a_page_names_exist(name):
     page = (ROOT / name).read_text(encoding="utf-8")

@@ -70,6 +70,7 @@ def modules_of(names):
     )
 
 
+@pytest.mark.usefixtures("all_packages")
 def test_everything_else_is_imported_without_the_extras():
     names = [
         module.name
@@ -146,6 +147,7 @@ def test_the_list_of_commands_imports_neither_polars_nor_duckdb():
     assert python(program).stdout.splitlines()[-1] == "set()"
 
 
+@pytest.mark.usefixtures("all_packages")
 def test_the_list_of_commands_has_the_first_line_of_their_help():
     context = click.Context(main.main)
     found = {name: main.main.get_command(context, name) for name in main.COMMANDS}
@@ -172,6 +174,7 @@ def test_a_package_that_is_missing_or_does_not_load_is_one_sentence(package, err
     assert f"{sys.executable} -m pip {remedy}" in sentence
 
 
+@pytest.mark.usefixtures("all_packages")
 @each(
     (["lake", "create", "--lake", "/nowhere"], "lake", "a lake", ("deltalake", "obstore")),
     (["mcp", "--db", "/nowhere"], "mcp", "an MCP server", ("mcp",)),

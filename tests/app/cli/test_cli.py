@@ -39,6 +39,7 @@ def test_a_file_that_was_read_in_by_mistake_is_taken_back(tmp_path):
     assert not (tmp_path / "fleet.duckdb.none").exists()
 
 
+@pytest.mark.usefixtures("all_packages")
 def test_every_command_has_help():
     for command in main.COMMANDS:
         result = run(command, "--help")

@@ -60,6 +60,7 @@ def pieces_of(text):
     return [text[a:b] for a, b in itertools.pairwise((0, *sorted(cuts), len(text)))]
 
 
+@pytest.mark.usefixtures("all_packages")
 def test_each_followed_format_has_a_log_here():
     assert {log.reads for log in FOLLOWED_LOGS.values()} == set(followed())
 

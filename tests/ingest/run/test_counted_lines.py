@@ -201,6 +201,7 @@ def counted(batches):
     return rows, rejects
 
 
+@pytest.mark.usefixtures("all_packages")
 def test_every_format_is_counted_or_one_document():
     assert {*TELLING} | DOCUMENTS == {*sources()}
     assert not {*TELLING} & DOCUMENTS

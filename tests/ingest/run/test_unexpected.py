@@ -72,7 +72,7 @@ def of_year(year, golden):
         ("year_1_local.log", b"[Mon Jan  1 00:00:00 0001] " + XID.encode() + b"\n"),
         ("year_9999.log", kernel_line("9999-12-31T23:59:59-10:00")),
         ("year_1.log", kernel_line("0001-01-01T00:00:00+10:00")),
-        ("spans.jsonl", of_year("9999", "otel_spans/sdk_and_otlp_lines/input.jsonl")),
+        ("otel-spans.jsonl", of_year("9999", "otel_spans/sdk_and_otlp_lines/input.jsonl")),
         ("sacct_1.txt", of_year("0001", "slurm/24_11_sacct_steps_and_duplicates/input.txt")),
         ("log_1.log", of_year("0001", "job_log/megatron_two_lives_and_a_hang/input.log")),
         ("log_9999.log", of_year("9999", "job_log/megatron_two_lives_and_a_hang/input.log")),

@@ -134,6 +134,7 @@ def test_what_a_line_has_too_much_of(store, read_text, more, sql, expected):
 
 
 def test_an_array_of_goodput_events_that_is_cut_is_refused(read_text):
+    pytest.importorskip("goodput_formats_extra")
     whole = (GOLDEN / "goodput_events/cloud_logging_array/input.json").read_text()
 
     with pytest.raises(IngestError, match="the JSON array cannot be read"):

@@ -5,6 +5,8 @@ from tests.tables import each
 
 from goodput_queries.errors import IngestError
 
+pytest.importorskip("goodput_formats_extra")
+
 
 def trace(*names):
     """Return a trace of kernels with these names."""

@@ -97,6 +97,7 @@ def test_events_without_a_host_go_to_the_only_job_run_of_their_name(cluster, oth
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_ettr_of_a_made_up_history_is_near_the_truth_in_any_order(seed, tmp_path):
+    pytest.importorskip("goodput_formats_extra")
     history = make(seed)
     shuffled = random.Random(1)  # noqa: S311 -- an order, no secret
 
