@@ -129,6 +129,16 @@ def test_the_core_works_without_the_packages_of_their_own(tmp_path, empty_databa
     assert "goodput_lake.attached, which is not installed" in run("doctor", *db).stdout
 
 
+def test_the_help_of_the_lake_needs_no_extra():
+    program = (
+        "import sys; from goodput_app.__main__ import main; sys.argv[1:] = ['lake', '-h']; main()"
+    )
+
+    done = python(program, "deltalake", "obstore")
+
+    assert (done.returncode, "  create " in done.stdout) == (0, True), done.stderr
+
+
 def test_a_command_of_a_package_that_is_gone_is_one_sentence():
     done = without_optional_packages(["lake", "status"])
 

@@ -1,4 +1,8 @@
-"""`goodput lake`: make a lake and keep it."""
+"""`goodput lake`: make a lake and keep it; the modules of an extra are imported when needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 import polars as pl
@@ -8,12 +12,11 @@ from goodput_app.cli.database import built
 from goodput_app.cli.options import database_option, lake_option, output_options, say
 from goodput_app.cli.prune import confirm_option, said
 from goodput_app.settings import settings
-from goodput_lake import upkeep
-from goodput_lake.prune import drop_old_days
-from goodput_lake.publish import publish as write
-from goodput_lake.tables.lake import BUCKETS, Lake
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.retention import Retention
+
+if TYPE_CHECKING:
+    from goodput_lake.tables.lake import Lake
 
 
 @click.group()
@@ -31,6 +34,8 @@ def lake() -> None:
 @output_options
 def create(*, buckets: int | None, lake: str | None) -> pl.DataFrame:
     """Create a lake in an empty folder or at a URL, such as s3://bucket/prefix."""
+    from goodput_lake.tables.lake import BUCKETS, Lake  # noqa: PLC0415 -- an extra
+
     made = Lake.create(named(lake), buckets=BUCKETS if buckets is None else buckets)
     return pl.DataFrame({"lake": [made.url], "buckets": [made.buckets]})
 
@@ -40,6 +45,8 @@ def create(*, buckets: int | None, lake: str | None) -> pl.DataFrame:
 @output_options
 def status(*, lake: str | None) -> pl.DataFrame:
     """List tables and clusters with their days, rows and files."""
+    from goodput_lake import upkeep  # noqa: PLC0415 -- an extra
+
     found = upkeep.status(opened(lake))
     if found.is_empty():
         say("Nothing was loaded into it yet.")
@@ -51,6 +58,8 @@ def status(*, lake: str | None) -> pl.DataFrame:
 @output_options
 def compact(*, lake: str | None) -> pl.DataFrame:
     """Merge small files; remove those that were replaced a day ago."""
+    from goodput_lake import upkeep  # noqa: PLC0415 -- an extra
+
     return upkeep.compact(opened(lake))
 
 
@@ -60,6 +69,8 @@ def compact(*, lake: str | None) -> pl.DataFrame:
 @output_options
 def prune(*, is_confirmed: bool, lake: str | None) -> pl.DataFrame:
     """Drop days older than [retention] in goodput.toml."""
+    from goodput_lake.prune import drop_old_days  # noqa: PLC0415 -- an extra
+
     ages = Retention(**structs.asdict(settings().retention))
     dropped = drop_old_days(opened(lake), ages, is_confirmed=is_confirmed)
     is_set = ages.samples_days is not None or ages.collectives_days is not None
@@ -72,6 +83,8 @@ def prune(*, is_confirmed: bool, lake: str | None) -> pl.DataFrame:
 @output_options
 def publish(*, db: str, lake: str | None) -> pl.DataFrame:
     """Write closed hours of the ledger into the lake, for other engines."""
+    from goodput_lake.publish import publish as write  # noqa: PLC0415 -- an extra
+
     into = opened(lake)
     with built(db) as store:
         written = write(store, into)
@@ -89,4 +102,6 @@ def named(url: str | None) -> str:
 
 def opened(url: str | None) -> Lake:
     """Open the lake that is named; rows that name no cluster are of that of goodput.toml."""
+    from goodput_lake.tables.lake import Lake  # noqa: PLC0415 -- an extra
+
     return Lake.open(named(url), cluster=settings().lake_cluster)
