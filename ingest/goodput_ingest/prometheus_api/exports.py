@@ -1,4 +1,4 @@
-"""Series as tools beside Prometheus's HTTP API write them, brought into the form of its answers.
+"""Series as other tools of Prometheus's kind write them, brought into the form of its answers.
 
     promtool query range -o json http://prometheus:9090 'DCGM_FI_DEV_GPU_UTIL' > gpus.json
     curl -s http://victoria:8428/api/v1/export -d 'match[]={__name__=~"DCGM_FI_.*"}' > gpus.jsonl

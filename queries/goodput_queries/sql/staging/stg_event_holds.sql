@@ -145,7 +145,7 @@ ranks as (
     from (
         select
             *,
-            -- a MIG instance by a name that no source of the node's GPUs has: not a GPU beside them
+            -- a MIG instance by a name that no source of the node's GPUs has: not one GPU more
             starts_with(gpu_uuid, 'MIG-')
             and (cluster, node) in (select (cluster, node) from gpus)
             and gpu_uuid not in (select gpu_uuid from gpus) as is_instance
