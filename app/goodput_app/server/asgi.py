@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import os
 import secrets
@@ -88,6 +89,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 STREAMLIT_CONFIG: dict[str, Any] = {
     "browser.gatherUsageStats": False,
     "client.toolbarMode": "minimal",
+    "global.developmentMode": False,  # on by itself where packages lie in a folder of another name
     "runner.postScriptGC": False,  # 11 -> 104 reruns/s at 20 sessions
     "server.fileWatcherType": "none",  # an installed package does not change under its server
     "server.headless": True,
@@ -317,6 +319,8 @@ def configure(address: str, port: int) -> None:
     from streamlit.runtime.pages_manager import PagesManager  # noqa: PLC0415 -- as in create_app
     from streamlit.web.bootstrap import load_config_options  # noqa: PLC0415 -- as above
 
+    # Streamlit imports it with the first table; a figure drawn meanwhile would find half of it
+    importlib.import_module("pandas")
     # what `st.navigation` sets when it first runs: a link that comes before that finds its page too
     PagesManager.uses_pages_directory = False
     load_config_options(

@@ -16,7 +16,14 @@ from goodput_queries.sandbox.limits import Limits
 WORKER = Path(__file__).with_name("worker.py")
 LENGTH_BYTES = 8
 HEAD_MAX_BYTES = 1 << 24  # of the JSON of a message
-ENVIRONMENT = {"LC_ALL": "C.UTF-8"}  # nothing of the server's: it has secrets
+# Nothing of the server's: it has secrets. One thread of OpenBLAS, and no gigabyte that Arrow's
+# allocator takes ahead: both count as memory of the process, and threads grow with the host's cores
+ENVIRONMENT = {
+    "LC_ALL": "C.UTF-8",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",  # of Arrow
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
 
 
 class WorkerProcess:

@@ -90,6 +90,7 @@ def locked(memory_mib: int, threads: int) -> duckdb.DuckDBPyConnection:
         config={
             "memory_limit": f"{memory_mib}MiB",
             "threads": threads,
+            "async_threads": 1,  # else four for each core of the host: no file is read here
             "temp_directory": "",
             "max_temp_directory_size": "0B",
             "autoinstall_known_extensions": False,

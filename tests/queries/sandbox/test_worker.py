@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,11 +14,26 @@ from pyarrow import ipc
 from tests.tables import each
 
 from goodput_queries.errors import QueryError
-from goodput_queries.sandbox import worker
+from goodput_queries.sandbox import process, worker
 from goodput_queries.sandbox.limits import Limits
 from goodput_queries.sandbox.process import WorkerProcess
 
 SECRET = "sesame-4711"  # noqa: S105 -- what a test looks for
+MANY_CORES = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sched.h>
+#include <unistd.h>
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set) {
+    CPU_ZERO_S(size, set);
+    for (int core = 0; core < 64; core++) CPU_SET_S(core, size, set);
+    return 0;
+}
+long sysconf(int name) {
+    long (*real)(int) = dlsym(RTLD_NEXT, "sysconf");
+    return name == _SC_NPROCESSORS_ONLN || name == _SC_NPROCESSORS_CONF ? 64 : real(name);
+}
+"""
 REQUEST = {"rows_max": 1_000, "result_max_mib": 1}
 
 
@@ -216,7 +233,21 @@ def test_a_worker_has_no_environment(monkeypatch):
         process.receive()
         environment = Path(f"/proc/{process.pid}/environ").read_text()
 
-    assert environment.rstrip("\0") == "LC_ALL=C.UTF-8"
+    names = {entry.partition("=")[0] for entry in environment.rstrip("\0").split("\0")}
+    assert names == {
+        "LC_ALL", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "ARROW_DEFAULT_MEMORY_POOL",
+    }  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler: a host of many cores")
+def test_a_select_is_answered_on_a_host_of_many_cores(tmp_path, monkeypatch):
+    library = tmp_path / "cores.so"
+    (tmp_path / "cores.c").write_text(MANY_CORES)
+    command = ["cc", "-shared", "-fPIC", "-o", library, tmp_path / "cores.c", "-ldl"]
+    subprocess.run(command, check=True)  # noqa: S603 -- the compiler that was found
+    monkeypatch.setitem(process.ENVIRONMENT, "LD_PRELOAD", str(library))
+
+    run("select count(*) from range(1000000)", Limits())
 
 
 def run(sql, limits):
