@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -35,11 +36,12 @@ class WorkerProcess:
         self._deadline = time.monotonic() + limits.timeout_s
         self._is_late = False
         self._process = subprocess.Popen(  # noqa: S603 -- our own program, without a shell
-            [sys.executable, "-I", str(WORKER)],
+            [sys.executable, "-sP", str(WORKER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=ENVIRONMENT,
+            # where the server's own packages are, also where a module of the host's set PYTHONPATH
+            env={**ENVIRONMENT, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             cwd="/",
             start_new_session=True,
         )

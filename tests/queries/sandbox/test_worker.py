@@ -4,6 +4,7 @@ import contextlib
 import json
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -228,15 +229,24 @@ def test_a_select_that_takes_too_much_ends_alone(sql, why):
 
 def test_a_worker_has_no_environment(monkeypatch):
     monkeypatch.setenv("GOODPUT_SECRET", SECRET)
-    with WorkerProcess(Limits()) as process:
-        process.ask("select 1")
-        process.receive()
-        environment = Path(f"/proc/{process.pid}/environ").read_text()
+    with WorkerProcess(Limits()) as asked:
+        asked.ask("select 1")
+        asked.receive()
+        environment = Path(f"/proc/{asked.pid}/environ").read_text()
 
     names = {entry.partition("=")[0] for entry in environment.rstrip("\0").split("\0")}
-    assert names == {
-        "LC_ALL", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "ARROW_DEFAULT_MEMORY_POOL",
-    }  # fmt: skip
+    assert names == {*process.ENVIRONMENT, "PYTHONPATH"}
+    assert SECRET not in environment
+
+
+def test_a_worker_finds_the_packages_that_its_server_has(tmp_path, monkeypatch):
+    (tmp_path / "duckdb.py").write_text("raise SystemExit(0)")
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path), *sys.path])
+    with pytest.raises(QueryError, match="its process ended"):
+        run("select 1", Limits())
+
+    monkeypatch.setattr(sys, "path", sys.path[2:])
+    run("select 1", Limits())
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler: a host of many cores")
@@ -244,7 +254,7 @@ def test_a_select_is_answered_on_a_host_of_many_cores(tmp_path, monkeypatch):
     library = tmp_path / "cores.so"
     (tmp_path / "cores.c").write_text(MANY_CORES)
     command = ["cc", "-shared", "-fPIC", "-o", library, tmp_path / "cores.c", "-ldl"]
-    subprocess.run(command, check=True)  # noqa: S603 -- the compiler that was found
+    subprocess.run(command, check=True)
     monkeypatch.setitem(process.ENVIRONMENT, "LD_PRELOAD", str(library))
 
     run("select count(*) from range(1000000)", Limits())
