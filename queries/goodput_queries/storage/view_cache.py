@@ -6,7 +6,8 @@ team leaves what looks at all nodes as it is. What a commit makes stale is dropp
 rows what was not read for the longest time.
 
 A read evaluates what is missing in its own transaction, so that all it sees is of one snapshot; it
-publishes its tables once it has ended. Two reads at the same time may both evaluate the same view.
+publishes its tables once it has ended. Another read that needs one of them waits for it: it claims
+what it will make at once or not at all, so that no two reads wait for each other.
 """
 
 import itertools
@@ -27,6 +28,7 @@ from goodput_queries.storage import staged_views
 
 DATABASE = "kept"
 ROWS_MAX = 4_000_000  # the ten minutes of 10,000 GPUs and a day are 1.4 million
+WAIT_MAX_S = 30.0  # for a view that another read evaluates; then it is evaluated twice
 _SCOPE_VARIABLE = re.compile(r"getvariable\('(scope_\w+)'\)")
 CLOCK = "get_current_timestamp"
 
@@ -49,7 +51,8 @@ class ViewCache:
         self._root = root
         self._known: OrderedDict[Key, _Kept] = OrderedDict()
         self._numbers = itertools.count()
-        self._lock = threading.Lock()
+        self._making: set[Key] = set()
+        self._lock = threading.Condition()
 
     @contextmanager
     def evaluated(
@@ -75,11 +78,11 @@ class ViewCache:
             if model.is_staged_view and is_kept(model.qualified_name)
         }
         # at once, before the transaction sees this database: it sees nothing published later
-        taken = self._take(keys.values())
-        tables = {name: taken[key].table for name, key in keys.items() if key in taken}
+        taken, missing, claimed = self._take(sql, needed, keys)
+        tables = {name: kept.table for name, kept in taken.items()}
         made: dict[Key, _Kept] = {}
         try:
-            for model in staged_views.not_covered(sql, needed, tables.keys()):
+            for model in missing:
                 name = model.qualified_name
                 key = keys.get(name)
                 if key is None:
@@ -96,20 +99,39 @@ class ViewCache:
             made = {}  # they go with the transaction
             raise
         finally:
-            self._release(taken.values(), made, commits)
+            self._release(taken.values(), made, claimed, commits)
 
-    def _take(self, keys: Iterable[Key]) -> dict[Key, _Kept]:
-        """Return those that are known, which then stay until they are released."""
+    def _take(
+        self, sql: str, needed: list[Model], keys: Mapping[str, Key]
+    ) -> tuple[dict[str, _Kept], list[Model], set[Key]]:
+        """Return the views that are known, those to be made, and the keys that this read claims.
+
+        What is known then stays until it is released. Waits for what another read is making.
+        """
+
+        def missing() -> tuple[list[Model], set[Key]]:
+            known = {name for name, key in keys.items() if key in self._known}
+            models = staged_views.not_covered(sql, needed, known)
+            return models, {keys[m.qualified_name] for m in models if m.qualified_name in keys}
+
         with self._lock:
-            taken = {key: self._known[key] for key in keys if key in self._known}
-            for key, known in taken.items():
+            self._lock.wait_for(lambda: self._making.isdisjoint(missing()[1]), WAIT_MAX_S)
+            to_make, wanted = missing()
+            claimed = wanted - self._making
+            self._making |= claimed
+            taken = {name: self._known[key] for name, key in keys.items() if key in self._known}
+            for name, known in taken.items():
                 known.readers += 1
-                self._known.move_to_end(key)
-            return taken
+                self._known.move_to_end(keys[name])
+            return taken, to_make, claimed
 
-    def _release(self, read: Iterable[_Kept], made: dict[Key, _Kept], commits: int) -> None:
+    def _release(
+        self, read: Iterable[_Kept], made: dict[Key, _Kept], claimed: set[Key], commits: int
+    ) -> None:
         """Publish what was made, and drop what nobody will read or what is too much."""
         with self._lock:
+            self._making -= claimed
+            self._lock.notify_all()
             for known in read:
                 known.readers -= 1
             dropped = [kept for key, kept in made.items() if key in self._known]

@@ -1,6 +1,7 @@
 """Evaluated views are kept for the next reads, and never longer than their rows are true."""
 
 import contextlib
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
@@ -92,6 +93,35 @@ def test_reads_at_the_same_time_see_the_same(fleet):
     with ThreadPoolExecutor(4) as pool:
         found = [pool.submit(fleet.store.read, RUNS, scope=scope, is_kept=True) for _ in range(4)]
         assert all(one.result().equals(fleet.store.read(RUNS, scope=scope)) for one in found)
+
+
+def test_a_read_waits_for_a_view_that_another_is_evaluating(fleet, monkeypatch):
+    both_asked, evaluated_views = threading.Barrier(2), []
+    definition, take = staged_views.definition, view_cache.ViewCache._take
+
+    def defined(cursor, model, tables):
+        if not evaluated_views:
+            both_asked.wait(timeout=10)
+        evaluated_views.append(model.qualified_name)
+        return definition(cursor, model, tables)
+
+    def taken(*given):
+        if threads[threading.get_ident()] == "second":
+            both_asked.wait(timeout=10)
+        return take(*given)
+
+    def read(name):
+        threads[threading.get_ident()] = name
+        return fleet.store.read(RUNS, scope=Scope(team="together"), is_kept=True)
+
+    threads = {}
+    monkeypatch.setattr(staged_views, "definition", defined)
+    monkeypatch.setattr(view_cache.ViewCache, "_take", taken)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.submit(read, "first"), pool.submit(read, "second")
+
+    assert first.result().equals(second.result())
+    assert len(evaluated_views) == len(set(evaluated_views)) > 0
 
 
 def test_what_asks_the_clock_is_not_kept():
