@@ -1,12 +1,10 @@
-"""Reads files in parts: plain or gzip, long lines capped, each part with a digest.
+"""Reads files in parts: plain or packed, long lines capped, each part with a digest.
 
 Bytes that are not UTF-8 are read as Windows-1252, so that names of it stay apart.
 """
 
 import codecs
-import gzip
 import hashlib
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,10 +13,10 @@ from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import IO, cast
 
+from goodput_ingest.formats import packed
 from goodput_queries.errors import IngestError
 from goodput_queries.evidence.batch import CONTENT_CHARS, Reject
 
-GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16 = {
     codecs.BOM_UTF16_LE: "utf-16-le",
@@ -29,8 +27,8 @@ PART_BYTES = 24 * 1024 * 1024  # larger ones are no faster, smaller ones cost co
 CHUNK_BYTES = 1024 * 1024
 HEAD_BYTES = 64 * 1024
 DIGEST_CHARS = 32
+BROKEN_OFF = packed.BROKEN_OFF
 WINDOWS = "windows-1252"  # handler of bytes that are not UTF-8
-BROKEN_OFF = (EOFError, OSError, zlib.error)  # what a cut or damaged gzip stream raises
 
 
 def _of_windows(error: UnicodeError) -> tuple[str, int]:
@@ -93,14 +91,14 @@ def open_bytes(path: Path) -> IO[bytes]:
     """
     try:
         file = path.open("rb")
-        magic = file.read(2)
+        unpacked = packed.opener(file.read(packed.MAGIC_BYTES))
         file.seek(0)
     except OSError as error:
         raise IngestError(f"{path}: cannot be read ({error.strerror}).") from error
-    if magic != GZIP_MAGIC:
+    if unpacked is None:
         return _with_newlines(_as_utf8(file))
-    file.close()  # gzip closes only what it has opened itself
-    return _with_newlines(_as_utf8(cast("BufferedReader", gzip.open(path))))
+    file.close()  # each closes only what it has opened itself
+    return _with_newlines(_as_utf8(unpacked(path)))
 
 
 def are_of_cr(text: bytes) -> bool:
@@ -145,7 +143,7 @@ def _as_utf8(file: BufferedReader) -> BufferedReader:
         return file  # whoever reads on says so
     if encoding is None:
         return file
-    file.seek(2)
+    file.read(2)
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     return BufferedReader(
         _Converted(file, lambda piece, is_end: decoder.decode(piece, is_end).encode())
@@ -155,7 +153,7 @@ def _as_utf8(file: BufferedReader) -> BufferedReader:
 def _with_newlines(file: BufferedReader) -> IO[bytes]:
     """Return the file, with a LF for each CR where these end its lines."""
     try:
-        if b"\n" in file.peek(1) or not file.seekable():  # the usual case, or it was UTF-16
+        if not file.seekable() or b"\n" in file.peek(1):  # it was UTF-16, or the usual case
             return file
         head = file.read(HEAD_BYTES)
     except BROKEN_OFF:
@@ -199,7 +197,7 @@ def parts(
     """Yield the lines of a text file in parts; undecodable bytes are replaced, not fatal.
 
     A part is the same bytes whenever the file has only grown, so that its digest lets a repeated
-    ingest skip it. A gzip stream that was cut ends the reading at the cut; what came before is
+    ingest skip it. A packed stream that was cut ends the reading at the cut; what came before is
     kept, the line that was cut included, and the last part says so.
     """
     held: list[bytes] = []

@@ -11,7 +11,8 @@ from goodput_ingest.live.tail_places import Place, is_at
 from goodput_queries.errors import IngestError
 
 FILES_MAX = 100_000
-PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip"}  # what a rotation made of what was read already
+# what a rotation made of what was read already
+PACKED = {".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"}
 
 Identity = tuple[int, int]  # of a file system and of a file in it
 Log = dict[Identity, Path]  # the files of one name: those rotated away first, oldest first

@@ -17,10 +17,6 @@ KNOWN: Final = tuple(
     (re.compile(pattern), sentence)
     for pattern, sentence in (
         (
-            rb"\A(?:\xfd7zXZ\x00|BZh\d|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18)",
-            "a file packed by xz, bzip2, zstd or lz4 is not read. One packed by gzip is",
-        ),
-        (
             rb"\| NVIDIA-SMI \d|=NVSMI LOG=|\A# gpu +pid\b|\AGPU \d{1,3}: [^\n]* \(UUID: "
             rb"|\A(?:\w+, )*(?:pid, |process_name, )",
             f"this output of nvidia-smi is not read. {QUERY} is",

@@ -1,12 +1,17 @@
 """Files in parts: lines, blocks and groups of rows, elements of a JSON document."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
+import random
 import threading
+from functools import partial
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -33,6 +38,60 @@ def test_lines_come_without_their_ends(tmp_path, text, *, is_gzip):
     path.write_bytes(gzip.compress(text.encode()) if is_gzip else text.encode())
 
     assert lines_of(path) == text.splitlines()
+
+
+def by_arrow(name):
+    def packed(content):
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, name) as stream:
+            stream.write(content)
+        return sink.getvalue().to_pybytes()
+
+    return packed
+
+
+PACKERS = {
+    "gzip": gzip.compress, "bzip2": bz2.compress, "xz": partial(lzma.compress, preset=0),
+    "zstd": by_arrow("zstd"), "lz4": by_arrow("lz4"),
+}  # fmt: skip
+LINES = [f"{number}: {'x' * (number % 50)}" for number in range(60_000)]
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+@pytest.mark.parametrize("streams", [1, 2])
+def test_a_packed_file_is_read_as_what_is_in_it(tmp_path, packer, streams):
+    path = tmp_path / "x"
+    content = "".join(f"{line}\n" for line in LINES).encode()
+    path.write_bytes(streams * PACKERS[packer](content))
+
+    assert lines_of(path) == streams * LINES
+    assert files.head(path) == content[: files.HEAD_BYTES]
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_packed_file_that_was_cut_gives_what_came_before(tmp_path, packer):
+    path = tmp_path / "x"
+    chance = random.Random(1)  # noqa: S311 -- bytes that no packer makes shorter
+    noise = [chance.randbytes(90).hex() for _ in range(12_000)]
+    whole = PACKERS[packer]("".join(f"{line}\n" for line in noise).encode())
+    path.write_bytes(whole[: -len(whole) // 4])
+
+    *_, last = parts = list(files.parts(path))
+    lines = [line for part in parts for line in part.lines]
+    assert len(lines) > 10
+    assert lines[:-1] == noise[: len(lines) - 1]
+    assert "the file is cut or damaged here" in last.damage
+
+
+def test_an_xz_file_that_asks_for_too_much_memory_is_not_unpacked(tmp_path):
+    path = tmp_path / "x"
+    large = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 29}]
+    path.write_bytes(lzma.compress(b"a\n", filters=large))
+
+    (part,) = files.parts(path)
+    assert (part.lines, part.damage) == (
+        [], "the file is cut or damaged here: Memory usage limit exceeded",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])

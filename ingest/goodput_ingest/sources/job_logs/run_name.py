@@ -38,7 +38,7 @@ WANDB = re.compile(
     rb"wandb: Syncing run (\S{1,200})"
     rb"|wandb: Run data is saved locally in \S*/run-\d{8}_\d{6}-(\w{1,64})"
 )
-PACKED = re.compile(r"\.(?:gz|bz2|xz|zst)$")
+PACKED = re.compile(r"\.(?:gz|bz2|xz|zst|lz4)$")
 TASKS = "rank|node|task|worker|proc|gpu|host|local|seed|epoch|stage|attempt|restart|fold|trial"
 JOB_IN_NAME = tuple(  # Slurm's %j, or %A_%a of an array
     re.compile(pattern)
