@@ -19,6 +19,7 @@ TEXT_MAX_CHARS = 20_000  # a log line that says something is shorter; beyond, it
 BAR = re.compile(r"\d/\d+ \[[\d:]+<")  # of tqdm
 LABELS_MAX = 8  # labels around labels
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+CUT = re.compile(r"\S{20,40} std(?:out|err) P ")  # a container runtime cuts lines of over 16 KB
 COLOUR_BYTES = re.compile(COLOUR.pattern.encode())
 DATED = r"\[?20\d\d-\d\d-\d\d[ T]\d\d:\d\d.{12}|\[(?:rank|default)\d"
 # of a pod and its container, where a time or a rank follows; names of pods have a hyphen
@@ -61,6 +62,8 @@ def cleaned(number: int, raw: str) -> Iterator[Line]:
     raw = raw[:TEXT_MAX_CHARS] if "\r" not in raw else raw
     if "\x1b" in raw:
         raw = COLOUR.sub("", raw)
+    if "\r" in raw and CUT.match(raw):
+        raw = raw[: raw.rindex("\r")]  # the state that was cut goes on in the next line
     at, raw = json_lines.split_stamp(raw)
     states = [text for text in raw.split("\r") if text.strip()] if "\r" in raw else [raw]
     bar = next(filter(BAR.search, reversed(states[:-1])), "")[:TEXT_MAX_CHARS]

@@ -284,6 +284,13 @@ LABELS = (
         + ITERATION.format(second=11, step=1, ms=1000.0),
         [1],
     ),
+    "of a bar in a line that a container runtime cuts": (
+        "2026-08-20T14:00:01Z stderr P \rtrain:   1%|1| 10/2000 [00:01<03:19, 9.9it/s, loss=2.0]"
+        "\rtrain:   1%|1| 20/20\n"
+        "2026-08-20T14:00:03Z stderr F 00 [00:02<03:18, 9.9it/s, loss=1.9]"
+        "\rtrain:   2%|2| 30/2000 [00:03<03:17, 9.9it/s, loss=1.8]\n",
+        [*range(10, 31)],
+    ),
     "a million steps in one line as one span": (
         TEN + ITERATION.format(second=59, step=1_000_000, ms=1000.0),
         [*range(1, 11), 1_000_000],
