@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
-def send(request, text, status=200, *, is_packed=False):
+def send(request, text, status=200, *, kind="text/plain; version=0.0.4", is_packed=False):
     """Answer a request with a text."""
     body = gzip.compress(text.encode()) if is_packed else text.encode()
     request.send_response(status)
     if is_packed:
         request.send_header("Content-Encoding", "gzip")
-    request.send_header("Content-Type", "text/plain; version=0.0.4")
+    request.send_header("Content-Type", kind)
     request.send_header("Content-Length", str(len(body)))
     request.end_headers()
     request.wfile.write(body)

@@ -7,19 +7,18 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from tests.ingest.http_pages import serving
+from tests.ingest.http_pages import send, serving
 from tests.ingest.sources.kubernetes.test_kubernetes_objects import claimed, pod, queued
 
 from goodput_ingest.sources.kubernetes import api
 from goodput_queries.errors import IngestError
 
 NOON = datetime(2026, 8, 20, 12)  # noqa: DTZ001 -- UTC
+DRA = {"resourceclaims": "ResourceClaim", "resourceslices": "ResourceSlice"}
 KINDS = {  # group and version: names of what it lists
     "v1": {"pods": "Pod", "pods/log": "Pod", "nodes": "Node"},
     "batch/v1": {"jobs": "Job", "cronjobs": "CronJob"},
-    "resource.k8s.io/v1beta1": {
-        "resourceclaims": "ResourceClaim", "resourceslices": "ResourceSlice",
-    },
+    "resource.k8s.io/v1beta1": DRA,
     "kueue.x-k8s.io/v1beta1": {"workloads": "Workload"},
 }  # fmt: skip
 
@@ -38,19 +37,13 @@ class Cluster:
         asked = {key: values[0] for key, values in parse_qs(at.query).items()}
         self.asked.append((at.path, asked, request.headers["Authorization"]))
         status, said = self._said(at.path, asked)
-        body = json.dumps(said).encode()
-        request.send_response(status)
-        request.send_header("Content-Type", "application/json")
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        request.wfile.write(body)
+        send(request, json.dumps(said), status, kind="application/json")
 
     def _said(self, path, asked):
         if path == "/apis":
-            groups = [version for version in KINDS if "/" in version]
             return 200, {"kind": "APIGroupList", "groups": [
                 {"name": version.split("/")[0], "preferredVersion": {"groupVersion": version}}
-                for version in groups
+                for version in KINDS if "/" in version
             ]}  # fmt: skip
         version, _, name = path.removeprefix("/apis/").removeprefix("/api/").rpartition("/")
         if path in ("/api/v1", *(f"/apis/{one}" for one in KINDS)):
@@ -84,16 +77,16 @@ def source(cluster, monkeypatch):
 
 
 @pytest.fixture
-def poll(source, whole_store):
+def poll(source, store):
     """Return what polls at a minute, loads what comes unless the store is full, and its rejects."""
     reached = {}
 
-    def poll(minute, *, is_stored=True, by=source):
+    def poll(minute, *, is_stored=True, by=source, into=store):
         now = NOON + timedelta(minutes=minute)
         found = list(by.poll(reached, now))
         if is_stored:
             for batch in found:
-                whole_store.load(batch)
+                into.load(batch)
             reached[source.origin] = now
         return [reject.reason for batch in found for reject in batch.rejects]
 
@@ -104,7 +97,7 @@ RUNS = "select job_id, state, gpus, end_at from raw.job_runs order by all"
 
 
 def test_all_pages_of_each_kind_are_read_in_the_version_that_the_server_prefers(
-    cluster, poll, whole_store, monkeypatch
+    cluster, poll, store, monkeypatch
 ):
     monkeypatch.setattr(api, "PAGE_OBJECTS", 1)
     cluster.objects = [pod("llm-0", started=10), pod("llm-1", started=10), queued(reserved=5)]
@@ -112,8 +105,8 @@ def test_all_pages_of_each_kind_are_read_in_the_version_that_the_server_prefers(
 
     assert poll(20) == []
 
-    assert whole_store.read(RUNS).rows() == [("nlp/llm", "RUNNING", 16, None)]
-    assert whole_store.read("select uid, until_at from raw.queue_entries").rows()[0][0] == "w"
+    assert store.read(RUNS).rows() == [("nlp/llm", "RUNNING", 16, None)]
+    assert store.read("select uid, until_at from raw.queue_entries").rows()[0][0] == "w"
     paths = [path for path, _, _ in cluster.asked]
     assert paths.count("/api/v1/pods") == 2
     assert "/apis/resource.k8s.io/v1beta1/resourceclaims" in paths
@@ -121,22 +114,22 @@ def test_all_pages_of_each_kind_are_read_in_the_version_that_the_server_prefers(
     assert {token for _, _, token in cluster.asked} == {"Bearer secret"}
 
 
-def test_a_pod_that_is_listed_no_more_ended_when_it_was_seen_last(cluster, poll, whole_store):
+def test_a_pod_that_is_listed_no_more_ended_when_it_was_seen_last(cluster, poll, store):
     cluster.objects = [pod("llm-0", started=10), pod("llm-1", started=10)]
     poll(20)
     cluster.objects.pop()
     poll(21)
 
-    assert whole_store.read(RUNS).rows() == [("nlp/llm", "RUNNING", 16, None)]
+    assert store.read(RUNS).rows() == [("nlp/llm", "RUNNING", 16, None)]
 
     cluster.objects.clear()
     poll(22)
 
     seen = NOON + timedelta(minutes=21)
-    assert whole_store.read(RUNS).rows() == [("nlp/llm", "CANCELLED", 16, seen)]
+    assert store.read(RUNS).rows() == [("nlp/llm", "CANCELLED", 16, seen)]
 
 
-def test_a_pod_whose_claims_cannot_be_listed_goes_on_with_its_gpus(cluster, poll, whole_store):
+def test_a_pod_whose_claims_cannot_be_listed_goes_on_with_its_gpus(cluster, poll, store):
     bare = pod(started=10)
     bare["spec"]["containers"] = [{}]
     cluster.objects = [bare, *claimed("llm-0")]
@@ -145,7 +138,7 @@ def test_a_pod_whose_claims_cannot_be_listed_goes_on_with_its_gpus(cluster, poll
 
     poll(21)
 
-    assert whole_store.read(RUNS).rows() == [("nlp/llm", "RUNNING", 1, None)]
+    assert store.read(RUNS).rows() == [("nlp/llm", "RUNNING", 1, None)]
 
 
 def _broken(fields, *path):
@@ -161,7 +154,7 @@ def _broken(fields, *path):
 @pytest.mark.parametrize(
     "path", [("metadata", "labels"), ("metadata", "uid"), ("metadata", "name"), ("metadata",)]
 )
-def test_a_pod_that_cannot_be_read_any_more_goes_on_as_it_was(cluster, poll, whole_store, path):
+def test_a_pod_that_cannot_be_read_any_more_goes_on_as_it_was(cluster, poll, store, path):
     read, other = pod(started=10), pod("other", started=10)
     other["metadata"]["ownerReferences"] = []
     cluster.objects = [read, other]
@@ -173,17 +166,17 @@ def test_a_pod_that_cannot_be_read_any_more_goes_on_as_it_was(cluster, poll, who
     assert reject.startswith("Pod")
     is_known = path != ("metadata",)  # by its uid or its name; else no pod is known to be gone
     ended = ("CANCELLED", NOON + timedelta(minutes=20)) if is_known else ("RUNNING", None)
-    found = {job: (state, end) for job, state, _, end in whole_store.read(RUNS).rows()}
+    found = {job: (state, end) for job, state, _, end in store.read(RUNS).rows()}
     assert found == {"nlp/llm": ("RUNNING", None), "nlp/other": ended}
 
     cluster.objects = []
     poll(22)
 
-    found = {job: (state, end) for job, state, _, end in whole_store.read(RUNS).rows()}
+    found = {job: (state, end) for job, state, _, end in store.read(RUNS).rows()}
     assert found["nlp/llm"] == ("CANCELLED", NOON + timedelta(minutes=21))
 
 
-def test_an_end_is_said_again_until_it_is_in_the_store(cluster, poll, whole_store):
+def test_an_end_is_said_again_until_it_is_in_the_store(cluster, poll, store):
     cluster.objects = [pod(started=10)]
     poll(20)
     cluster.objects.clear()
@@ -191,21 +184,19 @@ def test_an_end_is_said_again_until_it_is_in_the_store(cluster, poll, whole_stor
     poll(21, is_stored=False)
     poll(22)
 
-    assert whole_store.read(RUNS).rows() == [
+    assert store.read(RUNS).rows() == [
         ("nlp/llm", "CANCELLED", 8, NOON + timedelta(minutes=20)),
     ]  # fmt: skip
 
 
-def test_what_has_ended_is_loaded_once(cluster, poll, whole_store):
+def test_what_has_ended_is_loaded_once(cluster, poll, store):
     done = pod(started=10)
     done["status"] |= {"phase": "Succeeded"}
     cluster.objects = [done, pod("other", started=15)]
     for minute in (20, 21, 22):
         poll(minute)
 
-    rows = whole_store.read(
-        "select rows from state.ingested where table_name = 'job_runs' order by 1"
-    )
+    rows = store.read("select rows from state.ingested where table_name = 'job_runs' order by 1")
     assert rows["rows"].to_list() == [1, 1, 2]
 
 
@@ -231,11 +222,11 @@ def test_a_server_that_is_none_of_kubernetes_is_named(source, cluster):
         list(source.poll({}, NOON))
 
 
-def test_after_a_restart_what_listings_leave_out_for_an_hour_has_gone(
+def test_after_a_restart_what_listings_lack_for_an_hour_has_gone(
     cluster, poll, source, whole_store
 ):
     cluster.objects = [pod(started=10), queued()]
-    poll(20)
+    poll(20, into=whole_store)
     cluster.objects = [pod("other", created=12, started=15), {**queued(), "metadata": {
         **queued()["metadata"], "uid": "v", "name": "job-cv"}}]  # fmt: skip
     restarted = replace(source)
@@ -245,9 +236,9 @@ def test_after_a_restart_what_listings_leave_out_for_an_hour_has_gone(
         waits = "select until_ms from staging.stg_queue_entries order by uid desc"
         return [end for sql in (runs, waits) for (end,) in whole_store.read(sql).rows()]
 
-    poll(80, by=restarted)
+    poll(80, by=restarted, into=whole_store)
     before = ends()
-    poll(81, by=restarted)
+    poll(81, by=restarted, into=whole_store)
 
     assert before == [None] * 4
     gone = (NOON.replace(tzinfo=UTC) + timedelta(minutes=20)).timestamp() * 1000

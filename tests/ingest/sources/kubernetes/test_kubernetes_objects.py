@@ -9,42 +9,7 @@ from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-
-K8S = ReadOptions(cluster="k8s")
-
-
-@pytest.fixture
-def built(whole_store, tmp_path):
-    """Return what reads a select after lists of objects were loaded, each with a build."""
-
-    def read(sql, *lists):
-        for number, items in enumerate(lists):
-            path = items
-            if isinstance(items, list):
-                path = tmp_path / f"{number}.json"
-                path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-            ingest(whole_store, "auto", [path], K8S)
-            whole_store.build()
-        assert_equals_full_build(SimpleNamespace(store=whole_store))
-        return whole_store.read(sql).rows()
-
-    return read
-
-
-def test_gpus_of_claims_are_held_by_name_and_share(built):
-    held = built(
-        """select regexp_extract(job_run_key, '/([\\w-]+)@', 1), gpu_uuid,
-            any_value((share_hi - share_lo) / share_of)
-        from intermediate.int_holds
-        inner join intermediate.int_gpu_units using (gpu_uuid, gpu_instance)
-        where gpu_uuid like 'GPU-%' group by 1, 2 order by 1""",
-        GOLDEN / "kubernetes" / "pods_with_claims_and_shares" / "input.json",
-    )
-
-    assert held == [
-        ("half", "GPU-1", 0.5), ("llm", "GPU-0", 1), ("one-of-two", "GPU-2", 0.5),
-        ("quarter", "GPU-1", 0.25), ("two-of-two", "GPU-2", 0.5),
-    ]  # fmt: skip
+from goodput_queries.scope import Scope
 
 
 def queued(reserved=None, admitted=None, evicted=None):
@@ -123,45 +88,6 @@ def user_of_claim(name, job, started, ended=None):
     return found
 
 
-@pytest.mark.parametrize("vendor", ["amd", "nvidia"])
-def test_a_percentage_of_a_gpu_that_nobody_names_is_a_part_of_one(whole_store, tmp_path, vendor):
-    found = pod(started=10)
-    asked = {f"{vendor}.com/gpu": "1", f"{vendor}.com/gpucores": "25", f"{vendor}.com/gpumem": "2k"}
-    found["spec"]["containers"] = [{"resources": {"requests": asked}}]
-    (tmp_path / "pods.json").write_text(json.dumps(found))
-
-    ingest(whole_store, "kubernetes", [tmp_path / "pods.json"], ReadOptions(cluster="k8s"))
-
-    parts = whole_store.read("select job_id_raw, node, amount from raw.gpu_parts").rows()
-    assert parts == [("nlp/llm", "n1", 25)]
-    assert whole_store.read("select * from raw.holds").is_empty()
-
-
-HELD = """select job_id, gpu_uuid, share_hi - share_lo, share_of,
-        (holds.end_ms - holds.start_ms) // 60000
-    from intermediate.int_holds as holds
-    inner join intermediate.int_job_runs using (job_run_key)
-    inner join intermediate.int_gpu_units as units using (gpu_uuid, gpu_instance)
-    group by all order by all"""
-# what it shows: what was listed, one after the other; GPUs held, and for how many minutes
-CLAIMED = {
-    "a pod that has ended without its claim held the GPU until its end": (
-        [[user_of_claim("a", "a", 1), *claimed("a")], [user_of_claim("a", "a", 1, 21)]],
-        [("nlp/a", "GPU-0", 1, 1, 20)]),
-    "pods of two jobs have equal parts of a claim": (
-        [[user_of_claim("a", "a", 1, 21), user_of_claim("b", "b", 1, 31), *claimed("a", "b")]],
-        [("nlp/a", "GPU-0", 50, 100, 20), ("nlp/b", "GPU-0", 50, 100, 30)]),
-    "pods of one job have the whole GPU of a claim": (
-        [[*(user_of_claim(name, "a", 1, 21) for name in "ab"), *claimed("a", "b")]],
-        [("nlp/a", "GPU-0", 100, 100, 20)]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("lists", "expected"), CLAIMED.values(), ids=CLAIMED)
-def test_gpus_of_claims_are_held_as_long_as_their_pods(built, lists, expected):
-    assert built(HELD, *lists) == expected
-
-
 def train_job(minute, percent, left_s, **metrics):
     """Return a TrainJob of the pods of nlp/llm with the status of a minute."""
     named = [{"name": name, "value": f"{value}"} for name, value in metrics.items()]
@@ -172,64 +98,111 @@ def train_job(minute, percent, left_s, **metrics):
             "status": {"trainerStatus": status}}  # fmt: skip
 
 
-def test_a_run_shows_the_progress_that_its_trainer_reports(built):
-    rows = built(
-        """select progress_ratio, expected_end_at::varchar, done_steps from marts.run_forecasts""",
-        [pod(created=0, started=1), train_job(10, 20, 1800)],
-        [train_job(30, 45, 1200), other_job(40)],
-    )
-
-    assert rows == [(0.45, "2026-08-20 12:50:00", None)]
+def golden(case):
+    return (GOLDEN / "kubernetes" / case / "input.json").read_text()
 
 
-def test_steps_of_a_train_job_took_as_long_as_the_time_left_says(built):
-    rows = built(
-        """select category, sum(gpu_ms) / 8 // 60000 from marts.ledger_pieces
-        where job_run_key is not null group by 1 order by 1""",
-        [pod(created=0, started=1)],
-        [train_job(20, 10, 8100, currentStep=100, totalSteps=1000)],
-        [train_job(30, 20, 5400, currentStep=200, totalSteps=1000), other_job(40)],
-    )
-
-    # 15 minutes for the first hundred, of which what is over the next ones' time is start-up
-    assert rows == [("at_risk", 20), ("startup", 9)]
-
-
-WAITS = "select job_name, queue, gpus, is_started, wait_s, reason, evictions from marts.job_waits"
+SHARES = """select regexp_extract(job_run_key, '/([\\w-]+)@', 1), gpu_uuid,
+        any_value((share_hi - share_lo) / share_of)
+    from intermediate.int_holds as holds
+    inner join intermediate.int_gpu_units using (gpu_uuid, gpu_instance)
+    where holds.cluster = $1 and gpu_uuid like 'GPU-%' group by 1, 2 order by 1"""
+HELD = """select job_id, share_hi - share_lo, share_of, (holds.end_ms - holds.start_ms) // 60000
+    from intermediate.int_holds as holds
+    inner join intermediate.int_job_runs as runs using (job_run_key)
+    inner join intermediate.int_gpu_units as units using (gpu_uuid, gpu_instance)
+    where runs.cluster = $1 and gpu_uuid = 'GPU-0-' || $1 group by all order by all"""
+PROGRESS = "select progress_ratio, expected_end_at::varchar, done_steps from marts.run_forecasts"
+LEDGER = """select category, sum(gpu_ms) / 8 // 60000 from marts.ledger_pieces
+    where starts_with(job_run_key, $1 || '/') group by 1 order by 1"""
+WAITS = """select job_name, queue, gpus, is_started, wait_s, reason, evictions from marts.job_waits
+    order by since_at"""
+QUOTAS = """select kind, queue, flavor, quota_gpus, limit_gpus, reserved_gpus, used_gpus,
+        waiting_jobs, waiting_gpus
+    from marts.queue_quotas order by all"""
 QUOTA = "WaitingForQuota"
-# what it shows: what was listed, one after the other; waits at the end
+# what it shows: what is asked, what was listed, one after the other, and what is shown at the end
 CASES = {
+    "gpus of claims are held by name and share": (
+        SHARES, [golden("pods_with_claims_and_shares")],
+        [("half", "GPU-1", 0.5), ("llm", "GPU-0", 1), ("one-of-two", "GPU-2", 0.5),
+         ("quarter", "GPU-1", 0.25), ("two-of-two", "GPU-2", 0.5)]),
+    "a pod that has ended without its claim held the GPU until its end": (
+        HELD, [[user_of_claim("a", "a", 1), *claimed("a")], [user_of_claim("a", "a", 1, 21)]],
+        [("nlp/a", 1, 1, 20)]),
+    "pods of two jobs have equal parts of a claim": (
+        HELD,
+        [[user_of_claim("a", "a", 1, 21), user_of_claim("b", "b", 1, 31), *claimed("a", "b")]],
+        [("nlp/a", 50, 100, 20), ("nlp/b", 50, 100, 30)]),
+    "pods of one job have the whole GPU of a claim": (
+        HELD, [[*(user_of_claim(name, "a", 1, 21) for name in "ab"), *claimed("a", "b")]],
+        [("nlp/a", 100, 100, 20)]),
+    "a run shows the progress that its trainer reports": (
+        PROGRESS,
+        [[pod(created=0, started=1), train_job(10, 20, 1800)],
+         [train_job(30, 45, 1200), other_job(40)]],
+        [(0.45, "2026-08-20 12:50:00", None)]),
+    # 15 minutes for the first hundred, of which what is over the next ones' time is start-up
+    "steps of a train job took as long as the time left says": (
+        LEDGER,
+        [[pod(created=0, started=1)], [train_job(20, 10, 8100, currentStep=100, totalSteps=1000)],
+         [train_job(30, 20, 5400, currentStep=200, totalSteps=1000), other_job(40)]],
+        [("at_risk", 20), ("startup", 9)]),
     "a workload without quota waits since it was made": (
-        [[queued(), other_job(30)]], [("llm", "gold", 16, False, 1800, QUOTA, 0)]),
+        WAITS, [[queued(), other_job(30)]], [("llm", "gold", 16, False, 1800, QUOTA, 0)]),
     "an admitted workload without pods that are known has started": (
-        [[queued()], [queued(10, 12)]], [("llm", "gold", 16, True, 720, None, 0)]),
+        WAITS, [[queued()], [queued(10, 12)]], [("llm", "gold", 16, True, 720, None, 0)]),
     "an evicted workload waits since its eviction": (
-        [[queued(10, 10)], [queued(None, None, 20), other_job(30)]],
+        WAITS, [[queued(10, 10)], [queued(None, None, 20), other_job(30)]],
         [("llm", "gold", 16, True, 600, None, 0), ("llm", "gold", 16, False, 600, QUOTA, 1)]),
     "pods of a workload have waited since it was made": (
-        [[queued(10, 10)], [pod(started=11), pod("llm-1", started=11)]],
+        WAITS, [[queued(10, 10)], [pod(started=11), pod("llm-1", started=11)]],
         [("llm", "gold", 16, True, 660, None, 0)]),
+    "quotas show what waits for them": (
+        QUOTAS,
+        [golden("workloads_and_queues_of_kueue"), golden("watch_of_pod_groups_of_volcano")],
+        [("ClusterQueue", "gpu", "a100", 8, None, 0, None, 5, 534),
+         ("ClusterQueue", "gpu", "h100", 16, 24, 12, 8, 5, 534),
+         ("ClusterQueue", "stopped", "h100", 4, None, None, None, 0, 0),
+         ("Queue", "default", "", None, None, None, 1, 1, 2),
+         ("Queue", "gold", "", 24, 32, None, 16, 1, 32)]),
 }  # fmt: skip
+CLUSTERS = {name: f"k{number}" for number, name in enumerate(CASES)}
 
 
-def test_quotas_show_what_waits_for_them(built):
-    rows = built(
-        """select kind, queue, flavor, quota_gpus, limit_gpus, reserved_gpus, used_gpus,
-            waiting_jobs, waiting_gpus
-        from marts.queue_quotas order by all""",
-        GOLDEN / "kubernetes" / "workloads_and_queues_of_kueue" / "input.json",
-        GOLDEN / "kubernetes" / "watch_of_pod_groups_of_volcano" / "input.json",
-    )
+@pytest.fixture(scope="module")
+def built(module_store, tmp_path_factory):
+    """Give all cases, a cluster each, with a build after each of their lists."""
+    store, path = module_store(), tmp_path_factory.mktemp("listed") / "objects.json"
+    for number in range(3):
+        for name, (_, lists, _) in CASES.items():
+            for items in lists[number : number + 1]:
+                document = {"apiVersion": "v1", "kind": "List", "items": items}
+                text = items if isinstance(items, str) else json.dumps(document).replace(
+                    "GPU-0", f"GPU-0-{CLUSTERS[name]}")  # fmt: skip
+                path.write_text(text)
+                ingest(store, "auto", [path], ReadOptions(cluster=CLUSTERS[name]))
+        store.build()
+    assert_equals_full_build(SimpleNamespace(store=store))
+    return store
 
-    assert rows == [
-        ("ClusterQueue", "gpu", "a100", 8, None, 0, None, 5, 534),
-        ("ClusterQueue", "gpu", "h100", 16, 24, 12, 8, 5, 534),
-        ("ClusterQueue", "stopped", "h100", 4, None, None, None, 0, 0),
-        ("Queue", "default", "", None, None, None, 1, 1, 2),
-        ("Queue", "gold", "", 24, 32, None, 16, 1, 32),
-    ]
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_shown_of_listed_objects(built, name):
+    sql, _, expected = CASES[name]
+    given = [CLUSTERS[name]] if "$1" in sql else None
+
+    assert built.read(sql, given, scope=Scope(cluster=CLUSTERS[name])).rows() == expected
 
 
-@pytest.mark.parametrize(("lists", "expected"), CASES.values(), ids=CASES)
-def test_waits_of_workloads_by_reason(built, lists, expected):
-    assert built(f"{WAITS} order by since_at", *lists) == expected
+@pytest.mark.parametrize("vendor", ["amd", "nvidia"])
+def test_a_percentage_of_a_gpu_that_nobody_names_is_a_part_of_one(store, read_text, vendor):
+    found = pod(started=10)
+    asked = {f"{vendor}.com/gpu": "1", f"{vendor}.com/gpucores": "25", f"{vendor}.com/gpumem": "2k"}
+    found["spec"]["containers"] = [{"resources": {"requests": asked}}]
+
+    read_text("kubernetes", json.dumps(found), "pods.json", cluster="k8s")
+
+    parts = store.read("select job_id_raw, node, amount from raw.gpu_parts").rows()
+    assert parts == [("nlp/llm", "n1", 25)]
+    assert store.read("select * from raw.holds").is_empty()
