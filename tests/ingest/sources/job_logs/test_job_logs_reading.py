@@ -1,10 +1,11 @@
 """How a job's log is read, whatever framework wrote it: whose it is, its times, its growth."""
 
 import gzip
+import json
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.ingest.job_log_lines import ITERATION
+from tests.ingest.job_log_lines import ITERATION, parsed
 from tests.tables import each
 
 from goodput_ingest.run.ingest import ingest
@@ -26,9 +27,7 @@ def events(store, columns="event, step"):
 def read(read_text):
     """Return what reads a log with this text."""
     zone = {"cluster": "alpha", "zone": BERLIN.zone}
-    return lambda text, name="train.log", **options: read_text(
-        "job-log", text, name, **(options or zone)
-    )
+    return lambda text, name="train.log", **more: read_text("job-log", text, name, **(more or zone))
 
 
 # whose log it is
@@ -78,9 +77,7 @@ def test_the_run_is_what_the_log_says_else_what_its_name_hints(tmp_path, text, n
 
 
 @pytest.mark.parametrize(("text", "run_id"), [("", "run7"), ("SLURM_JOB_ID=4711\n", "4711")])
-def test_what_a_person_says_of_the_run_beats_the_files_name_and_not_the_log(
-    store, read, text, run_id
-):
+def test_what_a_person_says_of_the_run_beats_the_file_and_not_the_log(store, read, text, run_id):
     read(text + TEN, "slurm-99.out", zone=BERLIN.zone, run_id="run7")
 
     assert store.read("select distinct run_id from raw.job_events").item() == run_id
@@ -105,32 +102,6 @@ def test_a_log_of_which_the_newest_lines_come_first_is_refused(read):
 # times
 
 
-@each(("2026-10-25 02:30:00.5", "comes twice"), ("2026-03-29 02:30:00.5", "does not exist"))
-def test_a_local_time_that_a_change_of_clocks_makes_unsure_is_rejected(store, read, clock, what):
-    unsure = ITERATION.format(second=10, step=11, ms=1000.0).replace(
-        "2026-08-20 14:03:10.500000", clock
-    )
-
-    read(TEN + unsure)
-
-    assert what in store.read("select reason from raw.rejects").item()
-    assert store.read("select count_if(event = 'step') from raw.job_events").item() == 10
-
-
-def test_lines_without_a_moment_beside_others_are_counted_and_rejected(store, read):
-    text = "Epoch 3:  45%|####      | 450/1000 [02:15<02:45,  3.32it/s]\n" * 2 + (
-        "slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT 2026-08-20T15:00:00 ***\n"
-    )
-
-    read(text)
-
-    assert store.read("select line, reason from raw.rejects").rows() == [
-        (1, "the line has no timestamp"),
-        (2, "the line has no timestamp"),
-    ]
-    assert [event for event, _ in events(store)] == ["failure", "job.end"]
-
-
 @each(
     ("I0820 14:03:10.500000 140234 train.py:600] Step 7: loss=2.31\n", "has no year"),
     ("[14:03:10] step 7 loss 2.31\n", "has a time of a form that is not read"),
@@ -143,9 +114,7 @@ def test_a_line_whose_time_is_not_read_says_why(read, text, reason):
         read(text * 2)
 
 
-def test_of_very_many_lines_without_a_moment_the_last_that_is_listed_says_so(
-    store, read, monkeypatch
-):
+def test_of_many_lines_without_a_moment_the_last_that_is_listed_says_so(store, read, monkeypatch):
     monkeypatch.setattr(reader, "LISTED_MAX", 2)
     text = "{'loss': 1.9321, 'epoch': 0.12}\n" * 5 + TEN
 
@@ -159,9 +128,7 @@ def test_of_very_many_lines_without_a_moment_the_last_that_is_listed_says_so(
 
 def test_of_more_undated_steps_than_are_kept_the_last_end_at_the_save(store, read, monkeypatch):
     monkeypatch.setattr(nemo, "STEPS_MAX", 3)
-    step = (
-        "Training epoch 0, iteration {0}/9 | lr: 1 | global_step: {0} | train_step_timing in s: 2\n"
-    )
+    step = "Training epoch 0, iteration {0}/9 | global_step: {0} | train_step_timing in s: 2\n"
     save = (
         "Global Checkpoint Save : Rank: 0 : Iteration: 4 : Start time: 1787234600s : "
         "Save duration: 1s"
@@ -239,9 +206,7 @@ def test_a_log_of_a_rank_has_it_and_one_of_a_node_counts_no_processes(
     assert found.row(0) == (counts, rank, rank is not None)
 
 
-def test_logs_of_ranks_are_one_run_of_a_gpu_each_with_the_amounts_of_the_gang(
-    whole_store, tmp_path
-):
+def test_logs_of_ranks_are_one_run_of_a_gpu_each_with_amounts_of_the_gang(whole_store, tmp_path):
     log = "".join(
         f"[2026-08-20 14:03:{10 + n},500] iteration {n}/ 9 | elapsed time per iteration (ms): "
         "1000.0 | global batch size: 32 |\n" for n in range(1, 9)
@@ -263,9 +228,7 @@ def test_logs_of_ranks_are_one_run_of_a_gpu_each_with_the_amounts_of_the_gang(
 
 
 TITAN = "[titan] 2026-08-20 14:03:09,000 - root - INFO - step: 7  loss:  6.4  tps: 8,214\n"
-DEEPSPEED = (
-    "[2026-08-20 14:03:20,900] [INFO] [logging.py:128:log_dist] [Rank 0] step=10, skipped=0\n"
-)
+DEEPSPEED = "[2026-08-20 14:03:20,900] [INFO] [logging.py:128:log_dist] step=10, skipped=0\n"
 LABELS = (
     "[default7]:", "63: ", "[rank63]: ", "[1,0]<stdout>:", "[prterun-n1-12@1,0]<stdout>: ",
     "[3] ", "n-01.cluster.local: ", "trainer-1  | ", "trainer/0 ",
@@ -299,9 +262,8 @@ LABELS = (
 def test_the_steps_of_a_log(store, read, text, steps):
     read(text)
 
-    assert [found for found in events(store) if found[0] != "metric"] == [
-        ("step", step) for step in steps
-    ]
+    found = [event for event in events(store) if event[0] != "metric"]
+    assert found == [("step", step) for step in steps]
 
 
 # recognising
@@ -326,3 +288,53 @@ def test_other_text_is_no_job_log(read, tmp_path, text, reason):
         read(text)
 
     assert recognise(tmp_path / "train.log") is not JobLog
+
+
+PRINTED = "[titan] 2026-08-20 14:{clock} - root - INFO - "
+
+
+def test_versions_that_nccl_prints_go_with_the_next_event(whole_store, tmp_path):
+    text = (
+        "gpu7:311:311 [0] NCCL INFO NCCL version 2.28.9+cuda13.0\n"
+        + PRINTED.format(clock="03:12,000") + "step: 401  loss:  6.41230  tps: 8,214\n"
+        + PRINTED.format(clock="03:14,000") + "step: 402  loss:  6.41230  tps: 8,214\n"
+    )  # fmt: skip
+
+    parsed(whole_store, tmp_path, text)
+
+    found = whole_store.read("select attribute, value from staging.stg_run_attributes order by all")
+    assert found.rows() == [("cuda_version", "13.0"), ("nccl_version", "2.28.9")]
+
+
+def test_a_quantised_model_has_no_mfu_and_says_so(whole_store, tmp_path):
+    text = PRINTED.format(clock="03:12,000") + "step: 401  loss:  6.4  tps: 8,214  mfu: N/A\n"
+    parsed(whole_store, tmp_path, text)
+
+    assert whole_store.read("select mfu_ratio from raw.job_events").item() is None
+    assert whole_store.read("select dtype from staging.stg_job_models").item() == "quantised"
+
+
+T0_US = 1_787_234_400_000_000
+
+
+def structured(name, at_ms, **fields):
+    said = {"global_rank": 8, "local_rank": 0, "host_name": "node002", "pid": 4211, "step": 401}
+    return json.dumps({**said, "log_type_name": name, "time_us": T0_US + at_ms * 1000, **fields})
+
+
+FILE = "run7/structured_logs/training.global_rank_8.jsonl"
+
+
+def test_a_file_that_is_said_to_be_one_is_read_among_other_lines(read_text):
+    """`auto` leaves it to others; who names the source knows what the file is."""
+    text = f"warning\nwarning\n{structured('structured_logger_started', 0)}\nwarning\n"
+
+    summary = read_text("torchtitan-structured", text, FILE)
+
+    assert (summary.rows, summary.rejects) == (1, 3)
+
+
+def test_what_a_person_says_of_the_run_beats_the_folder(store, read_text):
+    read_text("auto", structured("step_end", 1000, value=1000.0), FILE, run_id="4711")
+
+    assert store.read("select run_id from raw.job_events").item() == "4711"

@@ -73,6 +73,7 @@ test_what_a_time_lacks = refuses(
     ("05/08/2026 14:00:00 x", "may begin with the day or the month (05/08)"),
     ("2026-08-20 14:00:00 PDT x", "PDT, which is not the zone Europe/Berlin at that time"),
     ("2026-10-25 02:30:00 x", "comes twice"),
+    ("2026-03-29 02:30:00 x", "does not exist"),
     ("30.02.2026 14:00:00 x", "is not a valid date"),
     ("2026-08-20 14:00:00+25:00 x", "is not a valid date"),
 )

@@ -23,13 +23,13 @@ def mllog(key, time_ms, **metadata):
     return f":::MLLOG {json.dumps(event)}\n"
 
 
-RUN = (
-    mllog("init_start", 1_000_000)
-    + mllog("run_start", 1_060_000)
-    + mllog("eval_start", 1_080_000)
-    + mllog("eval_stop", 1_085_000)
-    + mllog("run_stop", 1_160_000, status="success")
-)
+STOP = mllog("run_stop", 1_160_000, status="success")
+BEGUN = "".join(
+    mllog(key, 1_000 * second)
+    for key, second in {"init_start": 1_000, "run_start": 1_060, "eval_start": 1_080,
+                        "eval_stop": 1_085}.items()
+)  # fmt: skip
+RUN = BEGUN + STOP
 RESULTS = "org/results/sys/bert"
 LOG = f"{RESULTS}/result_0.txt"
 SYSJSON = f":::SYSJSON {json.dumps(SYSTEM)}\n"
@@ -45,14 +45,11 @@ def write(folder, text, name=LOG):
 def test_its_gpus_exist_as_long_as_the_run_and_an_aborted_one_is_wasted(whole_store, tmp_path):
     log = SYSJSON + RUN
     aborted = write(tmp_path, log.replace("success", "aborted"), LOG.replace("org", "other"))
-    paths = [write(tmp_path, log), aborted]
-    ingest(whole_store, "auto", paths, ReadOptions())
+    ingest(whole_store, "auto", [write(tmp_path, log), aborted], ReadOptions())
     whole_store.build()
 
-    assert whole_store.read(
-        """select cluster, category, sum(gpu_ms)::bigint from marts.ledger_scoped
-        group by all order by all"""
-    ).rows() == [
+    ledger = "select cluster, category, sum(gpu_ms)::bigint from marts.ledger_scoped"
+    assert whole_store.read(f"{ledger} group by all order by all").rows() == [
         ("org", "other_declared", 8 * 5_000),
         ("org", "startup", 8 * 60_000),
         ("org", "step_unsplit", 8 * 95_000),
@@ -61,15 +58,12 @@ def test_its_gpus_exist_as_long_as_the_run_and_an_aborted_one_is_wasted(whole_st
 
 
 def test_a_run_without_a_stop_ends_with_its_last_line_until_its_log_has_grown(store, read_text):
-    head = SYSJSON + RUN[: RUN.index(':::MLLOG {"namespace": "", "time_ms": 1700001160000')]
-
-    read_text("auto", head, LOG)
+    read_text("auto", SYSJSON + BEGUN, LOG)
     cut_off = store.read("select state, epoch(end_at) from raw.job_runs").rows()
     read_text("auto", SYSJSON + RUN, LOG)
 
-    ((state, end_s),) = cut_off
-    assert state == "UNKNOWN"
-    assert end_s == 1_700_000_000 + 1085 + 20  # the median distance of its lines
+    # the median distance of its lines after the last
+    assert cut_off == [("UNKNOWN", 1_700_000_000 + 1085 + 20)]
     assert store.read("select state from raw.job_runs").rows() == [("COMPLETED",)]
     assert store.read("select count(*) from raw.gpus where valid_to_at is null").item() == 0
 
@@ -91,10 +85,8 @@ def test_a_second_run_in_one_log_is_a_run_of_its_own(store, read_text):
 
     read_text("auto", SYSJSON + RUN + again, LOG)
 
-    assert store.read("select job_id from raw.job_runs order by all").rows() == [
-        ("org/sys/bert/result_0",),
-        ("org/sys/bert/result_0#2",),
-    ]
+    found = store.read("select job_id from raw.job_runs order by all")["job_id"].to_list()
+    assert found == ["org/sys/bert/result_0", "org/sys/bert/result_0#2"]
 
 
 def test_nodes_bear_the_names_of_their_power_readings(store, tmp_path):
@@ -104,10 +96,8 @@ def test_nodes_bear_the_names_of_their_power_readings(store, tmp_path):
 
     ingest(store, "mlperf", [path], ReadOptions())
 
-    assert store.read("select nodes from raw.job_runs").item().to_list() == [
-        "org/sys/bert/result_0/node_0",
-        "org/sys/bert/result_0/node_1",
-    ]
+    nodes = store.read("select nodes from raw.job_runs").item().to_list()
+    assert nodes == [f"org/sys/bert/result_0/node_{number}" for number in (0, 1)]
 
 
 def test_a_benchmark_log_of_a_framework_is_a_benchmark_log(tmp_path):
@@ -131,59 +121,28 @@ def test_what_lies_beside_the_logs_of_a_submission_is_named_and_refuses_nothing(
 
     assert summary.files == 1
     assert store.read("select gpus from raw.job_runs").item() == 8
-    assert [Path(name).name for name in summary.unrecognised] == [
-        "node_0.txt", "scaling.json", "sys.json"
-    ]  # fmt: skip
-    assert len(summary.refused) == 1
-    assert "result_1.txt" in summary.refused[0]
+    names = [Path(name).name for name in summary.unrecognised]
+    assert names == ["node_0.txt", "scaling.json", "sys.json"]
+    (refused,) = summary.refused
+    assert "result_1.txt" in refused
 
 
-START_MS = 1_715_341_080_000
-NETWORK_MS = 1_652_749_794_206 - START_MS  # years away from the run
-
-
-def power_line(key, time_ms, value=None):
-    """Return a power_line; `time_ms` counts from START_MS."""
-    event = {"namespace": "", "time_ms": START_MS + time_ms, "key": key, "value": value}
-    return f":::MLLOG {json.dumps(event | {'metadata': ''})}\n"
-
-
-SERIES = (
-    power_line("power_measurement_start", 1_000)
-    + power_line("power_reading", 3_000, 2090)
-    + power_line("power_reading", 5_000, 0)
-    + power_line("power_measurement_stop", 5_000)
+NETWORK_MS = 1_652_749_794_206  # years away from the run
+ESTIMATE = (
+    f':::MLLOG {{"namespace": "", "time_ms": {NETWORK_MS}, "key": "interconnect_power_est", '
+    '"value": 59570, "metadata": ""}\n'
 )
 
 
-FOLDER = "ac/results/sys/bert/power/result_0"
+def test_the_networks_estimate_keeps_its_own_time_and_is_of_the_run_in_whose_folder_it_lies(
+    store, read_text
+):
+    read_text("auto", ESTIMATE, "ac/results/sys/bert/power/result_0/sw_0.txt")
+
+    read = store.read("select node, epoch_ms(ts), power_w from raw.node_samples")
+    assert read.rows() == [("ac/sys/bert/result_0/sw_0", NETWORK_MS, 59570.0)]
 
 
-def readings(store):
-    return store.read(
-        "select node, epoch_ms(ts) - $1, power_w from raw.node_samples order by all", [START_MS]
-    ).rows()
-
-
-def test_readings_belong_to_the_run_whose_folder_they_lie_in(store, read_text):
-    """The start has no reading of its own; at the stop stands the last one, zero watts included."""
-    read_text("auto", SERIES, f"{FOLDER}/node_1.txt")
-
-    node = "ac/sys/bert/result_0/node_1"
-    assert readings(store) == [(node, 1_000, None), (node, 3_000, 2090.0), (node, 5_000, 0.0)]
-
-
-def test_the_networks_estimate_keeps_its_own_time_and_the_folders_name(store, read_text):
-    text = power_line("interconnect_power_est", NETWORK_MS, 59570)
-
-    read_text("auto", text, f"{FOLDER}/sw_0.txt")
-
-    assert readings(store) == [("ac/sys/bert/result_0/sw_0", NETWORK_MS, 59570.0)]
-
-
-def test_outside_a_submission_the_node_has_to_be_given(store, read_text):
+def test_outside_a_submission_the_node_has_to_be_given(read_text):
     with pytest.raises(IngestError, match="--node"):
-        read_text("node-power", SERIES)
-    read_text("node-power", SERIES, node="node001")
-
-    assert {node for node, _, _ in readings(store)} == {"node001"}
+        read_text("node-power", ESTIMATE)

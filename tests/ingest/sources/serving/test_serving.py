@@ -1,6 +1,7 @@
-"""Exporters of all products, driven by one load of known requests, give the numbers of it."""
+"""One load of known requests: what exporters of all products give of it, and its log."""
 
 import math
+import re
 from collections import Counter
 
 import polars as pl
@@ -8,8 +9,13 @@ import pytest
 
 from goodput_ingest.formats.prometheus_text import exposition
 from goodput_ingest.formats.prometheus_text.series import KnownSeries
-from goodput_ingest.serving_metrics import ALL_LABELS, serving_rows
-from goodput_synthetic.serving import Engine, Life, arrivals, scrapes, serve
+from goodput_ingest.serving_metrics import ALL_LABELS, Identity, serving_rows
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.registry import recognise
+from goodput_ingest.sources.serving.requests import ServingRequests
+from goodput_queries.catalog import models
+from goodput_synthetic import serving
+from goodput_synthetic.serving import Engine, Life
 
 BEGIN_MS, MINUTE_MS = 1_795_176_000_000, 60_000
 END_MS = BEGIN_MS + 20 * MINUTE_MS
@@ -31,17 +37,19 @@ PRODUCTS = {  # of the expected numbers, what a product's exporter says nothing 
 @pytest.fixture(scope="module")
 def sent():
     """Return a quarter of an hour of arrivals; whoever serves them has then five minutes left."""
-    return arrivals(
+    return serving.arrivals(
         seed=7, from_ms=BEGIN_MS, to_ms=END_MS - 5 * MINUTE_MS, per_s=lambda _: 0.7, per_s_max=1.0
     )
 
 
 def served(sent, product, release="current", lives=ONE_LIFE):
-    return serve(Engine(product, "m", "gpu-a01:8000", release=release, slots=6), sent, lives)
+    return serving.serve(
+        Engine(product, "m", "gpu-a01:8000", release=release, slots=6), sent, lives
+    )
 
 
 def rows(load):
-    text = scrapes([load], BEGIN_MS, END_MS, step_ms=MINUTE_MS).encode()
+    text = serving.scrapes([load], BEGIN_MS, END_MS, step_ms=MINUTE_MS).encode()
     found = exposition.parse(text, KnownSeries(ALL_LABELS))
     parsed = serving_rows(found.points, found.series, found.label_sets, cluster="lab")
     assert found.rejects == [one.rejects for one in parsed if one.rejects] == []
@@ -127,3 +135,76 @@ def test_a_restart_counts_from_zero_and_the_pause_has_no_rows(sent):
     cut = [one for one in load.requests if one.life == 0 and one.status == "error"]
     assert all(one.end_ms == middle for one in cut)
     assert len(cut) > 0
+
+
+@pytest.fixture(scope="module")
+def loads():
+    """Return two engines, the second of which ends in the middle."""
+    sent = serving.arrivals(
+        seed=5, from_ms=BEGIN_MS, to_ms=BEGIN_MS + 60_000, per_s=lambda _: 3, per_s_max=3,
+        tenants=("nlp", "search"),
+    )  # fmt: skip
+    pod = (("namespace", "llm"), ("pod", "chat-0"))
+    return [
+        serving.serve(Engine("vllm", "m", "gpu-a01:8000"), sent, [Life(BEGIN_MS, 2**62)], name="a"),
+        serving.serve(Engine("vllm", "m", "10.0.0.7:8000", labels=pod), sent,
+              [Life(BEGIN_MS, BEGIN_MS + 30_000)], name="b"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("written", [serving.request_log, serving.request_log_lines])
+def test_the_log_of_a_load_is_read_as_its_requests(loads, tmp_path, written):
+    path = tmp_path / "requests"
+    path.write_text(written(loads))
+
+    assert recognise(path) is ServingRequests
+    [batch] = ServingRequests(path, ReadOptions(cluster="lab")).extract()
+    moments = pl.col("arrival_at", "first_token_at", "end_at").dt.epoch("ms")
+    found = batch.rows.select(
+        *("endpoint", "request_id", moments, "input_tokens", "output_tokens", "status", "tenant")
+    )
+    assert batch.rejects == []
+    endpoints = ("gpu-a01:8000", "llm/chat-0:8000")
+    assert sorted(found.rows()) == sorted(
+        (endpoint, one.request_id, one.arrival_ms, one.first_token_ms, one.end_ms,
+         one.input_tokens, one.output_tokens, one.status, one.tenant)
+        for endpoint, load in zip(endpoints, loads, strict=True) for one in load.requests
+    )  # fmt: skip
+    assert set(batch.rows["status"]) == {"ok", "aborted", "error"}
+
+
+REQUESTS = "vllm:num_requests_running 1\n"
+
+
+def parsed(text, target="http://gpu-a01:8000/metrics", **given):
+    lines = f"# scraped_at 2026-11-24T12:00:00Z {target}\n{text}"
+    found = exposition.parse(lines.encode(), KnownSeries(ALL_LABELS))
+    return serving_rows(found.points, found.series, found.label_sets, given=Identity(**given))
+
+
+def test_the_reference_table_is_whole():
+    rows = pl.read_csv(models.reference_files()["serving_metrics"])
+
+    assert rows.filter(pl.col("source").is_null() | (pl.col("source") == "")).is_empty()
+    assert rows.select("product", "name", "canonical").is_unique().all()
+    assert rows.select("canonical", "kind").n_unique() == rows["canonical"].n_unique()
+
+
+def test_what_a_person_says_of_an_engine_holds_where_no_label_does():
+    text = 'vllm:num_requests_running{instance="10.0.0.7:8000"} 1\n'
+
+    found = parsed(text, node="gpu-a03", gpus=("0", "1"), role="decode")[0].rows
+
+    assert found.select("node", "gpu_labels", "role").rows() == [("gpu-a03", ["0", "1"], "decode")]
+
+
+def test_series_of_no_endpoint_are_rejected_with_the_line_that_would_name_it(tmp_path):
+    [found] = parsed(REQUESTS, target="")
+    advised = re.search("`(# scraped_at .*)`", found.rejects[0].reason)[1]
+    path = tmp_path / "metrics.prom"
+    path.write_text(f"{advised}\n{REQUESTS}")
+
+    (batch,) = recognise(path)(path, ReadOptions()).extract()
+
+    assert found.rows.is_empty()
+    assert batch.rows["endpoint"].to_list() == ["gpu-a01:8000"]
