@@ -42,27 +42,18 @@ def calls(folder, name):
     return [c for c in (folder / "calls").read_text().splitlines() if c.startswith(f"{name} ")]
 
 
-def test_a_command_that_hangs_is_stopped_and_named(tmp_path):
-    folder = cluster(tmp_path, sacct="exec sleep 100")
-
-    with pytest.raises(IngestError, match=r"sacct took longer than 0\.2 s and was stopped"):
-        Commands(str(folder), timeout_s=0.2).text("sacct")
-
-
-@each(
-    {
-        "fails": (
-            "echo 'sacct: error: slurmdbd is down' >&2; exit 1",
-            r"sacct does not reach slurmdbd: sacct: error: slurmdbd is down",
-        ),
-        "is not there": (None, r"sacct cannot be run \(No such file or directory\)"),
-    }
-)
+@each({
+    "fails": ("echo 'sacct: error: slurmdbd is down' >&2; exit 1",
+              "sacct does not reach slurmdbd: sacct: error: slurmdbd is down"),
+    "hangs": ("exec sleep 100", r"sacct took longer than 0\.2 s and was stopped"),
+    "is not there": (None, r"sacct cannot be run \(No such file or directory\)"),
+})  # fmt: skip
 def test_a_command_without_an_answer_is_a_stated_failure(tmp_path, script, why):
     folder = tmp_path if script is None else cluster(tmp_path, sacct=script)
+    limit = {"timeout_s": 0.2} if script and "sleep" in script else {}
 
     with pytest.raises(IngestError, match=why):
-        Commands(str(folder)).text("sacct")
+        Commands(str(folder), **limit).text("sacct")
 
 
 @pytest.mark.parametrize(("arguments", "expected"), [((), "UTC %s 0\n"), (("--json",), "UTC  0\n")])
@@ -73,40 +64,30 @@ def test_text_is_asked_for_in_epoch_seconds_and_json_without_a_form(tmp_path, ar
     assert Commands(str(folder)).text("sinfo", *arguments) == expected
 
 
-def test_only_fields_that_sacct_has_are_asked_for(tmp_path):
+def test_the_first_poll_asks_far_back_and_later_ones_overlap_for_fields_that_sacct_has(tmp_path):
     folder = cluster(tmp_path)
-    poll(folder)
-
-    (_, asked) = calls(folder, "sacct")
-    assert asked.endswith("-o Cluster,JobID,JobIDRaw,State,Submit")
-
-
-def test_the_first_poll_asks_far_back_and_later_ones_overlap(tmp_path):
-    folder = cluster(tmp_path)
-    poll(folder)
-    poll(folder, datetime.fromisoformat("2026-11-20T11:59:00"))
-    poll(folder, datetime.fromisoformat("2027-11-20T11:59:00"))
+    for reached in (None, "2026-11-20T11:59:00", "2027-11-20T11:59:00"):
+        poll(folder, reached and datetime.fromisoformat(reached))
 
     asked = [c for c in calls(folder, "sacct") if " -S " in c]
+    assert all(c.endswith("-o Cluster,JobID,JobIDRaw,State,Submit") for c in asked)
     assert [c.split(" -S ")[1].split()[0] for c in asked] == [
         "2026-11-20T11:00:00", "2026-11-20T10:59:00", "2026-11-20T11:00:00",
     ]  # fmt: skip
 
 
+STARTED = int(datetime.fromisoformat("2026-11-20T11:00:00+00:00").timestamp())
+
+
 def test_a_record_that_the_controller_does_not_know_is_rejected(tmp_path):
     """Job 7 runs in both; 8 is a runaway; 9 has just begun, and may be in one listing alone."""
-    started = int(datetime.fromisoformat("2026-11-20T11:00:00+00:00").timestamp())
-    just = started + 3_590
     rows = [
-        f"lab|{job}|{job}|RUNNING|{start}|{start}|Unknown|n1|".replace("|", "\x1f")
-        for job, start in ((7, started), (8, started), (9, just))
+        f"lab|{job}|{job}|RUNNING|{start}|{start}|Unknown|n1|".replace("|", SEPARATOR)
+        for job, start in ((7, STARTED), (8, STARTED), (9, STARTED + 3_590))
     ]
     text = "\n".join([HEADER, *rows])
-    folder = cluster(
-        tmp_path,
-        sacct=f"case $1 in -e) echo Cluster JobID;; *) cat <<'END'\n{text}\nEND\n;; esac",
-        squeue="echo 7",
-    )
+    sacct = f"case $1 in -e) echo Cluster JobID;; *) cat <<'END'\n{text}\nEND\n;; esac"
+    folder = cluster(tmp_path, sacct=sacct, squeue="echo 7")
 
     (runs,) = (b for b in poll(folder) if b.table == "job_runs")
 
@@ -119,10 +100,9 @@ def test_a_record_that_the_controller_does_not_know_is_rejected(tmp_path):
 
 @pytest.mark.parametrize("kind", ["(null)", "accounting_storage/none"])
 def test_of_a_cluster_without_accounting_jobs_are_those_of_the_controller(tmp_path, kind):
-    started = int(datetime.fromisoformat("2026-11-20T11:00:00+00:00").timestamp())
     job = (
-        f"JobId=7 JobName=x UserId=ann(1) GroupId=g(1) JobState=RUNNING SubmitTime={started} "
-        f"StartTime={started} EndTime={started + 86_400} NodeList=n1 CoreSpec=* JOB_GRES=gpu:1 "
+        f"JobId=7 JobName=x UserId=ann(1) GroupId=g(1) JobState=RUNNING SubmitTime={STARTED} "
+        f"StartTime={STARTED} EndTime={STARTED + 86_400} NodeList=n1 CoreSpec=* JOB_GRES=gpu:1 "
         "Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:1(IDX:0)"
     )
     config = f"ClusterName = lab; echo 'AccountingStorageType   = {kind}'"
@@ -171,8 +151,7 @@ def test_what_is_rejected_in_each_poll_is_counted_once(store, tmp_path):
 
 def test_a_reason_that_holds_a_bar_does_not_cost_the_node(tmp_path):
     cells = "n1;gpu;idle+drain;gpu:h100:8;0/16/0/16;1000;ib;GPU 3 | Xid;root;"
-    line = cells.replace(";", "\x1f")
-    folder = cluster(tmp_path, sinfo=f"echo '{line}'")
+    folder = cluster(tmp_path, sinfo=f"echo '{cells.replace(';', SEPARATOR)}'")
 
     states = next(batch for batch in poll(folder) if batch.table == "node_states")
 

@@ -46,10 +46,8 @@ def test_listings_with_one_reason_are_one_row_in_ten_minutes(store):
         _, _, asked = parse_jobs(text, cluster="lab", zone=ZoneInfo("UTC"), observed_at=at)
         store.load(asked.batch(source="slurm", origin="here", digest=f"{minute}"))
 
-    rows = store.read(
-        "select minute(observed_at), reason from raw.job_requests order by all"
-    ).rows()
-    assert rows == [(6, "Priority"), (18, "Resources")]
+    asked = store.read("select minute(observed_at), reason from raw.job_requests order by 1")
+    assert asked.rows() == [(6, "Priority"), (18, "Resources")]
 
 
 test_cluster_and_zone_are_asked_for = refuses(
