@@ -204,10 +204,8 @@ class FakeNvml:
         return int(handle[1].gi)
 
     def nvmlDeviceGetAttributes(self, handle):
-        instance = handle[1]
-        return SimpleNamespace(
-            gpuInstanceSliceCount=instance.slices, memorySizeMB=instance.memory_mib
-        )
+        _, of = handle
+        return SimpleNamespace(gpuInstanceSliceCount=of.slices, memorySizeMB=of.memory_mib)
 
     def nvmlEventSetCreate(self):
         return []

@@ -68,11 +68,12 @@ class Times:
         self.steady_s += seconds
 
 
-def watching(gpu, times):
-    lines = Lines()
+def watching(gpu):
+    """Return what reads a GPU, the lines that it gives, and the clocks by which it does."""
+    lines, times = Lines(), Times()
     stop, attention = threading.Event(), threading.Event()
     opened, rhythm = Gpu(Nvml(FakeNvml(gpu)), 0), Rhythm(1.0, 10.0)
-    return Watch(opened, lines.add, stop, attention, rhythm=rhythm, clock=times.clock), lines
+    return Watch(opened, lines.add, stop, attention, rhythm=rhythm, clock=times.clock), lines, times
 
 
 def steps(watch, times, count):

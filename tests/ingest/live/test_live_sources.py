@@ -85,18 +85,11 @@ def test_every_field_that_is_a_setting_can_be_set(kind):
 
 
 def test_values_reach_the_source():
-    source = one(
-        "dcgm",
-        urls=["http://n1:9400"],
-        interval_s=15,
-        is_certificate_checked=False,
-        record_to="/tmp/scrapes",  # noqa: S108 -- not written to
-        username="goodput",
-        password_file="/etc/secret",
-    ).source
+    settings = {"interval_s": 15, "is_certificate_checked": False, "record_to": "/var/scrapes"}
+    source = one("dcgm", urls=["http://n1:9400"], **settings).source
 
     assert (source.urls, source.interval_s) == (("http://n1:9400",), 15.0)
-    assert source.record_to == Path("/tmp/scrapes")  # noqa: S108 -- as above
+    assert source.record_to == Path("/var/scrapes")
     assert not source.is_certificate_checked
     assert one("slurm", form="json").source.form == "json"
 
@@ -118,10 +111,7 @@ def test_the_cluster_of_a_site_is_that_of_sources_that_name_none():
 test_a_table_of_no_known_source_is_named = refuses(
     IngestError,
     lambda table: collectors([table]),
-    (
-        {},
-        "[[collect]] 1: 'source' is missing; expected one of prometheus, kubernetes, ",
-    ),
+    ({}, "[[collect]] 1: 'source' is missing; expected one of prometheus, kubernetes, "),
     ({"source": "nope"}, "[[collect]] 1: 'source' is 'nope', expected one of prometheus, "),
     ({"source": 3}, "[[collect]] 1: 'source' is 3, expected one of prometheus, "),
 )
@@ -144,6 +134,9 @@ WRONG = [
      "'is_certificate_checked' is 'no', expected true or false."),
     ("slurm", {"form": "xml"}, "'form' is 'xml', expected one of text, json."),
     ("prometheus", {"url": "ftp://x"}, "ftp://x: this is not the URL of a server; write http:"),
+    ("dcgm", {"urls": []}, "dcgm: no urls are given"),
+    ("nvml", {"sample_s": 5.0, "slow_s": 1.0}, "nvml: sample_s is 5 and slow_s 1; expected "),
+    ("nvml", {"sample_s": 0.1, "slow_s": 1.0}, "nvml: sample_s is 0.1 and slow_s 1; expected "),
 ]  # fmt: skip
 
 
@@ -162,13 +155,10 @@ test_a_secret_in_a_settings_file_is_refused_and_not_repeated = refuses(
 
 
 def test_two_tables_that_ask_the_same_are_one_too_many():
-    tables = [
-        {"source": "slurm"},
-        {"source": "prometheus", "url": URL},
-        {"source": "prometheus", "url": f"{URL}/", "interval_s": 5},
-    ]
+    asked = {"source": "prometheus", "url": URL}
+    tables = [{"source": "slurm"}, asked, {**asked, "url": f"{URL}/", "interval_s": 5}]
 
     both = f"[[collect]] 2 and 3 both poll prometheus ({URL}); keep one of them."
     with pytest.raises(IngestError, match=re.escape(both)):
         collectors(tables)
-    assert len(collectors([tables[1], {"source": "kubernetes", "url": URL}])) == 2
+    assert len(collectors([asked, {"source": "kubernetes", "url": URL}])) == 2

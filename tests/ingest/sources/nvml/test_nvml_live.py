@@ -52,13 +52,11 @@ def test_what_is_read_live_lands_as_recorded_readings_do(store, live):
 
     poll_until(store, source, "select count(sm_active_ratio) from raw.gpu_samples", 2)
 
-    sample = store.read("from raw.gpu_samples where sm_active_ratio is not null limit 1").row(
-        0, named=True
-    )
+    samples = store.read("from raw.gpu_samples where sm_active_ratio is not null limit 1")
+    (sample,) = samples.rows(named=True)
     assert (sample["source"], sample["gpu_uuid"], sample["gpu_instance"]) == ("nvml", "GPU-a", "")
-    assert (sample["power_w"], sample["sm_active_ratio"], sample["is_flagged"]) == (
-        690.5, 0.1, False,
-    )  # fmt: skip
+    assert (sample["power_w"], sample["sm_active_ratio"]) == (690.5, 0.1)
+    assert not sample["is_flagged"]
     facts = "cluster, node, slurm_index, driver_version, vbios_version"
     gpu = store.read(f"select {facts} from raw.gpus").row(0)
     assert gpu == ("lab", "node7", 4, "580.159.04", "96.00.CF.00.01")
@@ -68,16 +66,13 @@ def test_what_is_read_live_lands_as_recorded_readings_do(store, live):
     assert store.read("select count(*) from raw.rejects").item() == 0
 
 
-def test_without_a_driver_a_poll_says_what_to_do(live):
-    source = live(FakeNvml(init_error=fake_nvml.LIBRARY_NOT_FOUND))
-
-    with pytest.raises(IngestError, match=r"NVML cannot be used.*driver.*goodput ingest nvml"):
-        list(source.poll({}, NOW))
-
-
-def test_a_machine_without_a_gpu_says_so(live):
-    with pytest.raises(IngestError, match="knows of no GPU"):
-        list(live(FakeNvml()).poll({}, NOW))
+@each(
+    (fake_nvml.LIBRARY_NOT_FOUND, "NVML cannot be used.*driver.*goodput ingest nvml"),
+    (0, "knows of no GPU"),
+)
+def test_without_a_driver_or_a_gpu_a_poll_says_so(live, init_error, said):
+    with pytest.raises(IngestError, match=said):
+        list(live(FakeNvml(init_error=init_error)).poll({}, NOW))
 
 
 def test_when_all_gpus_are_gone_a_poll_fails_after_what_was_read(store, live):
@@ -93,28 +88,16 @@ def test_when_all_gpus_are_gone_a_poll_fails_after_what_was_read(store, live):
     assert kinds == [("off_the_bus", 79, "NVML: GPU is lost")]
 
 
-@pytest.mark.parametrize(("sample_s", "slow_s"), [(0.1, 1.0), (5.0, 1.0), (float("nan"), 1.0)])
-def test_rhythms_that_cannot_work_are_refused(sample_s, slow_s):
-    with pytest.raises(IngestError, match="sample_s"):
-        NvmlLive(sample_s=sample_s, slow_s=slow_s)
-
-
 def test_a_probe_says_what_there_is_and_what_is_not_given():
-    gpus = (
-        FakeGpu(errors={82: 3}),
-        FakeGpu(uuid="GPU-b", gpm=False),
-        FakeGpu(uuid="GPU-c", error=fake_nvml.GPU_IS_LOST),
-    )
-    module = FakeNvml(*gpus)
+    lost = FakeGpu("GPU-c", error=fake_nvml.GPU_IS_LOST)
+    module = FakeNvml(FakeGpu(errors={82: 3}), FakeGpu("GPU-b", gpm=False), lost)
 
     found = NvmlLive(module=module).probe()
 
     assert found[:4] == [
-        "driver 580.159.04, 3 GPU(s)",
-        "GPU 0: NVIDIA H200, GPU-a",
-        "GPU 1: NVIDIA H200, GPU-b",
+        "driver 580.159.04, 3 GPU(s)", "GPU 0: NVIDIA H200, GPU-a", "GPU 1: NVIDIA H200, GPU-b",
         "GPU 2 cannot be read: GPU is lost",
-    ]
+    ]  # fmt: skip
     assert "not given by GPU 0: mem_temp_c: not supported" in found
     assert "not given by GPU 1: gpm: not supported" in found
     assert (module.opened, module.samples_held) == (module.closed, 0)

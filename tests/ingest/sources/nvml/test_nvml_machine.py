@@ -19,8 +19,6 @@ from goodput_ingest.sources.nvml.machine import INIT_PID_NAMESPACE
 from goodput_ingest.sources.nvml.recorder import Recorder
 from goodput_ingest.sources.nvml.sampler import Sampler
 
-READER_MODULES = "gpu, sampler, recorder, __main__"
-
 
 def test_the_machine_reports_whole_disks_only(tmp_path):
     (tmp_path / "stat").write_text("cpu  10 1 5 100 7 0 2 0 3 0\ncpu0 1 1 1 1\n")
@@ -40,8 +38,7 @@ def test_the_machine_reports_whole_disks_only(tmp_path):
         "steal": 0,
     }  # fmt: skip
     assert (found["memtotal_kb"], found["cached_kb"], found["load1"]) == (528, 20, 0.58)
-    assert found["disk_read_sectors"] == 100
-    assert found["disk_write_sectors"] == 10
+    assert (found["disk_read_sectors"], found["disk_write_sectors"]) == (100, 10)
     assert (found["disk_reads"], found["disk_busy_ms"]) == (1, 1)
 
 
@@ -59,21 +56,18 @@ def test_gpm_numbers_go_into_the_structure_of_the_installed_package():
     module = FakeNvml(FakeGpu())
     module.c_nvmlGpmMetricsGet_t = pynvml.c_nvmlGpmMetricsGet_t
 
-    gpm = Gpm(Nvml(module), module.gpus[0])
+    asked = Gpm(Nvml(module), module.gpus[0])._asked
 
-    asked = gpm._asked
-    assert [metric.metricId for metric in asked.metrics[: asked.numMetrics]] == list(
-        readings.GPM.values()
-    )
+    numbers = [metric.metricId for metric in asked.metrics[: asked.numMetrics]]
+    assert numbers == list(readings.GPM.values())
 
 
 def test_the_reader_needs_nothing_but_python_and_pynvml():
     """It runs on compute nodes, where the dashboard's packages are not installed."""
+    without = dict.fromkeys(("polars", "duckdb", "pyarrow", "numpy", "goodput_queries"))
     code = (
-        "import sys\n"
-        "for name in ('polars', 'duckdb', 'pyarrow', 'numpy', 'goodput_queries'):\n"
-        "    sys.modules[name] = None\n"
-        f"from goodput_ingest.sources.nvml import {READER_MODULES}\n"
+        f"import sys; sys.modules |= {without}\n"
+        "from goodput_ingest.sources.nvml import gpu, sampler, recorder, __main__\n"
     )
 
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -81,9 +75,8 @@ def test_the_reader_needs_nothing_but_python_and_pynvml():
 
 @pytest.fixture
 def child():
-    with subprocess.Popen(
-        [sys.executable, "-c", "input()", "train.py"], stdin=subprocess.PIPE
-    ) as started:
+    command = [sys.executable, "-c", "input()", "train.py"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as started:
         yield started
         started.kill()
 
@@ -104,9 +97,7 @@ def proc_with(tmp_path):
 
 def test_a_process_is_described_once_before_the_list_and_when_it_is_gone(child, proc_with):
     lines = Lines()
-    module = FakeNvml(
-        FakeGpu(processes=[(child.pid, 1)]), FakeGpu("GPU-b", processes=[(child.pid, 1)])
-    )
+    module = FakeNvml(*(FakeGpu(name, processes=[(child.pid, 1)]) for name in ("GPU-a", "GPU-b")))
     with sampling(module, lines, proc=proc_with(child.pid)):
         lines.until(kind("slow"), 4)
         before = lines.of("process")

@@ -68,8 +68,7 @@ def test_memory_is_asked_without_a_version_where_the_function_takes_none():
 
 
 def test_a_mismatch_of_package_and_driver_leaves_the_call_for_the_versioned_one():
-    module = FakeNvml(FakeGpu(processes=[(7, None)]))
-    module.without("nvmlDeviceGetComputeRunningProcesses_v3")
+    module = FakeNvml(FakeGpu(processes=[(7, None)])).without(f"{fake_nvml.PROCESSES}_v3")
     mismatch = Mock(side_effect=fake_nvml.NVMLLibraryMismatchError)
     module.nvmlDeviceGetComputeRunningProcesses = mismatch
 
@@ -87,12 +86,11 @@ def test_what_a_gpu_does_not_support_is_asked_once_and_then_left():
         gpu.fast(second, second)
         gpu.slow(second)
 
-    assert fake.asked.count(82) == 1
-    assert fake.asked.count("nvmlDeviceGetRemappedRows") == 1
-    without = gpu.without()
-    assert without["mem_temp_c"] == "not supported"
-    assert without["remapped_rows"] == "no permission"
-    assert without["ecc_corrected"] == "not supported"
+    assert [fake.asked.count(what) for what in (82, "nvmlDeviceGetRemappedRows")] == [1, 1]
+    assert gpu.without().items() >= {
+        "mem_temp_c": "not supported", "remapped_rows": "no permission",
+        "ecc_corrected": "not supported",
+    }.items()  # fmt: skip
 
 
 def test_an_error_that_may_pass_is_asked_again():
@@ -119,9 +117,7 @@ def test_a_lost_gpu_is_reported_whether_a_call_or_a_field_says_so(where):
 
 
 def test_processes_are_unknown_without_permission_and_none_when_there_are_none():
-    denied = dict.fromkeys(
-        ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses"), 4
-    )
+    denied = dict.fromkeys((f"{fake_nvml.PROCESSES}_v3", fake_nvml.PROCESSES), 4)
 
     assert opened(FakeGpu()).slow(1.0)["procs"] == []
     assert "procs" not in opened(FakeGpu(errors=denied)).slow(1.0)
@@ -154,9 +150,7 @@ def test_gpm_is_the_time_between_two_readings_of_ours():
 
 
 @each(({10: 21}, {}), ({10: fake_nvml.UNKNOWN}, {}), ({}, {10: float("nan")}))
-def test_a_share_that_nvml_could_not_give_is_missing_and_one_that_never_is_there_is_named(
-    codes, values
-):
+def test_a_share_that_nvml_could_not_give_is_missing_and_one_never_there_is_named(codes, values):
     gpu = opened(FakeGpu(gpm_codes=codes | {11: 3}, gpm_values=values))
     gpu.fast(1.0, 1.0)
 

@@ -20,8 +20,7 @@ from goodput_ingest.sources.nvml.watch import SILENT_MAX, Clock
 
 
 def test_counters_are_read_in_a_rhythm_of_their_own():
-    times = Times()
-    watch, lines = watching(FakeGpu(), times)
+    watch, lines, times = watching(FakeGpu())
 
     steps(watch, times, 21)
 
@@ -29,8 +28,7 @@ def test_counters_are_read_in_a_rhythm_of_their_own():
 
 
 def test_a_wall_clock_that_is_set_changes_neither_rhythm_nor_window():
-    times = Times()
-    watch, lines = watching(FakeGpu(), times)
+    watch, lines, times = watching(FakeGpu())
     steps(watch, times, 2)
     times.wall_s -= 3_600
 
@@ -45,11 +43,9 @@ def test_a_wall_clock_that_is_set_changes_neither_rhythm_nor_window():
     (fake_nvml.GPU_IS_LOST, "lost", 1), (fake_nvml.RESET_REQUIRED, "reset", 1),
     (fake_nvml.UNKNOWN, "silent", SILENT_MAX)
 )  # fmt: skip
-def test_a_gpu_that_is_gone_or_silent_for_long_is_reported_once_and_no_longer_read(
-    code, event, tries
-):
-    times, fake = Times(), FakeGpu()
-    watch, lines = watching(fake, times)
+def test_a_gpu_that_is_gone_or_silent_is_reported_once_and_no_longer_read(code, event, tries):
+    fake = FakeGpu()
+    watch, lines, times = watching(fake)
     fake.error = code
 
     steps(watch, times, tries - 1)
@@ -63,8 +59,7 @@ def test_a_gpu_that_is_gone_or_silent_for_long_is_reported_once_and_no_longer_re
 
 def test_a_reading_that_came_back_after_the_stop_is_not_reported():
     """A call may hang until NVML was reopened and the index means another GPU."""
-    times = Times()
-    watch, lines = watching(FakeGpu(), times)
+    watch, lines, _ = watching(FakeGpu())
     watch._stop.set()
 
     watch.step()
@@ -146,12 +141,11 @@ def test_a_call_that_hangs_holds_up_no_other_gpu_and_is_reported():
         return quick(handle)
 
     module.nvmlDeviceGetUtilizationRates = hang
-    times = Times()
-    real = Clock()
-    clock = Clock(real.wall_s, lambda: real.steady_s() + times.wall_s - WALL_S)
+    real, later = Clock(), Times()
+    clock = Clock(real.wall_s, lambda: real.steady_s() + later.steady_s)
     with sampling(module, lines, clock=clock) as sampler:
         lines.until(kind("fast", 0), 3)
-        times.wall_s += 100  # a hundred seconds later
+        later.pass_s(100)
         problems = sampler.problems()
         released.set()
 
