@@ -20,16 +20,12 @@ KEEP = frozenset({"uuid", "pod", "instance", "hostname"})
 
 def said(found):
     """Return metric, labels, time and value of each point."""
-    sets = [
-        {name: value for name, value in row.items() if value is not None}
-        for row in found.label_sets.rows(named=True)
-    ]
-    named = found.series.rows()
+    sets, named = found.label_sets.rows(named=True), found.series.rows()
     return [(named[s][0], sets[named[s][1]], ts, value) for s, ts, value in found.points.rows()]
 
 
 def read(text):
-    return parse(text.encode() if isinstance(text, str) else text, KnownSeries(KEEP))
+    return parse(text.encode(), KnownSeries(KEEP))
 
 
 def test_a_line_that_is_too_long_costs_only_itself():
@@ -94,11 +90,9 @@ def test_a_part_goes_on_with_the_series_of_the_parts_before_it():
         ("up", "a", 1), ("up", "b", 2), ("down", "b", 3), ("up", "b", 4), ("up", "b", 7),
         ("up", "c", 5), ("up", "c", 9), ("up", "a", 10),
     ]  # fmt: skip
-    assert [reject.reason for reject in one.rejects] == [
-        "the line does not begin with the name of a metric",
-        "the line does not begin with the name of a metric",
-        "the value is not a number",
-    ]
+    no_name = "the line does not begin with the name of a metric"
+    reasons = [reject.reason for reject in one.rejects]
+    assert reasons == [no_name, no_name, "the value is not a number"]
     assert (one.series.height, one.lines) == (5, 13)
 
 
@@ -114,36 +108,39 @@ SCRAPES = b"".join(
 )
 
 
-@pytest.mark.parametrize("size", [64, 200, 400, 1000, 100_000])
-@pytest.mark.parametrize("is_packed", [False, True])
-def test_a_file_is_cut_between_scrapes(tmp_path, monkeypatch, size, *, is_packed):
-    small_blocks(monkeypatch, size)
-    path = tmp_path / "scrapes.prom"
-    path.write_bytes(gzip.compress(SCRAPES) if is_packed else SCRAPES)
+@pytest.fixture
+def blocks_of(tmp_path):
+    """Return what gives the blocks of a file of these bytes."""
 
-    found = [block.data for block in blocks(path)]
+    def read(data):
+        (tmp_path / "scrapes.prom").write_bytes(data)
+        return list(blocks(tmp_path / "scrapes.prom"))
+
+    return read
+
+
+@pytest.mark.parametrize("size", [64, 200, 400, 1000, 100_000])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_file_is_cut_between_scrapes(blocks_of, monkeypatch, size, pack):
+    small_blocks(monkeypatch, size)
+
+    found = [block.data for block in blocks_of(pack(SCRAPES))]
 
     assert b"".join(found) == SCRAPES
     assert all(data.startswith(b"# scraped_at") for data in found)
     assert len(found) > 1 or size == 100_000
 
 
-def test_a_packed_file_that_was_cut_gives_what_came_before(tmp_path):
-    path = tmp_path / "scrapes.prom.gz"
-    path.write_bytes(gzip.compress(SCRAPES)[:-20])
+def test_a_packed_file_that_was_cut_gives_what_came_before(blocks_of):
+    last = blocks_of(gzip.compress(SCRAPES)[:-20])[-1]
 
-    found = list(blocks(path))
-
-    assert SCRAPES.startswith(found[-1].data)
-    assert "cut or damaged" in found[-1].damage
+    assert SCRAPES.startswith(last.data)
+    assert "cut or damaged" in last.damage
 
 
-@pytest.mark.parametrize("is_packed", [False, True])
-def test_one_huge_scrape_is_refused_not_read_into_memory(tmp_path, monkeypatch, *, is_packed):
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_one_huge_scrape_is_refused_not_read_into_memory(blocks_of, monkeypatch, pack):
     small_blocks(monkeypatch, 400, most=2000)
-    path = tmp_path / "scrapes.prom"
-    data = b'up{uuid="a"} 1\n' * 1000
-    path.write_bytes(gzip.compress(data) if is_packed else data)
 
     with pytest.raises(IngestError, match="without a line that begins '# scraped_at'"):
-        list(blocks(path))
+        blocks_of(pack(b'up{uuid="a"} 1\n' * 1000))

@@ -31,13 +31,26 @@ def lines_of(path, **sizes):
     return [line for part in files.parts(path, **sizes) for line in part.lines]
 
 
-@pytest.mark.parametrize("text", ["", "a", "a\n", "a\nb", "\n\na\n", "a\r\nb\r\n", "ä\n"])
-@pytest.mark.parametrize("is_gzip", [False, True])
-def test_lines_come_without_their_ends(tmp_path, text, *, is_gzip):
-    path = tmp_path / "x"
-    path.write_bytes(gzip.compress(text.encode()) if is_gzip else text.encode())
+@pytest.fixture
+def file(tmp_path):
+    """Return what writes a file of these bytes, packed where it is said."""
 
-    assert lines_of(path) == text.splitlines()
+    def written(content, *, is_gzip=False):
+        (tmp_path / "x").write_bytes(gzip.compress(content) if is_gzip else content)
+        return tmp_path / "x"
+
+    return written
+
+
+@pytest.mark.parametrize("is_gzip", [False, True])
+@each(
+    *((text.encode(), text.splitlines())
+      for text in ("", "a", "a\n", "a\nb", "\n\na\n", "a\r\nb\r\n", "ä\n")),
+    ("\ufeffone\ntwo".encode("utf-16-le")[:-1], ["one", "tw\ufffd"]),  # half a character
+    (b"\xef\xbb\xbfa\x81\n\x9d\n", ["a\ufffd", "\ufffd"]),
+)  # fmt: skip
+def test_lines_come_without_ends_and_what_is_no_text_is_replaced(file, is_gzip, content, lines):
+    assert lines_of(file(content, is_gzip=is_gzip)) == lines
 
 
 def by_arrow(name):
@@ -97,27 +110,17 @@ def test_an_xz_file_that_asks_for_too_much_memory_is_not_unpacked(tmp_path):
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("text", ["", "a\r\nb\r\n", "größer\n" * 9_000, "🚀" * 70_000])
 @pytest.mark.parametrize("is_gzip", [False, True])
-def test_text_in_utf_16_is_read_as_in_utf_8(tmp_path, encoding, text, *, is_gzip):
-    path = tmp_path / "x"
-    content = f"\ufeff{text}".encode(encoding)
-    path.write_bytes(gzip.compress(content) if is_gzip else content)
+def test_text_in_utf_16_is_read_as_in_utf_8(file, encoding, text, *, is_gzip):
+    path = file(f"\ufeff{text}".encode(encoding), is_gzip=is_gzip)
 
     assert lines_of(path) == text.splitlines()
     assert files.head(path) == text.encode()[: files.HEAD_BYTES]
 
 
-def test_a_character_of_utf_16_that_was_cut_is_replaced(tmp_path):
-    path = tmp_path / "x"
-    path.write_bytes("\ufeffone\ntwo".encode("utf-16-le")[:-1])
-
-    assert lines_of(path) == ["one", "tw\ufffd"]
-
-
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1000])
 @pytest.mark.parametrize("per_part", [1, 2, 100])
-def test_parts_are_the_same_however_the_file_is_read(tmp_path, monkeypatch, chunk, per_part):
-    path = tmp_path / "x"
-    path.write_bytes(b"one\n\nthree\nfour and more\n5")
+def test_parts_are_the_same_however_the_file_is_read(file, monkeypatch, chunk, per_part):
+    path = file(b"one\n\nthree\nfour and more\n5")
     whole = list(files.parts(path, lines_per_part=per_part))
     monkeypatch.setattr(files, "CHUNK_BYTES", chunk)
 
@@ -126,31 +129,23 @@ def test_parts_are_the_same_however_the_file_is_read(tmp_path, monkeypatch, chun
     assert [line for p in whole for line in p.lines] == ["one", "", "three", "four and more", "5"]
 
 
-def test_the_parts_of_a_grown_file_keep_their_digests(tmp_path):
-    path = tmp_path / "x"
-    path.write_bytes(b"aaaa\nbbbb\ncccc\n")
-    before = [p.digest for p in files.parts(path, bytes_per_part=8)]
-    with path.open("ab") as file:
-        file.write(b"dddd\neeee\n")
-
-    after = [p.digest for p in files.parts(path, bytes_per_part=8)]
+def test_the_parts_of_a_grown_file_keep_their_digests(file):
+    before, after = (
+        [part.digest for part in files.parts(file(content), bytes_per_part=8)]
+        for content in (b"aaaa\nbbbb\ncccc\n", b"aaaa\nbbbb\ncccc\ndddd\neeee\n")
+    )
 
     assert len(before) == 2
     assert after[0] == before[0]
     assert after[1] != before[1]
 
 
-def test_undecodable_bytes_are_replaced_and_a_byte_order_mark_is_dropped(tmp_path):
-    path = tmp_path / "x"
-    path.write_bytes(b"\xef\xbb\xbfa\x81\n\x9d\n")
-
-    assert lines_of(path) == ["a\ufffd", "\ufffd"]
-    assert files.head(path) == b"a\x81\n\x9d\n"
+def test_a_head_has_no_byte_order_mark(file):
+    assert files.head(file(b"\xef\xbb\xbfa\x81\n\x9d\n")) == b"a\x81\n\x9d\n"
 
 
-def test_names_in_windows_1252_stay_apart(tmp_path):
-    path = tmp_path / "x"
-    path.write_bytes("Müller\nMöller €\n".encode("cp1252") + "größer\n".encode())
+def test_names_in_windows_1252_stay_apart(file):
+    path = file("Müller\nMöller €\n".encode("cp1252") + "größer\n".encode())
 
     assert lines_of(path) == ["Müller", "Möller €", "größer"]
     assert [block.data.decode() for block in delimited.blocks(path)] == ["Müller\nMöller €\ngrößer"]
@@ -159,17 +154,13 @@ def test_names_in_windows_1252_stay_apart(tmp_path):
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 1000])
-def test_of_a_huge_line_the_beginning_is_kept_and_counting_goes_on(tmp_path, monkeypatch, chunk):
+def test_of_a_huge_line_the_beginning_is_kept_and_counting_goes_on(file, monkeypatch, chunk):
     monkeypatch.setattr(files, "LINE_MAX_BYTES", 10)
     monkeypatch.setattr(files, "CHUNK_BYTES", chunk)
-    path = tmp_path / "x"
-    path.write_bytes(b"short\n" + b"y" * 500 + b"\nlast\n")
 
-    kept = lines_of(path)
+    first, huge, last = lines_of(file(b"short\n" + b"y" * 500 + b"\nlast\n"))
 
-    assert [kept[0], kept[2]] == ["short", "last"]
-    assert set(kept[1]) == {"y"}
-    assert len(kept) == 3
+    assert (first, set(huge), last) == ("short", {"y"}, "last")
 
 
 def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path):
@@ -214,17 +205,14 @@ def test_a_line_is_a_row_where_it_has_as_many_fields_as_the_header(rows, delimit
     assert [reject.line for reject in rejects] == [n for n, cells in numbered if len(cells) != 3]
 
 
-def test_a_block_ends_before_it_grows_large_and_of_a_long_line_the_beginning_is_kept(
-    tmp_path, monkeypatch
-):
+def test_a_block_ends_before_it_grows_large_and_a_long_line_is_cut(file, monkeypatch):
     monkeypatch.setattr(delimited, "BYTES_PER_BLOCK", 20)
     monkeypatch.setattr(files, "CHUNK_BYTES", 8)
     monkeypatch.setattr(files, "LINE_MAX_BYTES", 10)
-    file = tmp_path / "file"
-    file.write_text("line\n" * 20 + "x" * 95 + "\nnext\n" + "y" * 55)
+    path = file(("line\n" * 20 + "x" * 95 + "\nnext\n" + "y" * 55).encode())
 
-    assert max(len(block.data) for block in delimited.blocks(file)) <= 20 + 8
-    lines = delimited.text_of(delimited.blocks(file)).split("\n")
+    assert max(len(block.data) for block in delimited.blocks(path)) <= 20 + 8
+    lines = delimited.text_of(delimited.blocks(path)).split("\n")
     assert lines == [*["line"] * 20, "x" * 10, "next", "y" * 10]
 
 
@@ -292,12 +280,12 @@ def test_the_next_item_is_made_while_one_is_used_and_what_fails_fails_after_it()
 
 
 # sizes of items, how much may wait, and what is made while the first one is used
-@each({
-    "no more than one item waits": ([1] * 9, 1, [1, 1]),
-    "small items do not keep the big one behind them from being made": (
-        [9, 1, 9, 1, 9], 9, [9, 1, 9],
-    ),
-})  # fmt: skip
+@each(
+    {
+        "no more than one item waits": ([1] * 9, 1, [1, 1]),
+        "small items do not keep the big one behind them": ([9, 1, 9, 1, 9], 9, [9, 1, 9]),
+    }
+)
 def test_items_made_ahead(sizes, most, expected):
     made = []
 

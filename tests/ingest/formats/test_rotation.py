@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -26,9 +27,8 @@ def google(**fields):
 
 def starts(first, last):
     """Return the starts of steps as ml-goodput-measurement writes them."""
-    return "".join(
-        google(step_count=n, step_start_time=START_S + 10.0 * n) for n in range(first, last + 1)
-    )
+    steps = range(first, last + 1)
+    return "".join(google(step_count=n, step_start_time=START_S + 10.0 * n) for n in steps)
 
 
 def follow(store, source):
@@ -59,16 +59,20 @@ def source(tmp_path):
     return Tail(str(tmp_path), "goodput-events", "*.jsonl")
 
 
+@pytest.fixture(params=[False, True], ids=["running", "restarted"])
+def later(request):
+    """Return the source after a rotation: the same, or that of a new process."""
+    return replace if request.param else lambda source: source
+
+
 @pytest.mark.parametrize("rotate", [rename, copy_and_cut])
-@pytest.mark.parametrize("is_restarted", [False, True], ids=["running", "restarted"])
-def test_a_rotation_loses_no_line(store, log, source, rotate, is_restarted):
+def test_a_rotation_loses_no_line(store, log, source, rotate, later):
     add(log, google(job_start_time=START_S - 9.0) + starts(0, 3))
     follow(store, source)
     add(log, starts(4, 5))  # after the poll and before the rotation
     rotate(log)
     add(log, starts(6, 7))
-    if is_restarted:
-        source = Tail(source.folder, source.reads, source.pattern)
+    source = later(source)
     follow(store, source)
     follow(store, source)
     add(log, google(job_end_time=START_S + 80.0))
@@ -79,8 +83,7 @@ def test_a_rotation_loses_no_line(store, log, source, rotate, is_restarted):
     assert store.read("from raw.job_events where event = 'job.end'").height == 1
 
 
-@pytest.mark.parametrize("is_restarted", [False, True], ids=["running", "restarted"])
-def test_what_a_log_said_before_a_rotation_holds_after_it(store, tmp_path, is_restarted):
+def test_what_a_log_said_before_a_rotation_holds_after_it(store, tmp_path, later):
     """Old iterations of Megatron have no moment: they follow the start of training."""
     log, source = tmp_path / "run.log", Tail(str(tmp_path), "job-log", timezone="UTC")
     iteration = " iteration {:8}/ 500 | elapsed time per iteration (ms): 2000.0 | lm loss: 7.1 |\n"
@@ -89,29 +92,20 @@ def test_what_a_log_said_before_a_rotation_holds_after_it(store, tmp_path, is_re
     follow(store, source)
     rename(log)
     add(log, iteration.format(2) + iteration.format(3))
-    if is_restarted:
-        source = Tail(source.folder, source.reads, timezone="UTC")
-    follow(store, source)
+    follow(store, later(source))
 
-    found = store.read(
-        "select step, second(ts) from raw.job_events where event = 'step' order by 1"
-    ).rows()
-    assert found == [(1, 22), (2, 24), (3, 26)]
+    found = "select step, second(ts) from raw.job_events where event = 'step' order by 1"
+    assert store.read(found).rows() == [(1, 22), (2, 24), (3, 26)]
 
 
-@pytest.mark.parametrize("is_restarted", [False, True], ids=["running", "restarted"])
-def test_a_process_that_goes_on_writing_to_the_renamed_file_is_followed(
-    store, log, source, is_restarted
-):
+def test_a_process_that_goes_on_writing_to_the_renamed_file_is_followed(store, log, source, later):
     with log.open("a") as file:
         file.write(google(job_start_time=START_S - 9.0) + starts(0, 3))
         file.flush()
         follow(store, source)
         rename(log)
-        if is_restarted:
-            source = Tail(source.folder, source.reads, source.pattern)
         file.write(starts(4, 6))
-    follow(store, source)
+    follow(store, later(source))
 
     assert steps(store) == list(range(7))
 

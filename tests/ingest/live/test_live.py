@@ -37,38 +37,26 @@ def hour():
     return SetClock()
 
 
-def test_a_source_that_fails_stops_no_other(store, hour):
-    good, bad = Fake("good"), Fake("bad", hands=Hands(failing=IngestError("bad: is away.")))
-    with running(store, hour.clock(), bad, good):
+def test_a_source_that_fails_or_hangs_stops_no_other_and_is_seen(store, hour):
+    bad, hung = Hands(failing=IngestError("bad: is away.")), Hands(gate=threading.Event())
+    good = Fake("good")
+    with running(store, hour.clock(), Fake("hung", hands=hung), Fake("bad", hands=bad), good):
         good.hands.wait_for_polls(5)
-        bad.hands.wait_for_polls(2)
-
-    assert seconds_of(store, "good") == list(range(60))
-    assert status_of(store, "bad")["error"] == "bad: is away."
-    assert status_of(store, "good")["error"] is None
-
-
-def test_a_source_that_hangs_stops_no_other_and_is_seen(store, hour):
-    good, hung = Fake("good"), Fake("hung", hands=Hands(gate=threading.Event()))
-    with running(store, hour.clock(), hung, good):
-        good.hands.wait_for_polls(5)
+        bad.wait_for_polls(2)
         status = status_of(store, "hung")
 
     assert seconds_of(store, "good") == list(range(60))
+    assert [status_of(store, name)["error"] for name in ("bad", "good")] == ["bad: is away.", None]
     assert (status["asked_at"], status["answered_at"]) == (at(60), None)
 
 
-def test_an_unexpected_exception_is_a_sentence_and_its_traceback_comes_on_request(
-    store, hour, caplog
-):
+def test_an_unexpected_exception_is_a_sentence_its_traceback_comes_on_request(store, hour, caplog):
     source = Fake(hands=Hands(failing=ZeroDivisionError("by zero")))
 
     (error,) = ask(store, hour.clock(), source)
 
-    assert error.startswith(
-        "fake (a): unexpected ZeroDivisionError at goodput_ingest.live.scheduler:"
-    )
-    assert ": by zero. " in error
+    where = r"unexpected ZeroDivisionError at goodput_ingest\.live\.scheduler:.*: by zero\. "
+    assert re.match(rf"fake \(a\): {where}", error)
     assert "Traceback" not in caplog.text
     with caplog.at_level("DEBUG"):
         ask(store, hour.clock(), source)
@@ -99,12 +87,9 @@ def test_after_an_outage_and_by_a_new_process_nothing_is_missing_or_twice(store,
 def test_a_source_without_times_goes_on_from_its_last_good_poll(store, hour):
     """Accounting, as an example: its rows are records, not readings at a moment."""
     silent = Fake()
-    hour.second = 0
-    ask(store, hour.clock(), silent)
-    silent.hands.failing = IngestError("a: is away.")
-    hour.second = 100
-    ask(store, hour.clock(), silent)
-    ask(store, hour.clock(), silent)
+    for second, failing in ((0, None), *[(100, IngestError("a: is away."))] * 2):
+        hour.second, silent.hands.failing = second, failing
+        ask(store, hour.clock(), silent)
 
     assert silent.hands.reached[1:] == [{"a": at(0)}, {"a": at(0)}]
 
@@ -184,10 +169,7 @@ def test_stopping_ends_after_the_batch_under_way(store, hour):
     hour.second = 1_000_000  # a hundred thousand batches
     source = Fake()
     with running(store, hour.clock(), source):
-        loaded = threading.Event()
-        while not loaded.is_set():
-            if seconds_of(store):
-                loaded.set()
+        until(lambda: seconds_of(store), "a batch is loaded", within_s=PATIENCE_S)
 
     assert len(seconds_of(store)) < 1_000_000
     assert source.hands.is_closed
@@ -217,9 +199,7 @@ test_a_source_that_answers_is_asked_in_a_rhythm_and_what_was_missed_is_left_out 
 
 
 @each((5, 1, 5), (5, 2, 10), (5, 3, 20), (5, 5, 60), (5, 10_000, 60), (300, 1, 300), (300, 9, 300))
-def test_a_source_that_fails_is_asked_later_each_time_up_to_a_minute(
-    interval_s, failures, longest_s
-):
+def test_a_source_that_fails_is_asked_later_each_time_to_a_minute(interval_s, failures, longest_s):
     wait = [next_due_s(0, 100, interval_s, failures, lambda c=c: c) - 100 for c in (0.0, 1.0)]
 
     assert wait == [longest_s, longest_s / 2]
@@ -259,11 +239,8 @@ def test_between_leases_the_file_is_free(tmp_path, empty_database):
 
 def test_a_file_that_another_process_has_is_a_stated_failure(empty_database):
     stores = Shared(empty_database, wait_s=0)
-    with (
-        process_with("import duckdb; c = duckdb.connect(sys.argv[1]); ", empty_database),
-        pytest.raises(StoreError, match="another process"),
-        stores.lease(),
-    ):
+    other = process_with("import duckdb; c = duckdb.connect(sys.argv[1]); ", empty_database)
+    with other, pytest.raises(StoreError, match="another process"), stores.lease():
         pass
 
     with stores.lease() as store:

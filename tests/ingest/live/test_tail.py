@@ -44,7 +44,7 @@ def job_events(tmp_path):
     return Tail(folder=str(tmp_path), reads="job-events")
 
 
-@pytest.mark.parametrize("more", [1, 30], ids=["shorter", "longer than before"])
+@each({"shorter": 1, "longer than before": 30})
 def test_a_truncated_file_begins_again(store, tmp_path, job_events, more):
     path = add(tmp_path / "a.jsonl", steps(1, 10))
     follow(store, job_events)
@@ -152,9 +152,7 @@ def bare(number):
     return json.dumps({"coll_perf": perf}) + "\n"
 
 
-def test_after_a_restart_records_without_a_header_have_that_of_their_drain(
-    store, tmp_path, monkeypatch
-):
+def test_after_a_restart_records_without_header_have_their_drains(store, tmp_path, monkeypatch):
     monkeypatch.setattr(tail, "PROBE_BYTES", 3_000)  # a drain has some 1,700 bytes
     path = add(tmp_path / "vm-pid7.log", "".join(map(drain, range(50))))
     follow(store, Tail(str(tmp_path), "nccl-inspector"))
@@ -192,13 +190,9 @@ def test_a_file_that_is_rewritten_every_interval_is_read_again(store, tmp_path):
         follow(store, source)
 
     found = store.read(
-        "select ts, busbw_bytes_per_s from raw.collective_summaries order by 1"
+        "select epoch(ts)::int, busbw_bytes_per_s from raw.collective_summaries order by 1"
     ).rows()
-    assert found == [
-        (datetime(2026, 11, 20, 12, 33, 53), 300.5e9),
-        (datetime(2026, 11, 20, 12, 34, 23), 200.5e9),
-        (datetime(2026, 11, 20, 12, 34, 53), 200.5e9),
-    ]
+    assert found == [(START_S, 300.5e9), (START_S + 30, 200.5e9), (START_S + 60, 200.5e9)]
 
 
 def test_a_file_that_always_fails_is_skipped_after_some_tries_until_it_has_doubled(
@@ -245,9 +239,8 @@ def said_of(logs, store, tmp_path, text):
     return (logs.skipped or "").replace(f"{tmp_path}/", "")
 
 
-UNDATED = (  # until a save has a time
-    "Training epoch 0, iteration 0/9 | lr: 3e-05 | global_step: 0 | train_step_timing in s: 2.5\n"
-)
+# until a save has a time
+UNDATED = "Training epoch 0, iteration 0/9 | lr: 1 | global_step: 0 | train_step_timing in s: 2.5\n"
 
 
 @each({
@@ -278,9 +271,7 @@ def test_doctor_names_what_files_of_a_followed_folder_lack(logs, tmp_path):
     (tmp_path / "a.out").write_text(STEP_LINE + SAVE_LINE)
     (tmp_path / "b.out").write_text('{"current_steps": 3, "total_steps": 10, "loss": 1.2}\n')
 
-    _, *found = (text.replace(f"{tmp_path}/", "") for text in logs.probe())
+    _, first, second = (text.replace(f"{tmp_path}/", "") for text in logs.probe())
 
-    assert [text[:50] for text in found] == [
-        "a.out: job-log: steps and no finished save were re",
-        "b.out: trainer_log.jsonl of LLaMA-Factory is not r",
-    ]
+    assert first.startswith("a.out: job-log: steps and no finished save were read")
+    assert second.startswith("b.out: trainer_log.jsonl of LLaMA-Factory is not r")
