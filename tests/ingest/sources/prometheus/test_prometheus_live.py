@@ -6,6 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.ingest.sources.prometheus.fake_server import Reply, matrix, remembering, series, vector
 
+from goodput_ingest.live.config import collectors
+from goodput_ingest.live.scheduler import Clock, Collection
+from goodput_ingest.live.store_lease import Held
+from goodput_ingest.sources.kubernetes import Kubernetes
 from goodput_ingest.sources.prometheus import Prometheus
 from goodput_queries.errors import IngestError
 
@@ -20,17 +24,12 @@ def epoch_s(moment):
 
 def poll(store, server, now=NOW, reached=None):
     """Load what one poll yields, as the collect loop does."""
-    loaded = [
-        store.load(batch)
-        for batch in server.poll({} if reached is None else {server.origin: reached}, now)
-    ]
-    return sum(one.rows_new for one in loaded)
+    known = {} if reached is None else {server.origin: reached}
+    return sum(store.load(batch).rows_new for batch in server.poll(known, now))
 
 
 def samples(store):
-    return store.read(
-        "select ts, gpu_busy_ratio, power_w from raw.gpu_samples order by ts, gpu_uuid"
-    ).rows()
+    return store.read("select ts, gpu_busy_ratio, power_w from raw.gpu_samples order by 1").rows()
 
 
 def scraped(history, limit=None):
@@ -112,7 +111,7 @@ def test_a_server_that_refuses_the_least_is_given_up(store, fake, server, histor
 
 
 @pytest.mark.parametrize("trouble", [{"is_reset": True}, {"cut": 40}, {"status": 500}])
-def test_what_came_before_a_failure_is_kept_and_the_rest_comes_later(
+def test_what_came_before_a_failure_is_kept_the_rest_is_later(
     store, fake, server, history, trouble
 ):
     whole = fake.answer
@@ -167,11 +166,11 @@ def test_doctor_hears_nothing_of_targets_that_never_gave_metrics_of_gpus(fake):
     labels = {"job": "nodes", "instance": "a01:8080"}
     one = {"metric": labels, "value": [1_000_000_000, "1"]}
     fake.targets = [others, DOWN | {"labels": labels}]
-    fake.answer, url = lambda _: Reply(vector(one)), fake.url
+    fake.answer = lambda _: Reply(vector(one))
 
-    assert [text for text in Prometheus(url=url).probe() if "is down" in text] == [
-        f"{url}: target http://a01:8080/metrics of job nodes is down: no reason given."
-    ]
+    (down,) = (text for text in Prometheus(url=fake.url).probe() if "is down" in text)
+
+    assert down.endswith("http://a01:8080/metrics of job nodes is down: no reason given.")
 
 
 def test_doctor_hears_of_targets_that_are_down_and_of_clocks(fake):
@@ -197,3 +196,78 @@ def test_doctor_misses_gpu_metrics(fake):
     (finding,) = Prometheus(url=fake.url).probe()
 
     assert "no metric of a GPU exporter in the last hour" in finding
+
+
+NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
+NOON_S = NOON.replace(tzinfo=UTC).timestamp()
+MATCHERS = {"east": 'cluster="east"', "west": 'cluster="west"'}
+GPUS = {name: f"GPU-{name}" for name in MATCHERS}
+
+
+@pytest.fixture
+def shared(fake):
+    """Let a server have a GPU of each of two clusters, on nodes of one name."""
+
+    def answer(request):
+        query = request.fields["query"]
+        if query.startswith("group"):
+            clusters = [{"metric": {"cluster": name}, "value": [NOON_S, "1"]} for name in MATCHERS]
+            return Reply(vector(*clusters))
+        if query.startswith("vector"):
+            return Reply(vector())
+        _, start_s, end_s = request.of_range()
+        times = [t for t in range(round(NOON_S), round(NOON_S) + 3600, 30) if start_s <= t <= end_s]
+        found = [
+            series(UTIL, [(t, 50) for t in times], UUID=GPUS[name], cluster=name)
+            for name, matchers in MATCHERS.items()
+            if times and (matchers in query or "cluster=" not in query)
+        ]
+        return Reply(matrix(*found))
+
+    fake.answer = answer
+    return fake
+
+
+def poll_at(store, minute, tables):
+    now = NOON + timedelta(minutes=minute)
+    found = collectors([{"settle_s": 0, "backfill_s": 600, **table} for table in tables])
+    outcomes = Collection(found, Held(store), Clock(lambda: now)).ask_once()
+    assert [outcome.error for outcome in outcomes] == [None] * len(tables)
+
+
+def table(fake, name):
+    return {
+        "source": "prometheus", "url": fake.url, "matchers": MATCHERS[name], "cluster": name,
+    }  # fmt: skip
+
+
+def test_nodes_of_one_name_in_two_clusters_are_two_nodes(store, shared):
+    poll_at(store, 5, [table(shared, "east"), table(shared, "west")])
+
+    rows = store.read("select cluster, node, gpu_uuid from raw.gpus order by all").rows()
+    assert rows == [("east", "gpu-a01", "GPU-east"), ("west", "gpu-a01", "GPU-west")]
+
+
+def test_a_cluster_that_is_added_later_is_read_as_far_back_as_the_first_was(store, shared):
+    """Were the server the origin, the second would begin where the first has come to."""
+    for minute in (10, 20):
+        poll_at(store, minute, [table(shared, "east")])
+    poll_at(store, 20, [table(shared, "east"), table(shared, "west")])
+
+    first = dict(store.read("select gpu_uuid, min(ts) from raw.gpu_samples group by all").rows())
+    assert first == {"GPU-east": NOON, "GPU-west": NOON + timedelta(minutes=10)}
+
+
+@pytest.mark.parametrize("kind", [Prometheus, Kubernetes])
+def test_doctor_says_that_a_server_reports_several_clusters(shared, kind):
+    shared.names = [UTIL, "kube_pod_owner"]
+
+    assert (
+        f"{shared.url}: its series are of 2 clusters (cluster: east, west); take one with matchers "
+        '= \'cluster="east"\' and cluster = "east", and each other in a [[collect]] of its own.'
+    ) in kind(url=shared.url).probe()
+
+
+def test_matchers_are_written_without_braces():
+    with pytest.raises(IngestError, match="write it without the braces"):
+        Prometheus(url="http://a:9090", matchers='{cluster="a"}')

@@ -32,17 +32,11 @@ class Cluster:
     def add(self, name, value=1, first_s=0, last_s=None, **labels):
         """Add a series that is read every 30 s; `value` may be a function of the time."""
         last_s = self.until_s if last_s is None else last_s
+        of_time = value if callable(value) else lambda _: value
         times = [t for t in range(0, self.until_s + 1, EVERY_S) if first_s <= t <= last_s]
-        values = [value(t) if callable(value) else value for t in times]
-        self.series.append(
-            {
-                "metric": {"__name__": name, "instance": "10.0.0.9:8080", **labels},
-                "values": [
-                    [self.start_s + t + OFFSET_S, str(v)]
-                    for t, v in zip(times, values, strict=True)
-                ],
-            }
-        )
+        values = [[self.start_s + t + OFFSET_S, str(of_time(t))] for t in times]
+        metric = {"__name__": name, "instance": "10.0.0.9:8080", **labels}
+        self.series.append({"metric": metric, "values": values})
         return self
 
     def node(self, name, gpus=8, resource="nvidia_com_gpu", **said):
@@ -56,25 +50,10 @@ class Cluster:
         return self
 
     def pod(
-        self,
-        name,
-        node="gpu-a01",
-        *,
-        gpus=8,
-        resource="nvidia_com_gpu",
-        namespace="nlp",
-        uid=None,
-        created_s=0,
-        bound_s=10,
-        ended_s=None,
-        gone_s=None,
-        phase=None,
-        owner=("Job", "train"),
-        reason="",
-        exit_code=None,
-        restarts=0,
-        **kube_labels,
-    ):
+        self, name, node="gpu-a01", *, gpus=8, resource="nvidia_com_gpu", namespace="nlp",
+        uid=None, created_s=0, bound_s=10, ended_s=None, gone_s=None, phase=None,
+        owner=("Job", "train"), reason="", exit_code=None, restarts=0, **kube_labels,
+    ):  # fmt: skip
         """Add a pod: created, bound to its node, ended, gone from the API."""
         own = {"namespace": namespace, "pod": name, "uid": uid or f"uid-{namespace}-{name}"}
         seen = {"first_s": created_s, "last_s": gone_s}
@@ -87,10 +66,8 @@ class Cluster:
         add("kube_pod_created", self.start_s + created_s)
         add("kube_pod_info", **where, created_by_kind=owner[0], created_by_name=owner[1])
         add("kube_pod_owner", owner_kind=owner[0], owner_name=owner[1], owner_is_controller="true")
-        add(
-            "kube_pod_container_resource_requests",
-            gpus, container="main", resource=resource, unit="integer", **where,
-        )  # fmt: skip
+        asked = {"container": "main", "resource": resource, "unit": "integer", **where}
+        add("kube_pod_container_resource_requests", gpus, **asked)
         if bound_s is not None:
             add("kube_pod_status_scheduled_time", self.start_s + bound_s)
         runs_until_s = ended_s if ended_s is not None and phase in ("Succeeded", "Failed") else 0

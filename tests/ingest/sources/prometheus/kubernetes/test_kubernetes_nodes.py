@@ -14,13 +14,11 @@ from goodput_ingest.run.ingest import ingest
 
 def ready(cluster, node):
     """Make a node unknown from 900 s to 1,500 s."""
-    for status in ("true", "unknown"):
-        cluster.add(
-            "kube_node_status_condition",
-            lambda t, status=status: int((status == "unknown") == (900 <= t < 1_500)),
-            node=node, condition="Ready", status=status,
-        )  # fmt: skip
-    cluster.add("kube_node_status_condition", 0, node=node, condition="Ready", status="false")
+    gone = range(900, 1_500)
+    values = {"true": lambda t: int(t not in gone), "unknown": lambda t: int(t in gone), "false": 0}
+    for status, value in values.items():
+        of_status = {"condition": "Ready", "status": status}
+        cluster.add("kube_node_status_condition", value, node=node, **of_status)
 
 
 def cordoned(first_s, last_s=9_999):
@@ -147,12 +145,7 @@ def test_gpus_that_are_allocated_in_shares_have_these_as_parts(all_cases):
     assert all_cases.read(
         """select gpu_uuid, gpu_instance, profile, compute_slices, slices_of, slurm_index
         from raw.gpu_instances where starts_with(gpu_uuid, 'gpu-s01') order by slurm_index"""
-    ).rows() == [
-        ("gpu-s01#0", "share.0/2", "shared 1/2", 1, 2, 0),
-        ("gpu-s01#0", "share.1/2", "shared 1/2", 1, 2, 1),
-        ("gpu-s01#1", "share.0/2", "shared 1/2", 1, 2, 2),
-        ("gpu-s01#1", "share.1/2", "shared 1/2", 1, 2, 3),
-    ]
+    ).rows() == [(f"gpu-s01#{n // 2}", f"share.{n % 2}/2", "shared 1/2", 1, 2, n) for n in range(4)]
 
 
 def of_replicas(cluster, replicas, first_s, last_s, resource="nvidia_com_gpu"):
@@ -200,16 +193,13 @@ def test_shares_reported_in_one_reading_end_in_the_next(whole_store, tmp_path):
         ("share.0/2", 0, None), ("share.0/2", 900, 1830),
         ("share.1/2", 0, None), ("share.1/2", 900, 1830),
     ]  # fmt: skip
-    reported = whole_store.read(
-        "select count(*), count(valid_to_ms) from staging.stg_gpu_instances "
-        "where contains(gpu_uuid, 'gpu-s01#0')"
-    )
-    assert reported.rows() == [(2, 2)]
+    of_gpu = "where contains(gpu_uuid, 'gpu-s01#0')"
+    ends = f"select count(*), count(valid_to_ms) from staging.stg_gpu_instances {of_gpu}"
+    assert whole_store.read(ends).rows() == [(2, 2)]
+    begins = "select gpu_instance, coalesce(start_ms >= $1, false) from intermediate.int_gpu_units"
     ended = (START_S + 1830) * 1000 + 482
-    assert whole_store.read(
-        "select gpu_instance, coalesce(start_ms >= $1, false) from intermediate.int_gpu_units "
-        "where contains(gpu_uuid, 'gpu-s01#0') order by 1", [ended],
-    ).rows() == [("", True), ("share.0/2", False), ("share.1/2", False)]  # fmt: skip
+    found = whole_store.read(f"{begins} {of_gpu} order by 1", [ended])
+    assert found.rows() == [("", True), ("share.0/2", False), ("share.1/2", False)]
 
 
 def test_all_nodes_were_watched_while_the_series_were_read(store, load):
