@@ -75,9 +75,8 @@ def test_a_run_has_the_same_numbers_under_pseudonyms(recorded, under_pseudonyms)
         recorded.read("select held_ms from marts.runs where run_key = $1", [RUN]).row(0),
     )["run_key"]
 
-    assert there.read(LEDGER, scope=Scope(run=run)).equals(
-        recorded.read(LEDGER, scope=Scope(run=RUN))
-    )
+    here = recorded.read(LEDGER, scope=Scope(run=RUN))
+    assert there.read(LEDGER, scope=Scope(run=run)).equals(here)
 
 
 def test_a_bundle_under_pseudonyms_names_nobody(recorded, under_pseudonyms):
@@ -115,9 +114,8 @@ def test_every_text_column_has_a_rule_for_its_names(store):
 
 def test_a_name_is_replaced_in_texts_and_with_its_domain():
     names = Pseudonyms(b"key")
-    rows = pl.DataFrame(
-        {"node": ["gpu01"], "user_name": ["ada"], "msg": ["ada on gpu01.example.org: rank 3"]}
-    )
+    said = {"node": "gpu01", "user_name": "ada", "msg": "ada on gpu01.example.org: rank 3"}
+    rows = pl.DataFrame([said])
     names.note(rows)
 
     replaced = names.replaced(rows).row(0, named=True)

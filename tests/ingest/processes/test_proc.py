@@ -9,13 +9,8 @@ import time
 import pytest
 from tests.tables import gives
 
-from goodput_ingest.processes import proc
-from goodput_ingest.processes.command_line import (
-    COMMAND_MAX_CHARS,
-    NAME_MAX_CHARS,
-    short_name,
-    without_secrets,
-)
+from goodput_ingest.processes import command_line, proc
+from goodput_ingest.processes.command_line import short_name, without_secrets
 
 UID = "1b2c3d4e-0001-4aaa-8bbb-123456789abc"
 CONTAINER = "0f" * 32
@@ -93,7 +88,7 @@ test_a_command_is_called_by_its_script_or_program = gives(
     (["bash", "run.sh"], "run.sh"),
     (["python3.11", "-c", "print(1)", "x.py"], "python3.11"),
     (["/opt/sim/bin/md_run", "-m", "input.txt"], "md_run"),
-    (["./" + "x" * 5000], "x" * NAME_MAX_CHARS),
+    (["./" + "x" * 5000], "x" * command_line.NAME_MAX_CHARS),
     ([], ""),
 )  # fmt: skip
 
@@ -118,6 +113,6 @@ test_values_that_look_like_secrets_are_not_stored = gives(
 
 
 def test_a_long_command_line_is_cut():
-    assert len(without_secrets(["t.py", "-" + "a-." * 100_000 + "token", "x" * 100_000])) == (
-        COMMAND_MAX_CHARS
-    )
+    found = without_secrets(["t.py", "-" + "a-." * 100_000 + "token", "x" * 100_000])
+
+    assert len(found) == command_line.COMMAND_MAX_CHARS

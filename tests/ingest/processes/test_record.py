@@ -1,6 +1,5 @@
 """Records of jobs: lines with their times, GPUs by CUDA_VISIBLE_DEVICES, and the ledger of it."""
 
-import pytest
 from tests.tables import each
 
 from goodput_ingest.processes.output import LINE_MAX_BYTES, TimedLines
@@ -46,11 +45,12 @@ def test_gpus_of_a_job(tmp_path, named, gpus):
     assert visible_gpus(named, tmp_path) == gpus
 
 
-@pytest.mark.parametrize("uuids", [[], ["GPU-1", "GPU-2"]])
-def test_of_several_gpus_it_is_not_known_which_a_job_uses(tmp_path, uuids):
-    for uuid in uuids:
-        (tmp_path / "driver/nvidia/gpus" / uuid).mkdir(parents=True)
-        (tmp_path / "driver/nvidia/gpus" / uuid / "information").write_text(f"GPU UUID:  {uuid}\n")
+@each(0, 2)
+def test_of_several_gpus_it_is_not_known_which_a_job_uses(tmp_path, gpus):
+    for number in range(gpus):
+        folder = tmp_path / f"driver/nvidia/gpus/{number}"
+        folder.mkdir(parents=True)
+        (folder / "information").write_text(f"GPU UUID:  GPU-{number}\n")
 
     assert visible_gpus(None, tmp_path) == []
 
@@ -72,13 +72,8 @@ def test_steps_of_the_output_are_those_of_the_recorded_run(whole_store, tmp_path
 
     run = whole_store.read("select run_id, user_name, gpus, state, attempts from marts.runs").rows()
     assert run == [("gpt-300", "ann", 2, "COMPLETED", 1)]
-    ledger = (
-        "select category, sum(gpu_ms) / 1000 from marts.ledger_pieces group by all order by all"
-    )
-    assert dict(whole_store.read(ledger).rows()) == {
-        "startup": 2 * 20, "step_unsplit": 2 * 50, "teardown": 2 * 10,
-    }  # fmt: skip
-    assert {path.name for path in record.folder.iterdir()} == {
-        f"gpt-300{EVENTS}",
-        f"gpt-300{OUTPUT}",
-    }
+    ledger = "select category, sum(gpu_ms) / 2000 from marts.ledger_pieces group by all"
+    spent_s = {"startup": 20, "step_unsplit": 50, "teardown": 10}  # of each GPU
+    assert dict(whole_store.read(ledger).rows()) == spent_s
+    names = {path.name for path in record.folder.iterdir()}
+    assert names == {f"gpt-300{EVENTS}", f"gpt-300{OUTPUT}"}

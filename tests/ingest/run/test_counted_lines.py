@@ -294,9 +294,8 @@ def facts_of(source, path, lines, options):
     rows, rejects = Counter(), []
     with contextlib.suppress(IngestError):  # the file is refused as a whole
         for batch in sources()[source](path, options).extract():
-            found = (
-                batch.rows.select("event", "step", "kind") if source == "job-log" else batch.rows
-            )
+            of_log = source == "job-log"
+            found = batch.rows.select("event", "step", "kind") if of_log else batch.rows
             rows.update((batch.table, repr(row)) for row in found.rows())
             rejects += [reject for reject in batch.rejects if reject.line is not None]
     return rows, rejects

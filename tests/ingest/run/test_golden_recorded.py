@@ -10,17 +10,8 @@ from datetime import datetime
 
 import polars.selectors as cs
 import pytest
-from tests.ingest.golden_cases import (
-    CASES,
-    FIRST,
-    GOLDEN,
-    expected_of,
-    input_of,
-    name_of,
-    of_cases,
-    options_of,
-    rows_of,
-)
+from tests.ingest import golden_cases
+from tests.ingest.golden_cases import CASES, GOLDEN, expected_of, input_of, name_of, of_cases
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text.json_lines import STAMPED
@@ -97,16 +88,16 @@ def is_line_based(case):
 def test_a_recorded_file_gives_these_rows(store, case):
     given = input_of(case)
 
-    summary = ingest(store, "auto", [given], options_of(case))
-    found = rows_of(store, {*summary.rows_by_table, "rejects"})
+    summary = ingest(store, "auto", [given], golden_cases.options_of(case))
+    found = golden_cases.rows_of(store, {*summary.rows_by_table, "rejects"})
 
     assert found == expected_of(case, found) != {}
     assert of_content(given) == name_of(case)
 
 
-@of_cases(FIRST.values())
+@of_cases(golden_cases.FIRST.values())
 def test_a_file_that_is_read_again_or_packed_gives_the_same_rows(store, tmp_path, case):
-    given, name, options = input_of(case), name_of(case), options_of(case)
+    given, name, options = input_of(case), name_of(case), golden_cases.options_of(case)
     ingest(store, name, [given], options)
 
     assert ingest(store, name, [given], options).rows_new == 0
@@ -118,13 +109,13 @@ def test_a_file_that_is_read_again_or_packed_gives_the_same_rows(store, tmp_path
 @functools.cache
 def plain_rows(case):
     """Return what a case's file gives as it is."""
-    return read(name_of(case), input_of(case), options_of(case))
+    return read(name_of(case), input_of(case), golden_cases.options_of(case))
 
 
 @pytest.mark.parametrize("stamp", STAMPS, ids=["kubectl", "cri", "offset"])
 @of_cases(case for case in CASES if is_line_based(case))
 def test_a_collectors_time_is_of_lines_that_have_none(stamp, tmp_path, case):
-    given, name, options = input_of(case), name_of(case), options_of(case)
+    given, name, options = input_of(case), name_of(case), golden_cases.options_of(case)
     lines = given.read_bytes().splitlines(keepends=True)
 
     stamped = copy_of(given, tmp_path, b"".join(stamp + line for line in lines))
@@ -163,7 +154,7 @@ OF_LINES = of_cases(growing())
 def test_a_file_that_grows_and_is_read_in_parts_gives_what_is_new_and_in_the_end_its_rows(
     store, tmp_path, monkeypatch, case
 ):
-    given, name, options = input_of(case), name_of(case), options_of(case)
+    given, name, options = input_of(case), name_of(case), golden_cases.options_of(case)
     lines = given.read_bytes().splitlines(keepends=True)
     sizes = {"lines_per_part": len(lines) // 6 + 1, "bytes_per_part": MANY}
     monkeypatch.setattr(files.parts, "__kwdefaults__", sizes)
@@ -175,7 +166,7 @@ def test_a_file_that_grows_and_is_read_in_parts_gives_what_is_new_and_in_the_end
     again = ingest(store, name, [path], options)
 
     expected = expected_of(case, {})
-    assert rows_of(store, {file[9:-4] for file in expected} - {"rejects"}) == {
+    assert golden_cases.rows_of(store, {file[9:-4] for file in expected} - {"rejects"}) == {
         file: rows for file, rows in expected.items() if file != "expected_rejects.csv"
     }
     assert first.rows_new > 0
@@ -185,7 +176,7 @@ def test_a_file_that_grows_and_is_read_in_parts_gives_what_is_new_and_in_the_end
 
 @OF_LINES
 def test_of_a_gzip_file_that_was_cut_what_came_before_is_kept_and_a_reject_says_so(tmp_path, case):
-    given, name, options = input_of(case), name_of(case), options_of(case)
+    given, name, options = input_of(case), name_of(case), golden_cases.options_of(case)
     packed = gzip.compress(given.read_bytes())
 
     cut = read(name, copy_of(given, tmp_path, packed[:-10]), options)

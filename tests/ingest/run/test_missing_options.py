@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from tests.ingest.job_log_lines import ITERATION
+from tests.tables import each
 
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.gpu_table.source import GpuTable
@@ -178,8 +179,6 @@ ALIKE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [(name, text) for name, texts in ALIKE.items() for text in texts]
-)
+@each(*((name, text) for name, texts in ALIKE.items() for text in texts))
 def test_a_text_that_only_looks_alike_is_not_taken(tmp_path, name, text):
     assert not sources()[name].recognises(tmp_path / "rank_1", text.encode())

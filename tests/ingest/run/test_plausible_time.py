@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 from tests.ingest.fake_live import NOON, SetClock, at, batch, collector
-from tests.ingest.golden_cases import FIRST, input_of, options_of, rows_of
+from tests.ingest.golden_cases import FIRST, expected_of, input_of, options_of, rows_of
 from tests.tables import each
 
 from goodput_ingest.live.scheduler import Collection
@@ -50,11 +50,8 @@ def test_every_source_loses_its_rows_of_1970_and_2036_alone(name, store, monkeyp
     monkeypatch.setitem(sources(), name, WithBadRows)
     summary = ingest(store, name, [input_of(case)], options_of(case))
 
-    expected = {
-        file.name: file.read_text()
-        for file in case.glob("expected_*.csv")
-        if file.name != "expected_rejects.csv"
-    }
+    expected = expected_of(case, {})
+    expected.pop("expected_rejects.csv", None)
     assert rows_of(store, {*summary.rows_by_table} - {"rejects"}) == expected
     assert summary.refused == []
     assert summary.rejects >= added
@@ -129,14 +126,12 @@ def test_the_bulk_is_that_of_the_whole_file_so_far():
 
 
 def test_plans_may_lie_ahead():
-    reservation = {
-        "source": "s", "cluster": "c", "name": "r", "nodes": [["a"]],
-        "start_at": days(30), "end_at": [datetime(2100, 1, 1)],  # noqa: DTZ001
-    }  # fmt: skip
-    gpu = {"source": "s", "cluster": "c", "gpu_uuid": "a#0", "valid_from_at": days(90)}
-    price = {"source": "s", "valid_from_at": [datetime(1970, 1, 1)]}  # noqa: DTZ001
-
-    for table, rows in (("reservations", reservation), ("gpus", gpu), ("rates", price)):
+    plans = {
+        "reservations": {"name": "r", "start_at": days(30), "end_at": days(27_000)},
+        "gpus": {"gpu_uuid": "a#0", "valid_from_at": days(90)},
+        "rates": {"source": "s", "valid_from_at": days(-20_000)},
+    }
+    for table, rows in plans.items():
         found = recorded().checked(Batch(table, pl.DataFrame(rows), "s", "file", "d"))
         assert found.rows.height == 1, table
 

@@ -30,9 +30,7 @@ def attempts_of(path):
     "torchrun": (TORCHRUN, 0),
     "torchrun on one node": (TORCHRUN | ONE_NODE, 1),
 })  # fmt: skip
-def test_ranks_that_srun_starts_number_their_attempt_alike(
-    tmp_path, monkeypatch, environment, expected
-):
+def test_ranks_of_srun_number_their_attempt_alike(tmp_path, monkeypatch, environment, expected):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
@@ -44,30 +42,23 @@ def test_ranks_that_srun_starts_number_their_attempt_alike(
     assert attempts_of(tmp_path / "e.jsonl") == [expected] * 2
 
 
-@each(
-    {
-        "a shell in the step": SRUN | {"SLURM_TASK_PID": "1"},
-        "another launcher": SRUN | {"WORLD_SIZE": "16"},
-        "no number": SRUN | {"SLURM_STEP_ID": "x"},
-        "agents that restart": TORCHRUN | {"TORCHELASTIC_MAX_RESTARTS": "3"},
-        "several steps": TORCHRUN | {"GROUP_WORLD_SIZE": "4"},
-        "torchrun alone": {"TORCHELASTIC_RUN_ID": "7", "WORLD_SIZE": "1"},
-        "MPI": {"OMPI_COMM_WORLD_SIZE": "8"},
-    }
-)
+@each({
+    "a shell in the step": (SRUN | {"SLURM_TASK_PID": "1"}, None),
+    "another launcher": (SRUN | {"WORLD_SIZE": "16"}, None),
+    "no number": (SRUN | {"SLURM_STEP_ID": "x"}, None),
+    "agents that restart": (TORCHRUN | {"TORCHELASTIC_MAX_RESTARTS": "3"}, None),
+    "several steps": (TORCHRUN | {"GROUP_WORLD_SIZE": "4"}, None),
+    "torchrun alone": ({"TORCHELASTIC_RUN_ID": "7", "WORLD_SIZE": "1"}, None),
+    "MPI": ({"OMPI_COMM_WORLD_SIZE": "8"}, None),
+    "the program": ({}, 3),
+})  # fmt: skip
 def test_an_attempt_that_ranks_may_number_differently_has_no_number(
-    tmp_path, monkeypatch, environment
+    tmp_path, monkeypatch, environment, rank
 ):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
-    Emitter("run7", tmp_path / "e.jsonl").begin()
-
-    assert attempts_of(tmp_path / "e.jsonl") == [None]
-
-
-def test_ranks_that_the_program_starts_have_no_number(tmp_path):
-    Emitter("run7", tmp_path / "e.jsonl", rank=3).begin()
+    Emitter("run7", tmp_path / "e.jsonl", rank=rank).begin()
 
     assert attempts_of(tmp_path / "e.jsonl") == [None]
 

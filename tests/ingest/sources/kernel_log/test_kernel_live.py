@@ -89,9 +89,7 @@ def load(store, source, now, **reached):
     return sum(store.load(batch).rows_new for batch in source.poll(since, now))
 
 
-def test_an_xid_in_the_journal_is_an_exact_event_and_the_next_poll_asks_for_what_came_after(
-    store, journal
-):
+def test_an_xid_in_the_journal_is_an_exact_event_and_the_next_poll_asks_after_it(store, journal):
     source = journal.source()
     journal.write(1.5, "usb 1-1: new device")
     journal.write(2.25, XID)
@@ -102,10 +100,9 @@ def test_an_xid_in_the_journal_is_an_exact_event_and_the_next_poll_asks_for_what
     assert "--after-cursor=s=1;i=2" in journal.asked()[-1]
     assert not any({"-k", "-b", "--dmesg", "--boot"} & set(asked) for asked in journal.asked())
     columns = "cluster, node, pci_bus_id, ts, ts_precision, kind, code, message"
+    found = store.read(f"select {columns} from raw.gpu_events order by ts").row(0)
     at = NOON + timedelta(seconds=2.25)
-    assert store.read(f"select {columns} from raw.gpu_events order by ts").rows()[0] == (
-        ("lab", "node7", "00000000:9b:00.0", at, "exact", "xid", 79, XID)
-    )
+    assert found == ("lab", "node7", "00000000:9b:00.0", at, "exact", "xid", 79, XID)
 
 
 @each(({}, {"journal": NOON}, -60), ({"lookback_s": 7_200}, {}, -3_600))
@@ -131,7 +128,6 @@ def test_a_journal_that_forgot_where_we_were_is_read_by_time_again(store, journa
 
     with pytest.raises(IngestError, match="Failed to seek to cursor"):
         load(store, source, NOON)
-
     assert load(store, source, NOON) == 1
 
 
@@ -161,9 +157,7 @@ def test_a_journal_that_does_not_end_in_time_gives_what_it_gave(store, journal):
 
 
 def test_a_user_who_may_not_read_the_journal_is_reported(journal):
-    (journal.folder / "hint").write_text(
-        "Hint: You are currently not seeing messages from other users and the system.\n"
-    )
+    (journal.folder / "hint").write_text("Hint: You are not seeing messages from other users.\n")
 
     with pytest.raises(IngestError, match="group systemd-journal"):
         list(journal.source().poll({}, NOON))
@@ -201,10 +195,8 @@ def kmsg(tmp_path):
 
 
 def on_kmsg(path, booted_at=NOON):
-    return KernelLogLive(
-        cluster="lab", node="node7", journalctl=("/nowhere/journalctl",), kmsg=path,
-        booted_at=lambda: booted_at,
-    )  # fmt: skip
+    missing = {"journalctl": ("/nowhere/journalctl",), "booted_at": lambda: booted_at}
+    return KernelLogLive(cluster="lab", node="node7", kmsg=path, **missing)
 
 
 def entry(second, message, priority=3):
@@ -264,9 +256,6 @@ def test_this_machines_own_kernel_log_is_read_where_that_is_allowed():
     assert {batch.table for batch in batches} <= {"gpu_events"}
 
 
-# files
-
-
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
@@ -284,18 +273,14 @@ def read(read_text):
     ("Nov 20 13:00:00", datetime(2025, 11, 18, 12), 2024),
     ("Feb 29 13:00:00", datetime(2026, 6, 1), 2024),
 )
-def test_a_time_without_a_year_is_the_last_before_the_collection(
-    store, read, stamp, collected, year
-):
+def test_a_time_without_a_year_is_the_last_before_collection(store, read, stamp, collected, year):
     read(f"{stamp} node7 kernel: {XID}", zone=BERLIN, observed_at=collected)
 
     assert store.read("select year(ts) from raw.gpu_events").rows() == [(year,)]
 
 
 def test_a_kernel_log_without_a_fault_has_no_rows_and_was_read(store, read_text):
-    text = "[Tue Nov 18 13:00:00 2025] usb 1-1: new device\n[Tue Nov 18 13:00:01 2025] ok\n"
-
-    summary = read_text("auto", text)
+    summary = read_text("auto", "[Tue Nov 18 13:00:00 2025] usb 1-1: new device\n")
 
     assert (summary.files, summary.rows, summary.rejects) == (1, 0, 0)
     assert store.read("select rows from state.ingested").item() == 0

@@ -24,31 +24,24 @@ FIELDS = {
     if not name.startswith("event")
 } | {"_msg_size_bytes": 2**64 - 1_000_000, "_algobw_gbs": 222.222222, "_busbw_gbs": 0.1}
 EVENTS = [{"kernel_start_ts": 1_795_175_064_708_979 - n, "kernel_stop_ts": 9 + n} for n in range(3)]
-PLACES = st.sampled_from(
-    [
-        *(("header", name) for name in RECORD["header"]),
-        *(("metadata", name) for name in RECORD["metadata"]),
-        *(("coll_perf", f"coll{name}") for name in FIELDS),
-        ("header", "of a later version"),
-        ("coll_perf", "event_trace_ts"),
-        ("header", ""),
-    ]
-)
+PLACES = st.sampled_from([
+    *((part, name) for part in ("header", "metadata") for name in RECORD[part]),
+    *(("coll_perf", f"coll{name}") for name in FIELDS),
+    ("header", "of a later version"), ("coll_perf", "event_trace_ts"), ("header", ""),
+])  # fmt: skip
 RAW = st.one_of(
     st.integers().map(str),
     st.floats().map(json.dumps),
     st.text(max_size=8).map(lambda text: f'"{text}"'),
     st.text(max_size=300).map(lambda text: json.dumps(text, ensure_ascii=False)),
-    st.sampled_from(
-        [
-            *("null", "true", "007", "+1", "-0", "1.", ".5", "1e3", "1E400", "5.0", "1_0", " 7 "),
-            *("18446744073709551616", "9223372036854775808", "-1", "1e-400", "NaN", "Infinity"),
-            *("", "x", '"', "}}", "1}", "{}", "[]", "[1]", '{"x":1}', '"a":1', '1,"rank":7'),
-            *('""', '"a,b"', '"a:b"', '"nan"', '"inf"', '"\x7f"', '"\x00"', '"\ufffd"', "\u0661"),
-            '"' + "x" * 300 + '"',
-        ]
-    ),
-)
+    st.sampled_from([
+        *("null", "true", "007", "+1", "-0", "1.", ".5", "1e3", "1E400", "5.0", "1_0", " 7 "),
+        *("18446744073709551616", "9223372036854775808", "-1", "1e-400", "NaN", "Infinity"),
+        *("", "x", '"', "}}", "1}", "{}", "[]", "[1]", '{"x":1}', '"a":1', '1,"rank":7'),
+        *('""', '"a,b"', '"a:b"', '"nan"', '"inf"', '"\x7f"', '"\x00"', '"\ufffd"', "\u0661"),
+        '"' + "x" * 300 + '"',
+    ]),
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -102,23 +95,14 @@ def test_lines_of_several_layouts_stay_in_their_order():
     without_name = record()
     del without_name["header"]["comm_name"]
     kinds = [
-        text(record()),
-        text(record("p2p", p2p_peer=3)),
-        text(without_name),
-        text(record(coll_algobw_gbs="nan")),
+        *(text(record()), text(record("p2p", p2p_peer=3)), text(without_name), text(RECORD)),
         json.dumps(record()).encode(),  # blanks behind commas and colons
-        text({"header": RECORD["header"], "metadata": RECORD["metadata"]}),
+        *(text(record(coll_algobw_gbs="nan")), text(record(coll="a,b"))),
         text(record(event_trace_ts={"coll_start_ts": 5, "kernel_events": []})),
         text(record(event_trace_ts={"coll_start_ts": 5, "kernel_events": EVENTS})),
         text(record(event_trace_ts={"kernel_events": [*EVENTS, {"kernel_start_ts": None}]})),
-        text(record(coll_msg_size_bytes=2**64)),
-        text(record(coll_msg_size_bytes=10**150)),
-        text(record(coll="a,b")),
-        text(record()) + b"\r",
-        text(record())[:99],
-        b"",
-        b"  ",
-        b"NCCL INFO, something else, entirely",
+        *(text(record(coll_msg_size_bytes=size)) for size in (2**64, 10**150)),
+        *(text(record()) + b"\r", text(record())[:99], b"", b"  ", b"NCCL INFO, something else"),
     ]
 
     assert is_read_alike([rng.choice(kinds) for _ in range(500)])
@@ -141,19 +125,9 @@ def test_plain_records_have_a_layout():
 
 
 @each(
-    b"",
-    b"5",
-    b"[1,2]",
-    b'{"a":1,"a":2}',
-    b'{"a":{"x":1},"a":{"y":2}}',
-    b'{"a":{}}',
-    b'{"a":[1],"b":2}',
-    b'{"a":"b,c"}',
-    b'{"a":"b\\u0041"}',
-    b'{"a\\u0041":1}',
-    b'{"header":5}',
-    b'{"header":{"id":{"x":1}}}',
-    b'{"a":1',
+    *(b"", b"5", b"[1,2]", b'{"a":1,"a":2}', b'{"a":{"x":1},"a":{"y":2}}', b'{"a":{}}', b'{"a":1'),
+    *(b'{"a":[1],"b":2}', b'{"a":"b,c"}', b'{"a":"b\\u0041"}', b'{"a\\u0041":1}'),
+    *(b'{"header":5}', b'{"header":{"id":{"x":1}}}'),
 )
 def test_other_lines_have_none(line):
     assert layout_of(line, PATHS) is None

@@ -2,7 +2,6 @@
 
 import json
 from datetime import datetime
-from functools import partial
 
 import pytest
 from tests.ingest.golden_cases import GOLDEN
@@ -19,35 +18,27 @@ ANSWER_JSON = (GOLDEN / "nccl_ras/json_answers_in_local_time/input.log").read_te
 ASKED_AT = datetime(2026, 11, 20, 12, 33, 56)  # noqa: DTZ001 -- moments are stored naive, in UTC
 
 
-@pytest.fixture
-def read_answer(read_text):
-    """Return what reads the answer of RAS."""
-    return partial(read_text, "nccl-ras")
-
-
 @each({"text": (ANSWER, "--observed-at"), "JSON": (ANSWER_JSON, "--timezone")})
-def test_an_answer_without_a_time_in_utc_asks_for_it(store, read_answer, content, needed):
+def test_an_answer_without_a_time_in_utc_asks_for_it(store, read_text, content, needed):
     with pytest.raises(IngestError, match=needed):
-        read_answer(content)
+        read_text("nccl-ras", content)
 
-    read_answer(content, observed_at=ASKED_AT)
+    read_text("nccl-ras", content, observed_at=ASKED_AT)
     assert store.read("select distinct ts from raw.comm_counts").item() == ASKED_AT
 
 
-def test_a_map_that_knows_the_gpu_outlives_a_later_one_that_does_not(store, read_answer):
+def test_a_map_that_knows_the_gpu_outlives_a_later_one_that_does_not(store, read_text):
     known = "select rank, gpu_index from raw.rank_map where gpu_index is not null order by rank"
-    read_answer(ANSWER_JSON, observed_at=ASKED_AT)
+    read_text("nccl-ras", ANSWER_JSON, observed_at=ASKED_AT)
     before = store.read(known).rows()
 
-    read_answer(ANSWER, observed_at=ASKED_AT.replace(minute=40))
+    read_text("nccl-ras", ANSWER, observed_at=ASKED_AT.replace(minute=40))
 
     assert store.read(known).rows() == before != []
 
 
 TABLE = (GOLDEN / "nccl_tests/every_form_of_a_row/input.txt").read_text()
 DOCUMENT = (GOLDEN / "nccl_tests/json_of_a_run/input.json").read_text()
-
-
 WITHOUT = {"results": [{"size": "x", "out_of_place": {"bus_bw": 1}}]}
 
 

@@ -163,9 +163,8 @@ def test_steps_that_are_not_whole_and_rows_that_are_no_operation_are_rejected(tm
 
 def test_a_shape_that_is_not_modelled_is_refused(tmp_path):
     frame = operations()
-    extra = frame.filter(pl.col("optype") == "forward-send").with_columns(
-        seq_id=pl.lit(7, dtype=pl.Int64)
-    )
+    sends = frame.filter(pl.col("optype") == "forward-send")
+    extra = sends.with_columns(seq_id=pl.lit(7, dtype=pl.Int64))
 
     with pytest.raises(IngestError, match="3 forward-send and 2 forward-compute"):
         batches(tmp_path, pl.concat([frame, extra.unique(["dp_rank", "stage", "step"])]))
