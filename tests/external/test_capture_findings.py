@@ -133,13 +133,6 @@ def test_the_slow_link_is_a_link_and_the_power_cap_no_loss(found):
     assert not [row for row in found if row["kind"] == "throttling"]
 
 
-@pytest.fixture(scope="module")
-def stopped(truth):
-    """Return which rank stopped taking part, and when."""
-    (fault,) = (row for row in truth if row["fault"] == "hang")
-    return fault
-
-
 ALONE = {
     # the dumps of the healthy part are no hang
     "traces": {"waiting_ranks": [0, 2, 3], "operation": "all_reduce", "sequence_number": 45},
@@ -150,7 +143,8 @@ ALONE = {
 @pytest.mark.parametrize(
     "part", [pytest.param("traces", marks=pytest.mark.slow), "nccl_ras.jsonl.gz"]
 )
-def test_dumps_or_ras_alone_name_the_rank(store, stopped, part):
+def test_dumps_or_ras_alone_name_the_rank(store, truth, part):
+    (stopped,) = began(truth, "hang")
     assert not ingest(store, "auto", [CAPTURE / part], ReadOptions()).refused
     store.build()
     (hang,) = store.read("from marts.hangs").rows(named=True)
@@ -171,7 +165,8 @@ def together(module_store):
     return store, found
 
 
-def test_ras_inspector_and_nvml_name_node_and_gpu(together, stopped):
+def test_ras_inspector_and_nvml_name_node_and_gpu(together, truth):
+    (stopped,) = began(truth, "hang")
     (hang,) = together[0].read("from marts.hangs").rows(named=True)
 
     assert (hang["culprit_rank"], hang["culprit_node"]) == (stopped["rank"], "vm")

@@ -14,21 +14,19 @@ from goodput_queries.scope import Scope
 
 pytestmark = reading(EXTERNAL)
 RELEASES = {"22.05.8": "goodlab", "24.11.5": "goodlab24"}
+FILES = (
+    *("final/scontrol_node_o.txt", "final/sacctmgr_event_default.psv"),
+    *("final/sacct_core_X_D_unit_separator.txt", "final/scontrol_job_d_o.txt"),
+    "running/scontrol_job_d_running.txt",
+)
 # when the MIG node joined: sreport's capacity counts its 5 instances for 891 of 1,026 s
 JOINED = {"22.05.8": "2026-11-20T11:45:09+00:00"}
 
 
 def read(store, release, folder):
-    vectors = EXTERNAL / "slurm" / release
     options = ReadOptions(cluster=RELEASES[release], zone=ZoneInfo("UTC"))
-    files = [
-        "final/scontrol_node_o.txt",
-        "final/sacctmgr_event_default.psv",
-        "final/sacct_core_X_D_unit_separator.txt",
-        "final/scontrol_job_d_o.txt",
-        "running/scontrol_job_d_running.txt",
-    ]
-    ingest(store, "slurm", [vectors / f for f in files if (vectors / f).exists()], options)
+    files = [EXTERNAL / "slurm" / release / name for name in FILES]
+    ingest(store, "slurm", [file for file in files if file.exists()], options)
     inventory = folder / "inventory.csv"
     joined = JOINED.get(release, "")
     inventory.write_text(f'node,gpus,mig,valid_from\nmig01,1,"1g.10gb:4,3g.40gb:1",{joined}\n')

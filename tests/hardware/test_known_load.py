@@ -38,16 +38,13 @@ def store(ledger_of):
 def smi():
     """Return what nvidia-smi printed, in base units, with `at_ms`."""
     text = gzip.decompress((LOAD / "smi.csv.gz").read_bytes())
-    frame = pl.read_csv(text).rename(str.strip)
+    frame = pl.read_csv(text, infer_schema=False).rename(str.strip)
+    printed = {of: pl.col(name).str.strip_chars().cast(pl.Float64) for of, name in SMI.items()}
     at = pl.col("timestamp").str.strip_chars().str.to_datetime("%Y/%m/%d %H:%M:%S%.f")
     return frame.select(
         at.dt.epoch("ms").alias("at_ms"),
-        *(
-            (pl.col(printed).cast(pl.String).str.strip_chars().cast(pl.Float64)
-             * FACTORS.get(metric, 1.0)).alias(metric)
-            for metric, printed in SMI.items()
-        ),
-    )  # fmt: skip
+        *(value.mul(FACTORS.get(of, 1.0)).alias(of) for of, value in printed.items()),
+    )
 
 
 def shown(store, level):

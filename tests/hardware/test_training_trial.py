@@ -5,6 +5,7 @@ Recorded on 2026-11-23 (README.md); `truth.jsonl` is the loop's own clock.
 
 import functools
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -37,12 +38,10 @@ def seconds(ledger_of):
 @pytest.fixture(scope="module")
 def truth():
     """Return the seconds that the loop spent, by the category that they belong to."""
-    found = {}
-    for line in (TRIAL / "truth.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    found = Counter[str]()
+    for row in map(json.loads, (TRIAL / "truth.jsonl").read_text().splitlines()):
         is_lost = row["what"] == "step" and row["life"] == 0 and row["step"] >= SAVED
-        category = "lost_work" if is_lost else row["what"]
-        found[category] = found.get(category, 0.0) + row["end"] - row["start"]
+        found["lost_work" if is_lost else row["what"]] += row["end"] - row["start"]
     return found
 
 
