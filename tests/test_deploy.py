@@ -26,10 +26,7 @@ PROJECT = PACKAGE["project"]
 LOCKED = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
 COMPOSE = ROOT / "deploy" / "compose"
 RULES = ROOT / "deploy" / "prometheus"
-TEXTS = "".join(
-    path.read_text(encoding="utf-8")
-    for path in (COMPOSE / "prometheus.yml", COMPOSE / "goodput.toml")
-)
+TEXTS = "".join((COMPOSE / name).read_text("utf-8") for name in ("prometheus.yml", "goodput.toml"))
 UNITS = sorted((ROOT / "deploy" / "systemd").iterdir())
 STARTED = {
     "goodput.service": "serve",
@@ -94,9 +91,9 @@ def test_services_of_compose_are_pinned_known_and_of_this_machine_alone():
     """A structural check of ours: Docker is not run."""
     services = yaml_of(COMPOSE / "compose.yaml")["services"]
     known = {
-        "build", "cap_add", "command", "depends_on", "deploy", "environment", "image", "ports",
-        "profiles", "restart", "volumes",
-    }  # fmt: skip
+        *("build", "cap_add", "command", "depends_on", "deploy", "environment", "image", "ports"),
+        *("profiles", "restart", "volumes"),
+    }
     targets = re.findall(r"//([a-z-]+):\d+|\"([a-z-]+):\d+\"", TEXTS)
 
     for service in services.values():
@@ -105,9 +102,8 @@ def test_services_of_compose_are_pinned_known_and_of_this_machine_alone():
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
         assert set(service.get("depends_on", ())) <= set(services)
     assert {one or other for one, other in targets} <= set(services)
-    assert {n for n, service in services.items() if "profiles" in service} == {
-        "alertmanager", "dcgm-exporter",
-    }  # fmt: skip
+    optional = {name for name, service in services.items() if "profiles" in service}
+    assert optional == {"alertmanager", "dcgm-exporter"}
 
 
 def test_the_cluster_of_ray_serves_on_its_head_with_the_locked_version():
@@ -148,9 +144,7 @@ def test_each_alert_is_tested_and_rules_name_metrics_that_there_are():
     rules = (RULES / "goodput.rules.yml").read_text(encoding="utf-8")
     tests = (RULES / "goodput.rules.test.yml").read_text(encoding="utf-8")
     alerts = re.findall(r"- alert: (\w+)", rules)
-    code = re.sub(
-        r"^\s*(#|- record:|- name:|summary:|description:).*$", "", rules, flags=re.MULTILINE
-    )
+    code = re.sub(r"(?m)^\s*(#|- record:|- name:|summary:|description:).*$", "", rules)
 
     assert len(alerts) == 7
     for alert in alerts:
@@ -209,9 +203,8 @@ def test_the_version_is_that_of_the_published_name():
 
 
 def test_the_command_is_called_goodput():
-    (command,) = metadata.distribution(distribution.NAME).entry_points.select(
-        group="console_scripts"
-    )
+    installed = metadata.distribution(distribution.NAME).entry_points
+    (command,) = installed.select(group="console_scripts")
 
     assert list(PROJECT["scripts"]) == [command.name] == ["goodput"]
 

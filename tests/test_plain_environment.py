@@ -38,15 +38,22 @@ sys.meta_path.insert(0, Missing())
 {program}
 """
 
-LEDGER = "from goodput_app.__main__ import main; sys.argv[:] = ['goodput', 'ledger']; main()"
+MISSING = 'ModuleNotFoundError(f"No module named {name!r}", name=name)'
+BROKEN = 'ImportError("libstdc++.so.6: cannot open shared object file", name=name)'
 
 
-def python(program, *missing, error='ModuleNotFoundError(f"No module named {name!r}", name=name)'):
+def python(program, *missing, error=MISSING):
     """Run a program in a process that lacks some packages."""
     text = WITHOUT.format(missing=missing, program=program, error=error)
     return subprocess.run(
         [sys.executable, "-c", text], capture_output=True, check=False, text=True, timeout=120
     )
+
+
+def goodput(*words, without=(), error=MISSING):
+    """Run a command of the product in such a process."""
+    called = f"sys.argv[1:] = {words}; main()"
+    return python(f"from goodput_app.__main__ import main; {called}", *without, error=error)
 
 
 def packages_of(extra):
@@ -58,16 +65,6 @@ def packages_of(extra):
         if (one.marker is None) == (extra is None)
         and (extra is None or one.marker is None or one.marker.evaluate({"extra": extra}))
     }
-
-
-def modules_of(names):
-    """Return the modules that packages install."""
-    installed = metadata.packages_distributions()
-    return tuple(
-        module
-        for module, owners in installed.items()
-        if names & set(map(canonicalize_name, owners))
-    )
 
 
 @pytest.mark.usefixtures("all_packages")
@@ -82,32 +79,25 @@ def test_everything_else_is_imported_without_the_extras():
     ]
     program = f"import importlib\nfor name in {names}: importlib.import_module(name)"
 
-    extras = packages_of("ray") | packages_of("mcp") | packages_of("receive")
-    done = python(program, *modules_of(extras - packages_of(None)))
+    extras = set().union(*map(packages_of, ("ray", "mcp", "receive"))) - packages_of(None)
+    installed = metadata.packages_distributions().items()
+    gone = [module for module, owners in installed if extras & {*map(canonicalize_name, owners)}]
+    done = python(program, *gone)
 
     assert len(names) > 500
     assert done.returncode == 0, done.stderr
 
 
-GONE = """
-import sys
+# in which the packages of their own are not installed
+GONE = f"""
 from importlib.machinery import PathFinder
 found = PathFinder.find_spec
 PathFinder.find_spec = classmethod(
-    lambda cls, name, *of: None if name.partition(".")[0] in {gone} else found(name, *of)
+    lambda cls, name, *of: None if name.partition(".")[0] in {OPTIONAL} else found(name, *of)
 )
 from goodput_app.cli.main import main
-for command in {commands}:
-    main(command, standalone_mode=False)
+main(["lake", "status"], standalone_mode=False)
 """
-
-
-def without_optional_packages(*commands):
-    """Run commands in a process in which these packages are not installed."""
-    text = GONE.format(gone=OPTIONAL, commands=commands)
-    return subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, check=False, text=True, timeout=120
-    )
 
 
 @pytest.fixture
@@ -130,17 +120,13 @@ def test_the_core_works_without_the_packages_of_their_own(tmp_path, empty_databa
 
 
 def test_the_help_of_the_lake_needs_no_extra():
-    program = (
-        "import sys; from goodput_app.__main__ import main; sys.argv[1:] = ['lake', '-h']; main()"
-    )
-
-    done = python(program, "deltalake", "obstore")
+    done = goodput("lake", "-h", without=("deltalake", "obstore"))
 
     assert (done.returncode, "  create " in done.stdout) == (0, True), done.stderr
 
 
 def test_a_command_of_a_package_that_is_gone_is_one_sentence():
-    done = without_optional_packages(["lake", "status"])
+    done = python(GONE)
 
     assert done.stderr.splitlines()[-1].endswith(
         "'lake' is in a package of its own, which is not installed (lake of the entry points "
@@ -167,16 +153,13 @@ def test_the_list_of_commands_has_the_first_line_of_their_help():
     }
 
 
-BROKEN = {"error": 'ImportError("libstdc++.so.6: cannot open shared object file", name=name)'}
-
-
 @each(
-    ("click", {}, "package 'click' is not installed", "install --force-reinstall"),
-    ("polars", {}, "package 'polars' is not installed", "install --force-reinstall"),
+    ("click", MISSING, "package 'click' is not installed", "install --force-reinstall"),
+    ("polars", MISSING, "package 'polars' is not installed", "install --force-reinstall"),
     ("duckdb", BROKEN, "a package cannot be imported (libstdc++.so.6: cannot open", "check"),
 )
 def test_a_package_that_is_missing_or_does_not_load_is_one_sentence(package, error, said, remedy):
-    done = python(LEDGER, package, **error)
+    done = goodput("ledger", without=(package,), error=error)
 
     assert (done.returncode, done.stdout) == (1, "")
     (sentence,) = done.stderr.splitlines()
@@ -190,9 +173,7 @@ def test_a_package_that_is_missing_or_does_not_load_is_one_sentence(package, err
     (["mcp", "--db", "/nowhere"], "mcp", "an MCP server", ("mcp",)),
 )
 def test_a_missing_extra_names_the_packages_to_install(command, extra, what, packages):
-    program = f"from goodput_app.__main__ import main; sys.argv = {['goodput', *command]}; main()"
-
-    done = python(program, packages[0])
+    done = goodput(*command, without=packages[:1])
 
     assert done.returncode == 1
     (sentence,) = done.stderr.splitlines()
