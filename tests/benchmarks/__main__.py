@@ -31,14 +31,11 @@ SLICES, WARM, FILTERS = 3, 5, 12  # so often a short work is done
 
 def options(arguments):
     """Return what is to be measured at which scale."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.benchmarks", description=__doc__.splitlines()[0]
-    )
+    about = __doc__.splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=about)
     parser.add_argument("--gpus", type=int, default=1_000, help="of the fleet (1000)")
     parser.add_argument("--hours", type=int, default=6, help="of the fleet (6)")
-    parser.add_argument(
-        "--days", type=int, default=7, help="of history and statements, at least 4 (7)"
-    )
+    parser.add_argument("--days", type=int, default=7, help="of history, statements, 4 or more (7)")
     parser.add_argument("--history-gpus", type=int, default=128, help="of the history (128)")
     parser.add_argument(
         "--ingest", type=float, default=0.2, metavar="SHARE",

@@ -245,12 +245,10 @@ def _sizes(fleet, samples):
     """
     parquet = fleet.folder / "samples.parquet"
     with contextlib.closing(LocalStore(fleet.database)) as store, store.cursor() as cursor:
-        used = cursor.execute(
-            "select used_blocks * block_size from pragma_database_size()"
-        ).fetchall()[0][0]
-        cursor.execute(
-            f"copy (from raw.gpu_samples) to '{parquet}' (format parquet, compression zstd)"
-        )
+        blocks = cursor.sql("select used_blocks * block_size from pragma_database_size()")
+        ((used,),) = blocks.fetchall()
+        compressed = "format parquet, compression zstd"
+        cursor.execute(f"copy (from raw.gpu_samples) to '{parquet}' ({compressed})")
     sizes = fleet.database.stat().st_size, used, parquet.stat().st_size
     on_disk, in_use, written = (size / samples for size in sizes)
     return on_disk, in_use, written

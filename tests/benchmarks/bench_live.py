@@ -7,17 +7,10 @@ middle of the last hour, and built; then come slices of five minutes, each loade
 import contextlib
 from datetime import timedelta
 
+from tests import evidence_over_time
 from tests.benchmarks.meter import Meter, median
 from tests.benchmarks.table import Row, number
-from tests.evidence_over_time import (
-    START,
-    batches,
-    evidence_of,
-    load,
-    reported_between,
-    reported_until,
-    rows_of,
-)
+from tests.evidence_over_time import START, batches, load, reported_between, rows_of
 
 from goodput_queries.database import LocalStore
 
@@ -49,8 +42,8 @@ def _slices(fleet, slices):
         contextlib.closing(LocalStore(fleet.database)) as source,
         contextlib.closing(LocalStore(path)) as store,
     ):
-        evidence = evidence_of(source, without={"gpu_samples"})
-        for name, rows in reported_until(evidence, first).items():
+        evidence = evidence_over_time.evidence_of(source, without={"gpu_samples"})
+        for name, rows in evidence_over_time.reported_until(evidence, first).items():
             load(store, name, rows, first)
         moment = START - timedelta(hours=1)
         while moment < first:  # hour by hour, as a big fleet's readings are many

@@ -73,9 +73,8 @@ def _tell_days_before(fleet, days):
                 select * exclude (day) replace ({reported})
                 from {table} cross join range(1, {days}) as of_days(day)"""
             )
-        cursor.execute(
-            f"update intermediate.int_clusters set first_ms = first_ms - {(days - 1) * DAY_MS}"
-        )
+        before_ms = (days - 1) * DAY_MS
+        cursor.execute(f"update intermediate.int_clusters set first_ms = first_ms - {before_ms}")
 
 
 def _of_days(fleet, days):

@@ -175,10 +175,8 @@ def write_answer(file, points):
 def in_duckdb(select, files, path, folder):
     """Load files into a table by one of DuckDB's readers."""
     with contextlib.closing(duckdb.connect(folder / "theirs.duckdb")) as connection:
-        connection.execute(
-            f"create table records as select * from {select}",
-            [str(path / files if files else path)],
-        )
+        read = [str(path / files if files else path)]
+        connection.execute(f"create table records as select * from {select}", read)
 
 
 def polars_ndjson(logs, folder):

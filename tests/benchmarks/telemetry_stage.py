@@ -90,9 +90,8 @@ def ours(database, result, _):
                 materialise.set_hours(cursor, first, last)
                 watermarks.note_reading_series(cursor)
             watermarks.set_reading_margin(cursor)
-            materialise.replace_hours(
-                cursor, stored, DirtyHours(frozenset(hours)), is_compared=False
-            )
+            all_of_them = DirtyHours(frozenset(hours))
+            materialise.replace_hours(cursor, stored, all_of_them, is_compared=False)
             found = cursor.sql(OURS).pl()
         cursor.execute("rollback")
     write(found, result)
@@ -117,10 +116,8 @@ def difference(mine, theirs):
     first, second = pl.read_parquet(mine), pl.read_parquet(theirs)
     if first.equals(second):
         return ""
-    only = (
-        first.join(second, on=first.columns, how="anti"),
-        second.join(first, on=first.columns, how="anti"),
-    )
+    both = (first, second), (second, first)
+    only = [one.join(other, on=first.columns, how="anti") for one, other in both]
     return (
         f"of {first.height:,} rows {only[0].height:,} are only in {mine.name}, "
         f"{only[1].height:,} only in {theirs.name}, as {only[0].head(1).to_dicts()} "

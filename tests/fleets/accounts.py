@@ -109,10 +109,8 @@ def _reported(pages: Book, life: Life, attempt: Attempt, scrapes: Scrapes, seen:
     for name, start, end in attempt.phases:
         pages.add(start, end, PHASES[name])
     for start, end in attempt.gaps:
-        is_seen = any(
-            _is_seen(scrapes, n, start + scrapes.interval_ms, end - scrapes.interval_ms)
-            for n in life.run.nodes
-        )
+        inside = start + scrapes.interval_ms, end - scrapes.interval_ms
+        is_seen = any(_is_seen(scrapes, node, *inside) for node in life.run.nodes)
         pages.add(start, end, "idle_held" if is_seen else "busy_unclassified")
     last = max([attempt.job_start, attempt.work_end, *(p[2] for p in attempt.phases)])
     if len(steps):

@@ -41,9 +41,8 @@ def with_steps(step_ms: int, fleet: Fleet, hours: int, seed: int) -> Plan:
     """Return an eventful day on which every training job has steps of this length and logs each."""
     plan = eventful(fleet, hours, seed)
     steps = {"step_ms": step_ms}
-    return replace(
-        plan, requests=[replace(r, options={**r.options, **steps}) for r in plan.requests]
-    )
+    requests = [replace(one, options=one.options | steps) for one in plan.requests]
+    return replace(plan, requests=requests)
 
 
 def with_cases(fleet: Fleet, hours: int, seed: int) -> Plan:

@@ -7,7 +7,7 @@ Nothing here reads what the product wrote.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -93,9 +93,8 @@ def _settled(rows: Rows, fleet: Fleet, scrapes: Scrapes, total_ms: int) -> Rows:
     is_long = asked.end - asked.start >= least_ms
     expected = asked.expected.copy()
     expected[is_idle & is_long] = CODE["idle_held"]
-    expected[(is_idle & ~is_long) | (expected == CODE["telemetry busy"])] = CODE[
-        "busy_unclassified"
-    ]
+    is_busy = (is_idle & ~is_long) | (expected == CODE["telemetry busy"])
+    expected[is_busy] = CODE["busy_unclassified"]
     return Rows.joined([rest, Rows(asked.unit, asked.start, asked.end, expected, asked.life)])
 
 
@@ -218,9 +217,7 @@ def _merged(rows: Rows) -> Rows:
     )
     first = np.flatnonzero(is_new)
     last = np.append(first[1:], len(rows.unit)) - 1
-    return Rows(
-        rows.unit[first], rows.start[first], rows.end[last], rows.expected[first], rows.life[first]
-    )
+    return replace(rows.pick(first), end=rows.end[last])
 
 
 def _frame(rows: Rows, fleet: Fleet, lives: list[Life], start_ms: int) -> pl.DataFrame:
@@ -232,15 +229,10 @@ def _frame(rows: Rows, fleet: Fleet, lives: list[Life], start_ms: int) -> pl.Dat
     jobs = pl.Series([*(str(life.request.job_id) for life in lives), None], dtype=pl.String)
     runs = pl.Series([*(life.request.run_id for life in lives), None], dtype=pl.String)
     whose = np.where(rows.life < 0, len(lives), rows.life)
-    return pl.DataFrame(
-        {
-            "gpu_uuid": pl.Series(fleet.gpu_uuids).gather(gpu[rows.unit]),
-            "gpu_instance": instance.gather(rows.unit),
-            "slices": slices[rows.unit],
-            "start_ms": rows.start + start_ms,
-            "end_ms": rows.end + start_ms,
-            "expected": pl.Series(CATEGORIES).gather(rows.expected),
-            "job_id": jobs.gather(whose),
-            "run_id": runs.gather(whose),
-        }
-    )
+    return pl.DataFrame({
+        "gpu_uuid": pl.Series(fleet.gpu_uuids).gather(gpu[rows.unit]),
+        "gpu_instance": instance.gather(rows.unit), "slices": slices[rows.unit],
+        "start_ms": rows.start + start_ms, "end_ms": rows.end + start_ms,
+        "expected": pl.Series(CATEGORIES).gather(rows.expected),
+        "job_id": jobs.gather(whose), "run_id": runs.gather(whose),
+    })  # fmt: skip

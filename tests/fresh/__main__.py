@@ -179,9 +179,8 @@ class Newcomer:
 
     def _documents(self, ours):
         """Run what the documents show; return the folder in which they ran."""
-        site = documents.Site(
-            self.folder / "documents", ours.parent, self.env, self.clone / SESSION
-        )
+        folder, session = self.folder / "documents", self.clone / SESSION
+        site = documents.Site(folder, ours.parent, self.env, session)
         site.prepare()
         for name in documents.DOCUMENTS:
             with self.steps.step(name) as seen:
@@ -221,9 +220,7 @@ class Newcomer:
 def main():
     """Do the steps in a temporary folder, which is removed if all of them pass."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.fresh")
-    parser.add_argument(
-        "--here", action="store_true", help="this checkout is as cloned: make no other"
-    )
+    parser.add_argument("--here", action="store_true", help="this checkout is as cloned")
     is_here = parser.parse_args().here
     os.chdir(ROOT)
     folder = Path(tempfile.mkdtemp(prefix="goodput-fresh-"))

@@ -146,9 +146,8 @@ def _run(site, command):
         commands.run(called, cwd=site.folder, env=site.env, exit_codes=(1,))
         return
     if words[1] in SERVERS:
-        with commands.serving(
-            [*called, "--port", "0"], cwd=site.folder, env=site.env, timeout_s=120
-        ):
+        called += ["--port", "0"]
+        with commands.serving(called, cwd=site.folder, env=site.env, timeout_s=120):
             return
     codes = EXIT_CODES.get(words[1], (0,))
     commands.run(called, cwd=site.folder, env=site.env, exit_codes=codes)

@@ -71,9 +71,8 @@ class Report:
 
 def main(arguments):
     """Run; return 1 where something was found."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.fuzz", description=__doc__.splitlines()[0]
-    )
+    about = __doc__.splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=about)
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first file (0)")
@@ -132,10 +131,8 @@ def _run_process(batch, culprits, report):
         numbers = (batch.seed, batch.first, batch.last)
         command = [sys.executable, "-m", "tests.fuzz.worker", *map(str, numbers), str(inbox)]
         with log.open("wb") as stderr:
-            surroundings = {**os.environ, **FEW_THREADS}
-            process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=stderr, env=surroundings
-            )
+            env = {**os.environ, **FEW_THREADS}
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, env=env)
         lines = _lines(process)
         while True:
             patience_s = BUILD_STUCK_S if began in {None, "build"} else STUCK_S

@@ -20,9 +20,7 @@ from goodput_queries.check import check
 from goodput_queries.database import LocalStore
 from goodput_synthetic.demo import recipe
 
-LEDGER = (
-    "select category, sum(gpu_ms)::bigint from marts.ledger_by_category group by all order by all"
-)
+LEDGER = "select category, sum(gpu_ms)::bigint from marts.ledger_by_category group by 1 order by 1"
 KINDS = ("backup", "bundle", "restore", "ingest", "publish", "compact")
 
 

@@ -102,9 +102,7 @@ class _Notifier:
         found = [f"{one} was sent twice by one server" for one in new if new.count(one) > 1]
         found += [f"{one} was marked, and sent again" for one in new if one in self._marked]
         found += [f"{one} was marked, and not sent" for one in marked if not self._bodies(one)]
-        found += [
-            f"{one} differs when it is sent again" for one in new if len(self._bodies(one)) > 1
-        ]
+        found += [f"{one} differs when sent again" for one in new if len(self._bodies(one)) > 1]
         for event in ("open", "resolved"):
             ids = [(self._identity(headers), name) for headers, body in self._hook.posts
                    for name in _subjects(body, event)]  # fmt: skip

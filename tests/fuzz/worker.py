@@ -52,9 +52,10 @@ class Case:
 def made(seed, number):
     """Return a case and the bytes of its file."""
     chance = random.Random(f"{seed}-{number}")  # noqa: S311 -- chance, and no secret
-    golden = chance.choice(_corpus())
-    content, changes = mutated(golden.content, chance)
-    return Case(number, golden.name, changes, f"case{number}{golden.suffixes}"), content
+    origin, golden = chance.choice(_corpus())
+    content, changes = mutated(golden, chance)
+    suffixes = Path(origin).name.removeprefix("input")  # by which some formats are recognised
+    return Case(number, origin, changes, f"case{number}{suffixes}"), content
 
 
 _corpus = functools.cache(corpus)

@@ -47,10 +47,8 @@ def mutations_of(text, is_sql):
             continue
         for pattern, other in SWAPS:
             for match in re.finditer(pattern, code):
-                changed = line[: match.start()] + other + line[match.end() :]
-                yield _changed(
-                    lines, number, {number: changed}, f"{line.strip()} -> {other.strip()}"
-                )
+                new = {number: line[: match.start()] + other + line[match.end() :]}
+                yield _changed(lines, number, new, f"{line.strip()} -> {other.strip()}")
         following = lines[number + 1] if number + 1 < len(lines) else ""
         if CASE.fullmatch(code) and CASE.fullmatch(following):
             swapped = {number: following, number + 1: line}
