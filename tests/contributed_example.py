@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import polars as pl
+from streamlit.components.v2.component_manager import BidiComponentManager
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -40,6 +41,7 @@ def main(folder):
         use_store(store)
         app = AppTest.from_file(str(Path(goodput_app.__file__).with_name("dashboard") / "main.py"))
         app._page_hash = calc_hash("racks")
+        app._bidi_component_manager = BidiComponentManager()  # else all packages are looked through
         app.run(timeout=60)
         answer = {
             "rows": store.read("select * from marts.inlet_temperatures order by node").rows(),
