@@ -13,15 +13,7 @@ import pytest
 from tests.tables import gives
 
 from goodput_ingest import gpu_metrics
-from goodput_ingest.gpu_metrics import (
-    COUNTERS_FILE,
-    Memory,
-    catalogue,
-    gpu_rows,
-    labels,
-    missing_counters,
-    resolve,
-)
+from goodput_ingest.gpu_metrics import COUNTERS_FILE, Memory, catalogue, missing_counters, resolve
 from goodput_ingest.gpu_metrics.catalogue import WIDE, Kind, OnMig
 from goodput_queries.catalog import models
 
@@ -43,7 +35,9 @@ def rows(lines, memory=None):
         "value": pl.Series([float(value) for *_, value in lines], dtype=pl.Float64),
     })  # fmt: skip
     series = pl.DataFrame({"metric": [line[0] for line in lines], "labels": numbers})
-    found = gpu_rows(points, series, labels.normalise(label_sets), source="test", memory=memory)
+    found = gpu_metrics.gpu_rows(
+        points, series, gpu_metrics.labels.normalise(label_sets), source="test", memory=memory
+    )
     return {parsed.table: parsed.rows.rows(named=True) for parsed in found}
 
 

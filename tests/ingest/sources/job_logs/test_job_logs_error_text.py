@@ -5,10 +5,9 @@ import math
 from pathlib import Path
 
 import pytest
-from tests.ingest.job_log_lines import ITERATION, UTC, parsed
+from tests.ingest.job_log_lines import ITERATION, parsed
 from tests.tables import each
 
-from goodput_ingest.run.ingest import ingest
 from goodput_ingest.sources.job_logs.failure_kinds import HINTS, KINDS, kind_of
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_ingest.sources.job_logs.unread_lines import LISTED_MAX
@@ -89,10 +88,7 @@ LOOKS = "the line looks like {} and is of no known format"
 def test_a_line_that_looks_like_a_fact_is_rejected_where_nothing_says_the_same(
     store, tmp_path, line, looks_like
 ):
-    log = tmp_path / "slurm-4711.out"
-    log.write_text(STEP + line)
-
-    ingest(store, "job-log", [log], UTC)
+    parsed(store, tmp_path, STEP + line)
 
     found = store.read("select line, reason, content from raw.rejects").rows()
     expected = [] if looks_like is None else [(2, LOOKS.format(looks_like), line.rstrip("\n"))]
@@ -100,10 +96,7 @@ def test_a_line_that_looks_like_a_fact_is_rejected_where_nothing_says_the_same(
 
 
 def test_of_many_lines_the_first_ones_are_named(store, tmp_path):
-    log = tmp_path / "slurm-4711.out"
-    log.write_text(STEP + "".join(map(SAVE.format, range(20))))
-
-    ingest(store, "job-log", [log], UTC)
+    parsed(store, tmp_path, STEP + "".join(map(SAVE.format, range(20))))
 
     lines = store.read("select line from raw.rejects order by line")["line"].to_list()
     assert lines == [*range(2, 2 + LISTED_MAX)]

@@ -107,11 +107,12 @@ SHARES = """select regexp_extract(job_run_key, '/([\\w-]+)@', 1), gpu_uuid,
     from intermediate.int_holds as holds
     inner join intermediate.int_gpu_units using (gpu_uuid, gpu_instance)
     where holds.cluster = $1 and gpu_uuid like 'GPU-%' group by 1, 2 order by 1"""
-HELD = """select job_id, share_hi - share_lo, share_of, (holds.end_ms - holds.start_ms) // 60000
+HELD = """select job_id, replace(gpu_uuid, '-' || $1, ''), share_hi - share_lo, share_of,
+        (holds.end_ms - holds.start_ms) // 60000
     from intermediate.int_holds as holds
     inner join intermediate.int_job_runs as runs using (job_run_key)
     inner join intermediate.int_gpu_units as units using (gpu_uuid, gpu_instance)
-    where runs.cluster = $1 and gpu_uuid = 'GPU-0-' || $1 group by all order by all"""
+    where runs.cluster = $1 group by all order by all"""
 PROGRESS = "select progress_ratio, expected_end_at::varchar, done_steps from marts.run_forecasts"
 LEDGER = """select category, sum(gpu_ms) / 8 // 60000 from marts.ledger_pieces
     where starts_with(job_run_key, $1 || '/') group by 1 order by 1"""
@@ -129,14 +130,14 @@ CASES = {
          ("quarter", "GPU-1", 0.25), ("two-of-two", "GPU-2", 0.5)]),
     "a pod that has ended without its claim held the GPU until its end": (
         HELD, [[user_of_claim("a", "a", 1), *claimed("a")], [user_of_claim("a", "a", 1, 21)]],
-        [("nlp/a", 1, 1, 20)]),
+        [("nlp/a", "GPU-0", 1, 1, 20)]),
     "pods of two jobs have equal parts of a claim": (
         HELD,
         [[user_of_claim("a", "a", 1, 21), user_of_claim("b", "b", 1, 31), *claimed("a", "b")]],
-        [("nlp/a", 50, 100, 20), ("nlp/b", 50, 100, 30)]),
+        [("nlp/a", "GPU-0", 50, 100, 20), ("nlp/b", "GPU-0", 50, 100, 30)]),
     "pods of one job have the whole GPU of a claim": (
         HELD, [[*(user_of_claim(name, "a", 1, 21) for name in "ab"), *claimed("a", "b")]],
-        [("nlp/a", 100, 100, 20)]),
+        [("nlp/a", "GPU-0", 100, 100, 20)]),
     "a run shows the progress that its trainer reports": (
         PROGRESS,
         [[pod(created=0, started=1), train_job(10, 20, 1800)],
