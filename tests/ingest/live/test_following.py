@@ -115,10 +115,6 @@ FOLLOWED_LOGS = {
 
 NOW = datetime(2026, 11, 20, 13)
 ZONE = "Europe/Berlin"
-TABLES = (
-    *("job_events", "job_runs", "gpus", "collectives", "rank_map", "gpu_events"),
-    *("serving_requests", "node_settings"),
-)
 
 
 def tail(log, folder):
@@ -127,8 +123,8 @@ def tail(log, folder):
 
 def known(store):
     """Return all evidence and rejects, without their load numbers."""
-    found = []
-    for table in TABLES:
+    found, loaded = [], store.read("select distinct table_name from state.ingested")["table_name"]
+    for table in {*loaded} - {"rejects"}:
         rows = store.read(f"select * exclude (load_sequence) from raw.{table}")
         # polars divides a column of one row otherwise than one of several: the last bit differs
         rows = rows.with_columns(cs.float().round_sig_figs(12))
