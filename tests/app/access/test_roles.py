@@ -86,13 +86,10 @@ def test_an_action_is_refused_or_done_and_recorded(priced, act):
 
 
 @pytest.mark.usefixtures("signing_in")
-def test_nobody_is_not_the_local_user(priced):
+def test_nobody_is_not_the_local_user_and_another_thread_is_somebody_only_where_made_to(priced):
     with pytest.raises(NotAllowedError, match="Nobody is signed in here"):
         edit_prices(priced)
 
-
-@pytest.mark.usefixtures("signing_in")
-def test_another_thread_asks_for_somebody_only_where_it_is_made_to():
     with ThreadPoolExecutor(1) as pool:
         with signed_in(Role.FINANCE):
             bare, made_to = current.current_identity, current.carried(current.current_identity)
@@ -107,7 +104,7 @@ def test_prices_that_the_settings_do_not_let_anybody_edit_are_refused(priced):
         edit_prices(priced)
 
 
-def test_the_command_lists_the_log_and_old_entries_are_dropped(store):
+def test_the_command_lists_and_checks_the_log_and_old_entries_are_dropped(store):
     old = datetime.now() - timedelta(days=audit.KEPT_DAYS + 2)  # noqa: DTZ005 -- two days of slack
     row = {"entry_id": "1", "acted_at": old, "who": "eve", "action": "sign in"}
     with store.writing() as cursor:
@@ -116,54 +113,35 @@ def test_the_command_lists_the_log_and_old_entries_are_dropped(store):
     assert audit.entries(store)["who"].to_list() == ["eve"]
 
     audit.record(store, "ada", "sign in", address="192.0.2.9")
+    number, digest = audit.verified(store).head
     store.close()
-    listed = run("audit", "--db", store.path, "--format", "json")
+    of = ("audit", "--db", store.path)
+    listed = run(*of, "--format", "json")
+    checked, changed = (run(*of, "--head", f"{number}:{d}") for d in (digest, digest[::-1]))
 
     assert [row["who"] for row in json.loads(listed.stdout)] == ["ada"]
+    assert checked.exit_code == 0
+    assert "1 entries are as they were written." in checked.stderr
+    assert changed.exit_code == 1
+    assert "is another than it was" in changed.stderr
 
 
-@each({  # what somebody with the file does, and the fault that is reported
-    "an entry is changed": (
-        "update state.audit_log set who = 'bob' where entry_number = 2", "entry 2 was changed"
-    ),
-    "an entry is removed": (
-        "delete from state.audit_log where entry_number = 2",
-        "the entries before entry 3 were removed, 1 of them",
-    ),
-    "the first entry is removed": (
-        "delete from state.audit_log where entry_number = 1",
-        "the entries before entry 2 were removed, 1 of them",
-    ),
-    "the last entry is removed": (
-        "delete from state.audit_log where entry_number = 3", "entry 3 was removed"
-    ),
-    "all digests are computed again": (
-        "update state.audit_log set digest = 'new' where entry_number = 3",
-        "entry 3 was changed; entry 3, or one before it, is another than it was",
-    ),
-})  # fmt: skip
-def test_a_log_that_was_changed_is_not_as_it_was_written(store, change, expected):
+@each(  # what somebody with the file does to an entry, and the fault that is reported
+    ("update state.audit_log set who = 'bob'", 2, "entry 2 was changed"),
+    ("delete from state.audit_log", 2, "the entries before entry 3 were removed, 1 of them"),
+    ("delete from state.audit_log", 1, "the entries before entry 2 were removed, 1 of them"),
+    ("delete from state.audit_log", 3, "entry 3 was removed"),
+    ("update state.audit_log set digest = 'new'", 3,
+     "entry 3 was changed; entry 3, or one before it, is another than it was"),
+)  # fmt: skip
+def test_a_log_that_was_changed_is_not_as_it_was_written(store, change, number, expected):
     for who in ("ada", "eve", "ada"):
         audit.record(store, who, "sign in")
     noted = audit.verified(store).head
     with store.writing() as cursor:
-        cursor.execute(change)
+        cursor.execute(f"{change} where entry_number = {number}")
 
     assert "; ".join(audit.verified(store, noted).faults) == expected
-
-
-def test_the_command_checks_the_log_against_what_was_noted(store):
-    audit.record(store, "ada", "sign in")
-    number, digest = audit.verified(store).head
-    audit.record(store, "eve", "sign in")
-    store.close()
-    checked = run("audit", "--db", store.path, "--head", f"{number}:{digest}")
-    changed = run("audit", "--db", store.path, "--head", f"{number}:{digest[::-1]}")
-
-    assert checked.exit_code == 0
-    assert "2 entries are as they were written." in checked.stderr
-    assert changed.exit_code == 1
-    assert "entry 1, or one before it, is another than it was" in changed.stderr
 
 
 def test_an_entry_that_was_sent_twice_is_one(store):

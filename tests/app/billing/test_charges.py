@@ -38,9 +38,7 @@ held = st.builds(
     st.none() | st.integers(0, 10**12), st.integers(0, 10**6),
 )  # fmt: skip
 free = st.builds(
-    lambda kind, ms, team, model: line(
-        kind, ms, team if kind == "reserved_idle" else None, gpu_model=model
-    ),
+    lambda kind, ms, team, of: line(kind, ms, team if "reserved" in kind else None, gpu_model=of),
     st.sampled_from(["idle", "reserved_idle", "not_available"]), st.integers(0, 10**10), teams,
     st.sampled_from(["H100", "H200"]),
 )  # fmt: skip
@@ -77,12 +75,11 @@ def test_rows_in_cents_add_up_across_and_down(rows, given_quotas, idle):
         known = [row[name] for name in columns if row[name] is not None]
         assert row["total_cost"] is None or row["total_cost"] == sum(known)
     assert sum(billed["idle_share_cost"]) == 0
-    assert abs(
-        Fraction(sum(billed["total_cost"].drop_nulls(), Decimal(0))) - total(found)
-    ) <= Fraction(1, 200)
+    cost = Fraction(sum(billed["total_cost"].drop_nulls(), Decimal(0)))
+    assert abs(cost - total(found)) <= Fraction(1, 200)
 
 
-def test_an_idle_line_that_was_shared_out_costs_nobody_a_cent():
+def test_an_idle_line_is_shared_out_by_cost_or_in_equal_parts_and_costs_nobody_a_cent():
     rows = [line("usage", H, "a")]
     rows += [line("idle", 1_234_567, gpu_model=f"M{i}") for i in range(7)]
 
@@ -91,15 +88,11 @@ def test_an_idle_line_that_was_shared_out_costs_nobody_a_cent():
     assert set(billed.filter(billed["line"] == "idle")["total_cost"]) == {Decimal("0.00")}
     assert sum(billed["total_cost"]) == Decimal("6.80")  # 2 + 2 x 7 x 1,234,567 / 3,600,000
 
-
-def test_uniform_gives_accounts_equal_parts_and_their_lines_parts_by_cost():
     rows = [line("usage", 3 * H, "a", run_key="1"), line("usage", H, "a", run_key="2"),
             line("usage", H, "b"), line("idle", 10 * H)]  # fmt: skip
-
-    found = charges(rows, Policy("uniform"))
-
-    shares = [(c.key.team, float(c.idle_share)) for c in found if c.key.line == "usage"]
-    assert shares == [("a", 7.5), ("a", 2.5), ("b", 10)]
+    uniform = charges(rows, Policy("uniform"))
+    shares = [(c.key.team, float(c.idle_share)) for c in uniform if c.key.line == "usage"]
+    assert shares == [("a", 7.5), ("a", 2.5), ("b", 10)], "equal parts, of its lines by cost"
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,14 @@ def evidence(**hours):
     )
 
 
-def test_evidence_of_several_clusters_reaches_as_far_as_that_of_the_slowest():
+def test_evidence_reaches_as_far_as_the_slowest_cluster_and_covers_what_the_fullest_does():
     known = evidence(a=(0, 30), b=(0, 20), c=(0, 10))
 
     assert known.reach({"a", "b"}) == DAY.from_ms + 20 * HOUR_MS
     assert known.reach({"a", "unknown"}) == DAY.from_ms + 30 * HOUR_MS
     assert known.reach({"unknown"}) is None
+    assert evidence(a=(0, 6), b=(0, 12)).part_of(DAY) == Fraction(1, 2)
+    assert evidence().part_of(DAY) == 0
 
 
 def test_of_each_cluster_the_part_of_the_day_counts_that_its_evidence_covers():
@@ -37,11 +39,6 @@ def test_of_each_cluster_the_part_of_the_day_counts_that_its_evidence_covers():
     assert known.covered_ms(DAY) == {
         "whole": DAY_MS, "begins": 18 * HOUR_MS, "ends": 8 * HOUR_MS, "within": 2 * HOUR_MS,
     }  # fmt: skip
-
-
-def test_the_cluster_with_most_evidence_decides_how_much_of_a_day_is_known():
-    assert evidence(a=(0, 6), b=(0, 12)).part_of(DAY) == Fraction(1, 2)
-    assert evidence().part_of(DAY) == 0
 
 
 def test_a_cluster_that_was_charged_and_has_no_evidence_any_more_was_covered():
@@ -104,9 +101,8 @@ def test_below_a_covered_day_nothing_is_forecast(days, spent, covered_h):
 
 
 def test_each_cluster_goes_on_by_its_own_covered_hours():
-    both = CoveredDay(
-        {("c", "a"): Decimal(24), ("d", "a"): Decimal(48)}, {"c": DAY_MS, "d": 2 * DAY_MS}
-    )
+    costs = {("c", "a"): Decimal(24), ("d", "a"): Decimal(48)}
+    both = CoveredDay(costs, {"c": DAY_MS, "d": 2 * DAY_MS})
 
     assert found(both).expected_cost == Decimal("1440.00")
     assert found(both, cluster="c").expected_cost == Decimal("720.00")

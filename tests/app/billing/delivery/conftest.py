@@ -33,9 +33,8 @@ def closed(make, lines):
 @pytest.fixture
 def corrected(make, lines):
     """Give the same day with a correction: account nlp held ten more hours."""
-    more = make(
-        [lines[0] | {"gpu_ms": 36_000_000, "energy_mj": None, "metered_mj_price": None}], POLICY
-    )
+    held = {"gpu_ms": 36_000_000, "energy_mj": None, "metered_mj_price": None}
+    more = make([lines[0] | held], POLICY)
     first = booked(make(lines, POLICY))
     second = booked(more, number=1).bookings[0]
     both = pl.concat([first.rows, more.rows.with_columns(pl.lit(1, pl.Int32).alias("correction"))])

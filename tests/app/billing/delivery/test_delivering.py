@@ -151,30 +151,21 @@ def at_seven(plan, **more):
     return replace(plan, report=change(plan.report, at="07:00", **more))
 
 
-def entry(when, *, mailed):
-    """Return a closed day that the mail got, or did not."""
-    at = datetime(2026, 11, 20, tzinfo=UTC)
-    delivery = Delivery("mail", "0-a", at, 1, delivered_at=at if mailed else None)
-    return past_statement(when, deliveries=(delivery,))
-
-
 def looking(store, plan):
     return Timetable(store, plan, plan.report.time())
 
 
-def test_after_all_is_out_the_next_look_is_at_the_next_time(store, plan, clock):
-    keep(plan.folder, entry(date(2026, 11, 19), mailed=True))
-
-    assert looking(store, at_seven(plan)).look() == 16 * 3600
-    assert clock.at.hour == 15
-
-
-def test_while_a_day_is_open_it_looks_again_soon(store, plan, clock):
+def test_it_looks_again_soon_while_a_day_is_open_else_at_its_time(store, plan, clock):
     timetable = looking(store, at_seven(plan))
-
     assert timetable.look() == AGAIN_S
     clock.at = clock.at.replace(day=21, hour=6, minute=59, second=30)
     assert timetable.look() == 30.0
+
+    clock.at = at = datetime(2026, 11, 20, 15, tzinfo=UTC)
+    mailed = Delivery("mail", "0-a", at, 1, delivered_at=at)
+    keep(plan.folder, past_statement(date(2026, 11, 19), deliveries=(mailed,)))
+    assert looking(store, at_seven(plan)).look() == 16 * 3600
+    assert clock.at == at
 
 
 def test_a_server_that_was_down_at_the_time_hands_out_when_it_starts(days, plan, post, clock):

@@ -31,17 +31,14 @@ def test_the_example_is_right():
     assert report.webhook.secret_env is not None
 
 
-def test_without_a_section_nothing_goes_out_by_itself():
+def test_without_a_section_nothing_goes_out_and_a_database_in_memory_has_no_folder():
     report = ReportSettings()
 
     assert (report.time(), report.mail, report.webhook) == (None, None, None)
     assert report.folder_for("data/fleet.duckdb") == Path("data/fleet-statements")
-
-
-def test_a_database_in_memory_has_a_folder_only_where_one_is_named():
     assert ReportSettings(folder="out").folder_for(":memory:") == Path("out")
     with pytest.raises(GoodputError, match=r"no folder beside it; set 'report\.folder'"):
-        ReportSettings().folder_for(":memory:")
+        report.folder_for(":memory:")
 
 
 @pytest.mark.parametrize(("security", "port"), [("starttls", 587), ("tls", 465), ("none", 25)])

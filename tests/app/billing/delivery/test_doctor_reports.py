@@ -19,11 +19,14 @@ def findings(text):
     return {what: tuple(rest) for what, *rest in report_findings("goodput.duckdb")}
 
 
-def test_without_statements_the_way_to_them_is_named():
+def test_without_statements_the_way_to_them_is_named_and_wrong_settings_are_a_problem():
     (row,) = findings("").values()
+    (wrong,) = findings('[report]\nat = "7 am"\n').values()
 
     assert row[:2] == ("missing", "none was delivered to goodput-statements")
     assert row[2].startswith("goodput report --deliver; to do it daily see [report] in /")
+    assert wrong[0] == "problem"
+    assert "'report.at' is '7 am', expected like 07:00" in wrong[1]
 
 
 def of_day(made, days_ago):
@@ -75,19 +78,11 @@ def test_servers_that_answer_and_those_that_do_not_are_reported(post, hook):
     assert good["report.mail"] == ("ok", f"127.0.0.1:{post.port} answers", "")
     assert good["report.webhook"] == ("ok", f"{hook.url} answers", "")
     assert bad["report.mail"][0] == bad["report.webhook"][0] == "problem"
-    assert bad["report.webhook"][1].startswith(
-        "http://127.0.0.1:9: no connection (Connection refused)"
-    )
-    assert bad["report.webhook"][2] == "fix it there, or [report.webhook] in goodput.toml"
+    _, found, then = bad["report.webhook"]
+    assert found.startswith("http://127.0.0.1:9: no connection (Connection refused)")
+    assert then == "fix it there, or [report.webhook] in goodput.toml"
     assert "secret-path" not in str((good, bad))
     assert (post.mails, hook.posts) == ([], [])
-
-
-def test_settings_that_are_wrong_are_a_problem():
-    (row,) = findings('[report]\nat = "7 am"\n').values()
-
-    assert row[0] == "problem"
-    assert "'report.at' is '7 am', expected like 07:00" in row[1]
 
 
 @pytest.fixture
@@ -111,17 +106,12 @@ def test_it_shows_what_went_out_and_what_failed_first(page, closed, plan, post):
     assert table["error"].isna().tolist() == [False, True, True]
 
 
-def test_without_statements_it_names_the_way_to_them(page):
+def test_without_statements_it_names_the_way_and_a_damaged_index_is_an_error(page, plan):
     app = page()
-
     assert not app.error
     assert any("`[report]` in goodput.toml" in one.value for one in app.caption)
 
-
-def test_a_damaged_index_is_an_error_in_its_place(page, plan):
     plan.folder.mkdir()
     (plan.folder / "statements.jsonl").write_text("{")
-
     (error,) = page().error
-
     assert "line 1 is not an entry of the index" in error.value

@@ -48,10 +48,7 @@ def test_a_secret_signs_id_time_and_body(hook, monkeypatch, secret, key):
     post(hook.url, secret_env="HOOK_SECRET", token_env="HOOK_TOKEN")
 
     ((headers, body),) = hook.posts
-    assert (body, headers["content-type"]) == (BODY, "application/json")
-    assert headers["webhook-timestamp"] == f"{AT.timestamp():.0f}"
-    assert headers["webhook-id"] == IDENTITY
-    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    signed = f"{IDENTITY}.{AT.timestamp():.0f}.".encode() + body
     expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
     assert headers["webhook-signature"] == f"v1,{expected}"
     assert headers["authorization"] == "Bearer t0ken"
@@ -79,9 +76,7 @@ def test_a_secret_that_cannot_be_used_is_not_printed(hook, monkeypatch, option, 
     (429, {"Retry-After": "-1"}, True, 0.0),
     (302, {"Location": "/elsewhere"}, False, 0.0),  # which is not followed
 )  # fmt: skip
-def test_a_refusal_names_the_status_and_is_for_good_or_for_some_time(
-    hook, status, headers, is_transient, wait_s
-):
+def test_a_refusal_names_the_status_for_good_or_not(hook, status, headers, is_transient, wait_s):
     hook.answers.append((status, headers))
     hook.said = b"no\r\nsuch \x1b[31m hook"
 
@@ -145,9 +140,7 @@ def test_it_says_what_was_billed_by_account(make, lines):
 
 
 def test_names_begin_no_line_no_tag_and_are_cut(make, lines):
-    for row, name in zip(
-        lines, ["<img src=x onerror=alert(1)>", "a\r\nBilled  $0.00", "漢" * 99], strict=False
-    ):
+    for row, name in zip(lines[:3], ["<img src=x>", "a\r\nBilled  $0.00", "漢" * 99], strict=True):
         row["team"] = name
     losses = pl.DataFrame(
         [{"cluster": "c", "account": "<b>", "run_id": "r\n\x1b]0;", "label": "Idle", "cause": "",
@@ -164,32 +157,22 @@ def test_names_begin_no_line_no_tag_and_are_cut(make, lines):
     assert "漢" * 19 in written.text
     assert "漢" * 20 not in written.text
     assert "<img" not in written.html
-    assert "&lt;img src=x onerror=alert(1)&gt;" in written.html
+    assert "&lt;img src=x&gt;" in written.html
     assert "&lt;b&gt;" in written.html
     assert "\x1b" not in written.html
 
 
-def test_accounts_that_are_not_shown_are_added_up(make, lines):
-    usage = lines[2]
-    many = [
-        usage | {"team": f"team {n:02}", "gpu_ms": 3_600_000, "unsettled_ms": 3_600_000}
-        for n in range(ACCOUNTS_SHOWN + 3)
-    ]
+def test_accounts_that_are_not_shown_are_added_up_and_links_and_large_files_named(make, lines):
+    usage = lines[2] | {"gpu_ms": 3_600_000, "unsettled_ms": 3_600_000}
+    many = [usage | {"team": f"team {n:02}"} for n in range(ACCOUNTS_SHOWN + 3)]
+    dashboard = ("Dashboard", "https://g.example/?a=1&b=2")
+    enclosed = Enclosed([dashboard], ["a.pdf"], ["b.csv (99.0 MB)"])
 
-    text = letter(make(many, NO_POLICY), "closed", "id", NOTHING).text
+    written = letter(make(many, NO_POLICY), "closed", "id", enclosed)
 
-    row = next(line for line in text.splitlines() if "more" in line)
+    row = next(line for line in written.text.splitlines() if "more" in line)
     assert row.split() == ["3", "more", "3.00", "6.00"]
-    assert "team 25" not in text
-
-
-def test_links_and_what_was_too_large_are_named(make, lines):
-    enclosed = Enclosed(
-        [("Dashboard", "https://g.example/?a=1&b=2")], ["a.pdf"], ["b.csv (99.0 MB)"]
-    )
-
-    written = letter(make(lines, NO_POLICY), "closed", "id", enclosed)
-
+    assert "team 25" not in written.text
     assert "Attached: a.pdf.\nToo large to be attached: b.csv (99.0 MB).\n" in written.text
     assert written.text.endswith("Dashboard: https://g.example/?a=1&b=2\n")
     assert 'href="https://g.example/?a=1&amp;b=2"' in written.html
