@@ -19,27 +19,22 @@ KNOWN = (
 EXAMPLE = Path(goodput_app.__file__).with_name("goodput.example.toml")
 
 
-def test_without_a_file_the_defaults_hold(tmp_path, monkeypatch):
+def test_without_a_file_the_defaults_hold_and_a_named_one_must_be_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
     assert settings() == Settings()
+
+    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "nope.toml"))
+    settings.cache_clear()
+    with pytest.raises(GoodputError, match="the settings cannot be read"):
+        settings()
 
 
 def test_a_file_changes_what_it_names():
-    text = (
-        'db = "a.duckdb"\n[ingest]\ncluster = "lab"\n[serve]\nport = 9000\n[ui]\nrange = "now-7d"\n'
-    )
+    text = 'db = "a.duckdb"\ningest.cluster = "lab"\nserve.port = 9000\nui.range = "now-7d"\n'
 
     assert settings_of(text) == Settings(
         "a.duckdb", IngestSettings("lab"), ServeSettings(port=9000), UiSettings("now-7d")
     )
-
-
-def test_a_named_file_must_be_there(tmp_path, monkeypatch):
-    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "nope.toml"))
-
-    with pytest.raises(GoodputError, match="the settings cannot be read"):
-        settings()
 
 
 @each(
@@ -114,8 +109,5 @@ def test_the_example_shows_every_setting():
     assert example.serving.objectives == (
         ServingObjective("llama-*", ttft_s=0.5, inter_token_s=0.05, target=0.99),
     )
-
-
-def test_settings_without_serving_objectives_leave_those_of_the_database():
-    assert settings_of("").serving.objectives is None
+    assert settings_of("").serving.objectives is None, "those of the database stay"
     assert settings_of("[serving]\nobjectives = []").serving.objectives == ()

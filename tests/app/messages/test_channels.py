@@ -196,7 +196,7 @@ def test_a_mail_has_text_html_and_files(post):
     assert attached["statement.csv"].get_payload(decode=True) == b"a,b\r\n1,2\r\n"
 
 
-def test_a_copy_bears_the_same_id_and_a_correction_answers_it(post):
+def test_a_copy_bears_the_same_id_a_correction_answers_it_and_a_subject_makes_no_header(post):
     settings = mail_settings(post, sender="goodput@a-domain-of-some-length.department.lab.example")
     identity = "statement-2026-11-19-1-fedcba9876543210fedcba9876543210"
 
@@ -210,16 +210,12 @@ def test_a_copy_bears_the_same_id_and_a_correction_answers_it(post):
     assert post.mails[1]["References"] == first
     assert first.encode() in post.raw[0]  # whole, on whatever line
 
-
-def test_line_breaks_in_a_subject_make_no_header(post):
     hostile = "GPU statement\r\nBcc: everybody@lab.example\r\n\r\n<script>\x1b[31m"
-
     mailed(mail_settings(post), replace(LETTER, subject=hostile))
-
-    (arrived,) = post.mails
-    assert arrived["Subject"] == "GPU statement Bcc: everybody@lab.example <script>\\x1b[31m"
-    assert arrived["Bcc"] is None
-    assert post.recipients == [["finance@lab.example"]]
+    last = post.mails[-1]
+    assert last["Subject"] == "GPU statement Bcc: everybody@lab.example <script>\\x1b[31m"
+    assert last["Bcc"] is None
+    assert post.recipients[-1] == ["finance@lab.example"]
 
 
 @pytest.fixture
@@ -232,7 +228,10 @@ def secured(secure_post, certificate, monkeypatch):
     )
 
 
-def test_with_starttls_and_a_password_it_is_let_in_and_a_probe_mails_nothing(secure_post, secured):
+def test_with_starttls_and_a_password_a_trusted_server_lets_in(secure_post, secured):
+    with pytest.raises(NotSentError, match=r"no secure connection \(self-signed certificate\)"):
+        mailed(secured(ca_file=None))
+    assert secure_post.logins == []
     assert mail.probe(secured()) == f"127.0.0.1:{secure_post.port}"
     assert secure_post.mails == []
 
@@ -254,13 +253,6 @@ def test_a_wrong_password_is_refused_and_not_printed(secure_post, secured, tmp_p
     assert set(secure_post.logins) == {("goodput", OTHER_PASSWORD)}  # each way that it offers
 
 
-def test_a_server_that_nobody_vouches_for_gets_no_password(secure_post, secured):
-    with pytest.raises(NotSentError, match=r"no secure connection \(self-signed certificate\)"):
-        mailed(secured(ca_file=None))
-
-    assert secure_post.logins == []
-
-
 @each({
     "refused": ("none", ["550 5.7.1 no"], {}, "refused the mail (550 5.7.1 no).", False),
     "refused for now": ("none", ["451 4.3.0 hm"], {}, "refused the mail (451 4.3.0 hm).", True),
@@ -269,9 +261,7 @@ def test_a_server_that_nobody_vouches_for_gets_no_password(secure_post, secured)
     ),
     "no STARTTLS": ("starttls", [], {}, "Check security", False),
 })  # fmt: skip
-def test_a_mail_that_nobody_gets_says_why_and_whether_for_good(
-    post, security, answers, refused, words, is_transient
-):
+def test_mail_that_nobody_gets_says_why(post, security, answers, refused, words, is_transient):
     post.answers, post.refused = answers, refused
 
     with pytest.raises(NotSentError) as caught:

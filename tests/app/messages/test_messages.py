@@ -79,12 +79,6 @@ def test_a_message_has_its_content(name):
     assert FORMS[name] == (GOLDEN / name).read_text(encoding="utf-8")
 
 
-def test_a_group_is_called_by_what_its_findings_share():
-    assert headline(MESSAGES["many"]) == (
-        "[ticket] 25 findings: Allocated GPUs are idle, cluster lab, team research, run tune (7)"
-    )
-
-
 @each((1, 59, "1 GPU has been idle for 59 min"), (8, 135, "8 GPUs have been idle for 2 h 15 min"))
 def test_idle_time_is_in_words(gpus, minutes, words):
     since_ms = AT_MS - minutes * MINUTE_MS
@@ -93,21 +87,21 @@ def test_idle_time_is_in_words(gpus, minutes, words):
     assert words in headline(message("owner", "open", (notice,), AT_MS, recipient="ann"))
 
 
-def test_a_message_for_people_lists_some_and_counts_the_rest():
+def test_a_message_of_a_group_is_called_by_what_they_share_lists_some_and_counts_the_rest():
     text = letter(MESSAGES["many"]).text
 
+    assert headline(MESSAGES["many"]) == (
+        "[ticket] 25 findings: Allocated GPUs are idle, cluster lab, team research, run tune (7)"
+    )
     assert text.count("What to do") == 20
     assert text.endswith("5 more findings are on the Findings page.\n")
     assert len(json.loads(bodies.own(MESSAGES["many"]))["findings"]) == 25
 
 
-def test_a_message_has_the_same_identity_again_and_another_one_later():
+def test_a_message_has_one_identity_and_links_to_the_window_of_its_finding():
     assert message("slack", "open", (HANG,), AT_MS) == MESSAGES["one"]
     assert message("slack", "open", (HANG,), AT_MS + 1).identity != MESSAGES["one"].identity
     assert message("mail", "open", (HANG,), AT_MS).identity != MESSAGES["one"].identity
-
-
-def test_a_link_opens_the_finding_in_the_window_it_was_found_in():
     assert finding_url("https://goodput.example.org/", "abc", AT_MS, AT_MS + 999) == (
         "https://goodput.example.org/findings?finding=abc"
         "&from=2026-11-20T09%3A00%3A00Z&to=2026-11-20T09%3A00%3A00Z"
@@ -157,15 +151,11 @@ def test_what_is_away_is_asked_again_for_a_while(answers, attempts, error, is_fo
 
 
 @pytest.mark.parametrize(("asked_s", "waited_s"), [(5.0, 5.0), (1.0, 2.0), (86_400.0, PAUSE_MAX_S)])
-def test_a_server_may_ask_for_a_longer_pause_within_reason(asked_s, waited_s):
+def test_a_server_may_ask_for_a_longer_pause_which_its_own_end_ends(asked_s, waited_s):
     assert sending(away(asked_s), ())[1] == [waited_s]
 
-
-def test_the_end_of_the_server_ends_the_waiting():
-    sent, pauses = sending(away(), (), is_over=True)
-
-    assert (sent.attempts, len(pauses)) == (1, 1)
-    assert sent.error is not None
+    sent, pauses = sending(away(asked_s), (), is_over=True)
+    assert (sent.attempts, sent.error is None, pauses) == (1, False, [waited_s])
 
 
 BERLIN = ZoneInfo("Europe/Berlin")

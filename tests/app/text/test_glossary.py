@@ -35,10 +35,12 @@ def headers():
                     yield str(key.value), value.value
 
 
-def test_the_page_is_printed_from_the_glossary():
-    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+def test_the_pages_are_printed_from_the_glossary_and_from_the_folders_of_rules():
+    docs = ROOT / "docs"
+    made_by = "run `python -m goodput_app.text.glossary > docs/glossary.md`"
 
-    assert page == glossary.page(), "run `python -m goodput_app.text.glossary > docs/glossary.md`"
+    assert (docs / "glossary.md").read_text("utf-8") == glossary.page(), made_by
+    assert (docs / "findings.md").read_text("utf-8") == page()
 
 
 def test_every_column_with_a_unit_has_an_entry():
@@ -57,23 +59,17 @@ def test_every_alias_is_a_label_in_use():
     assert aliases - used == set()
 
 
-def test_a_term_is_defined_once():
+def test_a_term_is_defined_once_and_its_view_exists():
     rows = set(glossary.entries().values())
     names = [name for e in rows for name in (e.term, *filter(None, e.aliases.split("; ")))]
 
     assert sorted(names) == sorted(set(names))
     assert len({e.definition for e in rows}) == len(rows)
+    assert {e.view for e in rows if e.view} <= set(catalogue())
 
 
-def test_every_view_of_the_glossary_exists():
-    assert {e.view for e in glossary.entries().values() if e.view} <= set(catalogue())
-
-
-def test_the_definition_of_goodput_says_its_version():
+def test_the_definition_of_goodput_says_its_version_and_a_label_without_one_is_an_error():
     assert f"definition {DEFINITION_VERSION} " in glossary.hover("Goodput (% of capacity)")
-
-
-def test_a_label_without_an_entry_is_an_error():
     with pytest.raises(KeyError, match="'Dearest'"):
         glossary.hover("Dearest")
 
@@ -85,7 +81,3 @@ def test_the_header_of_a_column_explains_itself_by_the_glossary():
 
     assert config["ettr_percent"]["help"] == glossary.hover("ETTR")
     assert config["node"]["help"] is None
-
-
-def test_the_page_of_rules_is_printed_from_their_folders():
-    assert (ROOT / "docs" / "findings.md").read_text("utf-8") == page()

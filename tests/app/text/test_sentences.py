@@ -50,9 +50,7 @@ test_a_rule_says_what_tests_found = gives(
     (False, False, False, "Throttling is not known: no reading"),
     (True, False, False, "Throttling is not known: these readings carry neither"),
 )
-def test_an_empty_list_says_whether_any_source_could_have_reported(
-    readings, reasons, counters, beginning
-):
+def test_an_empty_list_says_whether_any_source_could_report(readings, reasons, counters, beginning):
     sources = pl.DataFrame(
         {"has_readings": [readings], "has_reasons": [reasons], "has_counters": [counters]}
     )
@@ -66,9 +64,7 @@ def test_an_empty_list_says_whether_any_source_could_have_reported(
     (None, None, "hw_thermal in too few hours to call it chronic or passing (3 of 12 h read). "
                  "Margin to the slowdown temperature: unknown."),
 )  # fmt: skip
-def test_a_sentence_says_whether_throttling_is_chronic_and_what_is_not_known(
-    known, margin, expected
-):
+def test_a_sentence_says_whether_throttling_is_chronic_or_not_known(known, margin, expected):
     row = {"reason": "hw_thermal", "recurrence": known, "throttled_hours": 3, "read_hours": 12}
     found = pl.DataFrame([{**row, "slowdown_margin_c": margin}])
 
@@ -112,13 +108,8 @@ def test_without_steps_of_jobs_the_headline_is_activity_and_names_what_brings_go
         "next: Let jobs report their steps."
     )
     assert "of all teams and runs" in headline.headline(summary(), low, Scope(team="a")).notes
-
-
-def test_activity_that_too_few_readings_cover_is_not_measured():
-    low = ladder(rung="gpu_activity", ratio=None, coverage=0.1, next_step="Add GPU telemetry")
-
-    shown = headline.headline(summary(), low, EVERYTHING)
-
+    few = ladder(rung="gpu_activity", ratio=None, coverage=0.1, next_step="Add GPU telemetry")
+    shown = headline.headline(summary(), few, EVERYTHING)
     assert (shown.label, shown.text) == ("GPU activity (% of observed time)", "not measured")
 
 
