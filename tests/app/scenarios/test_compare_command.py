@@ -1,10 +1,11 @@
-"""`goodput compare`: its exit codes, and its report in each format."""
+"""`goodput compare` and the Compare page: exit codes, reports, runs, before and after a time."""
 
 import json
 
 import pytest
 from tests import compared_runs
 from tests.app.command_line import failing, run
+from tests.app.opened_page import assert_sound, press, texts, tile
 from tests.queries.conftest import at
 from tests.tables import each
 
@@ -45,9 +46,7 @@ def test_a_slower_run_fails_with_the_difference_and_what_differs(database):
     ("hot", 1, "not comparable (slower=3%): hot: throttling, "),
     ("nwe", 1, "The ledger knows no run nwe; did you mean new?"),
 )
-def test_an_equal_run_passes_and_one_that_is_not_comparable_or_known_does_not(
-    database, other, code, says
-):
+def test_an_equal_run_passes_and_no_unknown_or_incomparable_one(database, other, code, says):
     found = compared(database, "old", other, *SLOWER)
 
     assert (found.exit_code, says in found.output) == (code, True), found.output
@@ -63,6 +62,8 @@ def test_two_time_ranges_are_compared_by_workload(database):
 
     assert found.exit_code == 1, found.output
     assert json.loads(found.stdout)["b"]["runs"] == 1
+    without = compared(database, "2020-01-01/2020-01-02", "2020-01-02/2020-01-03")
+    assert "2020-01-01/2020-01-02: no run had GPUs (data: 2027-" in without.stdout
 
 
 @each(("html", "&lt;b&gt;|x\\x1b[31m"), ("md", r"\<b\>\|x\\x1b\[31m"))
@@ -92,7 +93,53 @@ def test_wrong_use_exits_with_2(database, arguments, says):
     assert says in failing("compare", *arguments, "--db", database, code=2)
 
 
-def test_a_time_range_without_runs_names_that_of_the_data(database):
-    found = compared(database, "2020-01-01/2020-01-02", "2020-01-02/2020-01-03")
+PAGE = "before_and_after"
 
-    assert "2020-01-01/2020-01-02: no run had GPUs (data: 2027-" in found.stdout
+
+@pytest.fixture(scope="module")
+def store(filled, module_store):
+    return module_store(copy_of=compared_runs.built(filled))
+
+
+def tables(app):
+    """Return the rows of each table as text, by its first column."""
+    return {
+        frame.value.columns[0]: [" ".join(map(str, row)) for row in frame.value.itertuples()]
+        for frame in app.dataframe
+    }
+
+
+def test_before_and_after_a_time_are_compared_and_a_wrong_one_is_named(store, visit):
+    change = f"{at(compared_runs.APART_S - 10).isoformat()}Z"
+    app = visit(store, PAGE, by="time", at=change, to=f"{at(2000).isoformat()}Z")
+
+    assert tile(app, "Change of speed").startswith("-5.")
+    assert "banana" in texts(visit(store, PAGE, by="time", at="banana"))
+
+
+def test_changes_between_runs_are_listed_and_open_both(store, visit):
+    app = visit(store, PAGE)
+
+    rows = [row for frame in tables(app).values() for row in frame]
+    assert sum("580.2" in row for row in rows) == 2  # to it and back
+
+
+def test_two_runs_are_compared_with_what_differs_files_and_notes(store, visit):
+    app = visit(store, PAGE, a="c/old", b="c/new", align="progress")
+
+    assert tile(app, "Change of speed").startswith("-5.")
+    assert tile(app, "Speed of A") == "4.001"
+    labels = {button.proto.label for button in app.get("download_button")}
+    assert {"Text", "JSON", "Markdown", "HTML"} <= labels
+    differing = next(rows for rows in tables(app).values() if any("580.2" in row for row in rows))
+    assert len(differing) == 3
+    assert len(app.get("plotly_chart")) == 3
+
+    app.selectbox(key="note_run").select("c/new")
+    app.text_input(key="said_by").input("ops")
+    next(box for box in app.text_input if box.label == "Note").input("cuDNN <b>fell back</b>")
+    app = assert_sound(press(app, "Add note"))
+
+    noted = store.read("select run_key, said_by, note from marts.run_notes").rows()
+    assert noted == [("c/new", "ops", "cuDNN <b>fell back</b>")]
+    assert any("cuDNN" in row for rows in tables(app).values() for row in rows)

@@ -79,9 +79,10 @@ def test_the_larger_batch_is_compared_by_its_samples():
     assert difference(found[0], found[4]).low_ratio > 0.47
 
 
-def test_constant_steps_are_as_many_as_they_are():
+def test_constant_steps_are_as_many_as_they_are_and_a_gate_of_nothing_does_not_pass():
     assert effective_count(np.zeros(30)) == 30
     assert of_steps(np.ones(30), np.full(30, 2.0)).variance == 0
+    assert gate.judged(LIMIT, []).outcome == "not comparable"
 
 
 def test_runs_count_where_there_are_several():
@@ -96,10 +97,6 @@ def test_runs_count_where_there_are_several():
     assert (found.a.count, round(found.a.spread_ratio, 4)) == (4, 0.0082)
     assert found.change_ratio == pytest.approx(-0.04)
     assert -0.06 < found.low_ratio < -0.04 < found.high_ratio < -0.02
-
-
-def test_a_gate_does_not_pass_where_nothing_is_compared():
-    assert gate.judged(LIMIT, []).outcome == "not comparable"
 
 
 SPEED = Speed("llm", "samples", None, None, "steps", None, (), ("a",), ("b",))
@@ -121,26 +118,16 @@ def of_two(by):
     return aligned(found, SPEED, by)
 
 
-def test_by_step_the_same_numbers_stand_together():
-    rows = of_two(STEP)
+def test_by_step_the_same_numbers_stand_together_and_by_progress_the_same_work():
+    rows, by_work = of_two(STEP), of_two(PROGRESS)
 
     assert rows.height == 15
     assert rows["step_a_s"].to_list() == [2.0] * 10 + [None] * 5
     assert rows["step_b_s"].to_list() == [None] * 5 + [3.0] * 10
     both = rows.filter(pl.col("change_ratio").is_not_null())
     assert both["change_ratio"].to_list() == pytest.approx([1 / 3] * 5)  # 5.33 for 4 a second
-
-
-def test_by_progress_the_same_work_stands_together():
-    rows = of_two(PROGRESS)
-
-    assert rows.filter(pl.col("step_a_s").is_not_null())["position"].max() == pytest.approx(
-        80, abs=2
-    )
-    assert rows["position"].max() == pytest.approx(160, abs=2)
-
-
-def test_sides_without_steps_have_no_rows():
-    found = SimpleNamespace(a=side("x", 1, 0, 1, 1.0), b=side("y", 1, 0, 1, 1.0))
-
-    assert aligned(found, SPEED, STEP).is_empty()
+    of_a = by_work.filter(pl.col("step_a_s").is_not_null())
+    assert of_a["position"].max() == pytest.approx(80, abs=2)
+    assert by_work["position"].max() == pytest.approx(160, abs=2)
+    without = SimpleNamespace(a=side("x", 1, 0, 1, 1.0), b=side("y", 1, 0, 1, 1.0))
+    assert aligned(without, SPEED, STEP).is_empty()

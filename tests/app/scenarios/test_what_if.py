@@ -129,10 +129,16 @@ def test_an_upgrade_pays_back_by_the_work_that_it_adds(given_, months, worked):
     assert worked in payback.worked
 
 
-def test_new_gpus_may_draw_as_small_a_share_of_their_limit_as_the_old_ones():
+def test_what_may_be_more_or_less_gives_a_span():
+    """New GPUs may draw as small a share of their limit as the old ones; a loss may be larger."""
     found = answers("upgrade", **{**HUNDRED_H100, "old_power_w": 350}, power_limit_w=700)
+    lost = Given(Span(Decimal(10), Decimal(30)), "measured", "marts.ledger_by_category")
+    halve = SCENARIOS["halve-a-loss"]
+    (back, *_) = solved(halve, filled(halve, {"lost_gpu_h": lost}, {}))
 
     assert found["Power after"].span == Span(Decimal(25), Decimal(50))
+    assert back.span == Span(Decimal(5), Decimal(15))
+    assert "5.0 to 15.0" in back.worked
 
 
 @pytest.mark.parametrize(("drawn_w", "saved_w"), [(500, (0, 100)), (700, (140, 140))])
@@ -142,16 +148,6 @@ def test_a_cap_saves_what_is_drawn_above_it_and_above_what_is_drawn_maybe_nothin
     assert drawn == Span(*map(Decimal, saved_w))
 
 
-def test_a_loss_that_may_be_larger_than_seen_gives_back_a_span():
-    lost = Given(Span(Decimal(10), Decimal(30)), "measured", "marts.ledger_by_category")
-    halve = SCENARIOS["halve-a-loss"]
-
-    (back, *_) = solved(halve, filled(halve, {"lost_gpu_h": lost}, {}))
-
-    assert back.span == Span(Decimal(5), Decimal(15))
-    assert "5.0 to 15.0" in back.worked
-
-
 def test_young_and_daly_give_the_published_intervals():
     # Daly 2006, section 4: a dump of 5 minutes and a failure a day
     save, mtbf = Decimal(300), Decimal(86_400)
@@ -159,9 +155,7 @@ def test_young_and_daly_give_the_published_intervals():
     assert float(young_s(save, mtbf)) == CLOSE(7200)
     # 7200 x (1 + sqrt(300 / 172800) / 3 + 300 / (18 x 86400)) - 300
     assert float(daly_s(save, mtbf)) == CLOSE(7001.389, abs=1e-3)
-
-
-def test_saves_longer_than_twice_the_time_between_failures_are_spaced_by_it():
+    # saves longer than twice the time between failures are spaced by it
     assert daly_s(Decimal(100), Decimal(50)) == 50
 
 
@@ -226,21 +220,14 @@ def test_the_readmes_upgrade_gives_all_that_no_ledger_measures():
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_formula_is_fed_by_fields_and_every_field_feeds_one(name):
+def test_every_field_feeds_a_formula_and_an_unknown_site_is_asked_for_all_but_assumptions(name):
     scenario = SCENARIOS[name]
     fields = {field.name for field in scenario.fields}
     used = {need for formula in scenario.formulas for need in formula.needs}
+    asked_for = [field.name for field in missing(scenario, filled(scenario, {}, {}))]
 
     assert used <= fields
     names = [one.name for one in (*scenario.fields, *scenario.formulas) if one.name]
     assert len(set(names)) == len(names), "each has a name of its own"
     assert fields - used <= {"power_limit_w"}  # narrows a bound where it is known
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_an_unknown_site_is_asked_for_everything_but_assumptions(name):
-    scenario = SCENARIOS[name]
-
-    assert [field.name for field in missing(scenario, filled(scenario, {}, {}))] == [
-        field.name for field in scenario.fields if field.assumed is None
-    ]
+    assert asked_for == [field.name for field in scenario.fields if field.assumed is None]
