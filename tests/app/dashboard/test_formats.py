@@ -74,8 +74,7 @@ test_texts_of_times_names_and_prices = gives(
     {
         "a moment is UTC and says so": (time_zone.moment, START, "2026-11-20 12:29:30 UTC"),
         "a moment of another zone is UTC": (
-            time_zone.moment,
-            START.replace(tzinfo=timezone(timedelta(hours=1))),
+            time_zone.moment, START.replace(tzinfo=timezone(timedelta(hours=1))),
             "2026-11-20 11:29:30 UTC",
         ),
         "no moment": (time_zone.moment, None, "not known"),
@@ -83,9 +82,7 @@ test_texts_of_times_names_and_prices = gives(
             time_zone.window, START, END, "2026-11-20 12:29:30 - 12:34:30 UTC",
         ),
         "a window of two days": (
-            time_zone.window,
-            START,
-            END + timedelta(days=1),
+            time_zone.window, START, END + timedelta(days=1),
             "2026-11-20 12:29 - 2026-11-21 12:34 UTC",
         ),
         "an age": (units.ago, START - timedelta(minutes=125), START, "2h 5m ago"),
@@ -111,11 +108,8 @@ def test_markdown_gets_nothing_that_a_page_looks_for_in_the_finished_text(text):
         finished,
         re.IGNORECASE,
     )
-
-
-def test_markdown_gets_an_ordinary_name_as_it_is():
     for name in ("ann@node-3", "train--v2", "llama/70b", "9:30", "www2"):
-        assert theme.WORD_JOINER not in theme.markdown_text(name)
+        assert theme.WORD_JOINER not in theme.markdown_text(name), "an ordinary name stays"
 
 
 test_the_title_of_a_page = gives(
@@ -198,18 +192,17 @@ def test_a_day_of_the_zone_is_as_long_as_its_clock_makes_it(day, hours):
 
 def test_steps_in_hours_elapse_and_steps_in_days_follow_the_clock():
     now, zone = datetime(2026, 10, 25, 12, tzinfo=UTC), ZoneInfo(BERLIN)
-    at = {
-        text: moment_ms(text, now, zone=zone) / 3_600_000 for text in ("now", "now-24h", "now-1d")
-    }
+    at = {t: moment_ms(t, now, zone=zone) / 3_600_000 for t in ("now", "now-24h", "now-1d")}
     assert at["now"] - at["now-24h"] == 24
     assert at["now"] - at["now-1d"] == 25
+    tokyo = NOW.astimezone(timezone(timedelta(hours=9)))
+    assert moment_ms("now/d", tokyo) == moment_ms("now/d", NOW)
 
 
 @pytest.mark.usefixtures("in_berlin")
 def test_a_column_of_times_stays_utc_and_is_shown_in_the_zone():
-    frame = pl.DataFrame(
-        {"start_at": [NOON, None], "end_at": [AUTUMN, AUTUMN + timedelta(hours=2)]}
-    )
+    later = AUTUMN + timedelta(hours=2)
+    frame = pl.DataFrame({"start_at": [NOON, None], "end_at": [AUTUMN, later]})
     shown, config = tables.shaped(frame, {"start_at": "Start", "end_at": "End"})
     assert shown.schema["start_at"] == pl.Datetime("us", "UTC")
     assert shown["start_at"][0] == NOON.replace(tzinfo=UTC)
@@ -231,7 +224,7 @@ def figure(end):
     return drawn.update_xaxes(range=[start, end], type="date", title_text="UTC")
 
 
-def test_a_figure_is_drawn_on_the_clock_of_the_zone():
+def test_a_figure_is_drawn_on_the_clock_of_the_zone_with_one_offset_where_it_changes():
     start, hour = NOON - timedelta(hours=3), timedelta(hours=1)
     shown = in_zone(figure(NOON), BERLIN)
     line, epochs, bar, heatmap = shown.data
@@ -243,15 +236,10 @@ def test_a_figure_is_drawn_on_the_clock_of_the_zone():
     assert shown.layout.shapes[0].x0 == start + hour
     assert tuple(shown.layout.xaxis.range) == (start + hour, NOON + hour)
     assert shown.layout.xaxis.title.text == "Europe/Berlin (UTC+01:00)"
-
-
-def test_a_figure_in_which_the_clock_changes_keeps_one_offset_and_says_so():
-    end = AUTUMN + timedelta(hours=2)
-    shown = in_zone(figure(end), BERLIN)
-    assert tuple(shown.layout.xaxis.range) == (end - timedelta(hours=2), end + timedelta(hours=1))
-    assert shown.layout.xaxis.title.text == (
-        "Europe/Berlin, all at UTC+01:00: its clock changed in this range"
-    )
+    end = AUTUMN + 2 * hour
+    axis = in_zone(figure(end), BERLIN).layout.xaxis
+    assert tuple(axis.range) == (end - 2 * hour, end + hour)
+    assert axis.title.text == "Europe/Berlin, all at UTC+01:00: its clock changed in this range"
 
 
 @pytest.fixture
@@ -280,7 +268,7 @@ def test_a_screen_writes_amounts_as_the_currency_has_them(site, code, amount, le
     assert units.price(2.12) == price
 
 
-def test_a_table_names_the_currency_of_amounts_and_prices(site):
+def test_tables_of_pages_and_commands_name_the_currency_of_amounts_and_prices(site):
     site("JPY")
     frame = pl.DataFrame({"cost": [1234.0], "price_per_gpu_h": [2.0]})
     names = {"cost": "Cost", "price_per_gpu_h": "Price"}
@@ -294,13 +282,8 @@ def test_a_table_names_the_currency_of_amounts_and_prices(site):
     )
     of_price = shown["price_per_gpu_h"]
     assert (of_price["label"], of_price["type_config"]["format"]) == ("Price (JPY)", "%,.2f")
-
-
-def test_a_command_shows_the_currency_beside_columns_of_money(site):
-    site("JPY")
-
-    shown = output.with_currency(pl.DataFrame({"cost": [1.0], "lost_cost": [2.0], "node": ["a"]}))
-
+    of_command = pl.DataFrame({"cost": [1.0], "lost_cost": [2.0], "node": ["a"]})
+    shown = output.with_currency(of_command)
     assert shown.columns == ["cost", "lost_cost", "currency", "node"]
     assert output.cell("lost_cost", 1234.4) == "1,234"
 
@@ -358,12 +341,6 @@ def shown(text, *, is_end):
 )  # fmt: skip
 def test_a_moment_begins_a_window_cut_down_and_ends_one_cut_up(text, begin, end):
     assert (shown(text, is_end=False), shown(text, is_end=True)) == (begin, end)
-
-
-def test_now_may_be_given_in_any_zone():
-    tokyo = NOW.astimezone(timezone(timedelta(hours=9)))
-
-    assert moment_ms("now/d", tokyo) == moment_ms("now/d", NOW)
 
 
 test_what_is_no_moment_and_a_time_without_an_offset_are_refused = refuses(

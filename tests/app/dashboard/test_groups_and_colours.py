@@ -16,19 +16,23 @@ CATEGORIES = pl.read_csv(models.reference_files()["gpu_second_categories"])
 
 def ledger(**changes):
     """Return a ledger in which the n-th category has n seconds, but for those named."""
+    amounts = [changes.get(c, 1000 * n) for n, c in enumerate(CATEGORIES["category"])]
     return CATEGORIES.with_columns(
-        pl.Series(
-            "gpu_ms", [changes.get(c, 1000 * n) for n, c in enumerate(CATEGORIES["category"])]
-        ),
+        pl.Series("gpu_ms", amounts),
         pl.lit(1.0).alias("cost"),
         pl.col("kind").replace("goodput_optional", "badput"),
     )
 
 
-def test_every_category_is_in_one_of_nine_groups_that_the_stack_knows():
+def test_every_category_is_in_one_of_nine_groups_and_has_a_style_and_a_place_of_its_own():
     assert sorted(KNOWN["category"]) == sorted(CATEGORIES["category"])
     assert len(KNOWN["ledger_group"].unique().to_list()) == 9
-    assert set(KNOWN["colour"]) <= set(theme.STYLES)
+    assert set(KNOWN["colour"]) <= set(CATEGORIES["colour"]) == set(theme.STYLES)
+    looks = [(look.colour, look.hatch) for look in theme.STYLES.values()]
+    assert len(set(looks)) == len(looks)
+    hatched = ("unsettled", "throttled")
+    assert all(look.hatch for look in theme.STYLES.values() if look.family in hatched)
+    assert sorted({*CATEGORIES["category"], *KNOWN["ledger_group"]}) == sorted(theme.ORDER)
 
 
 def test_the_groups_add_up_to_the_ledger_in_the_order_of_stacks():
@@ -68,33 +72,12 @@ def test_over_time_the_groups_add_up_in_each_bucket():
     assert sorted(found.rows()) == [(1, "failures", 30), (1, "useful", 30), (2, "failures", 40)]
 
 
-def test_every_category_has_a_style_of_its_own_and_a_place_in_the_order():
-    assert set(CATEGORIES["colour"]) == set(theme.STYLES)
-    looks = [(look.colour, look.hatch) for look in theme.STYLES.values()]
-    assert len(set(looks)) == len(looks)
-    assert sorted({*CATEGORIES["category"], *KNOWN["ledger_group"]}) == sorted(theme.ORDER)
-
-
-def test_not_settled_and_throttled_are_hatched():
-    of = ("unsettled", "throttled")
-    assert all(look.hatch for look in theme.STYLES.values() if look.family in of)
-
-
-@pytest.mark.parametrize(("base", "of_charts"), [("light", "#262730"), ("dark", "#fafafa")])
-def test_texts_of_charts_can_be_read(base, of_charts):
-    """WCAG 2.2 asks for 4.5 where text is small; of all other texts: test_sweep.
-
-    of_charts: what Streamlit makes of CHART_TEXT
-    """
-    page = streamlit_theme.THEME[f"theme.{base}.backgroundColor"]
-    assert theme.contrast(of_charts, page) >= 4.5
-
-
-def test_the_colour_of_texts_in_charts_is_one_that_streamlit_replaces():
-    assert streamlit_plotly_theme.GRAY_90 == theme.CHART_TEXT
-
-
-def test_text_on_a_category_and_on_an_allocation_can_be_read():
+def test_texts_of_charts_on_a_category_and_on_an_allocation_can_be_read():
+    """WCAG 2.2 asks for 4.5 where text is small; of all other texts: test_sweep."""
+    assert streamlit_plotly_theme.GRAY_90 == theme.CHART_TEXT, "which Streamlit replaces by these"
+    for base, of_charts in (("light", "#262730"), ("dark", "#fafafa")):
+        page = streamlit_theme.THEME[f"theme.{base}.backgroundColor"]
+        assert theme.contrast(of_charts, page) >= 4.5
     for name, look in theme.STYLES.items():
         assert theme.contrast(theme.ink(name), look.colour) >= 4.5, name
     for paint in theme.HOLDER_COLOURS:
@@ -102,16 +85,12 @@ def test_text_on_a_category_and_on_an_allocation_can_be_read():
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_the_badge_has_mark_and_word_and_can_be_read(severity):
+def test_badge_and_table_have_mark_and_word_and_can_be_read(severity):
     look = severities.LOOKS[severity]
     html = severities.badge_html(severity)
 
     assert theme.contrast(look.ink, look.paper) >= 4.5
     assert html.endswith(f"{look.glyph}</span> {severity}</span>")
     assert "<svg" not in html, "the filter of the page takes it away"
-
-
-def test_a_table_has_mark_and_word():
     frame = severities.marked(pl.DataFrame({"severity": ["note", "page"]}))
-
     assert frame["mark"].to_list() == ["\u25cb note", "\u2b23 page"]

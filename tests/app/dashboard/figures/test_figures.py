@@ -63,26 +63,21 @@ def over_time(rows):
     )  # fmt: skip
 
 
-def test_the_stack_over_time_is_gpus_and_adds_up_to_the_fleet():
+def test_the_stack_over_time_is_gpus_and_a_bucket_that_the_window_cuts_is_not_thinner():
     rows = [(0, "productive", 3000), (0, "step_unsplit", 500), (2, "step_unsplit", 4000)]
+    cut = [(0, "productive", 2000), (4, "productive", 8000)]
     window = (START, START + timedelta(seconds=3))
 
     drawn = figures.categories_over_time(over_time(rows), FULL, 1000, window)
+    window = (window[1], START + timedelta(seconds=6))
+    within = figures.categories_over_time(over_time(cut), FULL, 4000, window)
 
     productive, unsplit = drawn.data
     assert productive.y == (3, 0, 0, 0)  # nothing in the second bucket is no bridge
     assert unsplit.y == (0.5, 0, 4, 4)
     assert unsplit.fillpattern.shape == theme.style("step").hatch
     assert {trace.stackgroup for trace in drawn.data} == {"gpus"}
-
-
-def test_buckets_that_the_window_cuts_are_not_thinner():
-    rows = [(0, "productive", 2000), (4, "productive", 8000)]
-    window = (START + timedelta(seconds=3), START + timedelta(seconds=6))
-
-    drawn = figures.categories_over_time(over_time(rows), FULL, 4000, window)
-
-    assert bars(drawn)["Productive"].y == (2, 4, 4)
+    assert bars(within)["Productive"].y == (2, 4, 4)
 
 
 def test_the_stack_over_time_keeps_its_sums_where_buckets_are_merged():
@@ -176,15 +171,10 @@ def test_causes_are_ranked_by_money_where_all_has_a_price_and_else_by_time():
     assert "<" not in by_time.data[0].y[0]
 
 
-def test_classes_of_gaps_begin_where_the_bars_do():
+def test_classes_of_gaps_begin_where_the_bars_do_and_empty_ones_between_are_kept():
     ends = {limit for _, limit in waste.LENGTHS if limit != float("inf")}
     sql = models.of_layer("marts")["idle_gap_sums"].sql
-    assert ends <= {
-        float(least) for least in re.findall(r"(?:then|else) (\d+)$", sql, re.MULTILINE)
-    }
-
-
-def test_gap_lengths_keep_empty_classes_between_full_ones():
+    assert ends <= {float(s) for s in re.findall(r"(?:then|else) (\d+)$", sql, re.MULTILINE)}
     bar = waste.gap_lengths(gaps([None] * 3)).data[0]
     assert bar.text == ("1", "2", "", "", "1")
     assert sum(bar.y) == pytest.approx(620_500 / 60_000)
@@ -196,19 +186,15 @@ def hours(cluster, ratio):
     return {**row, "coverage_ratio": ratio}
 
 
-def test_coverage_that_is_not_known_is_a_hole_and_clusters_are_kept_apart():
+def test_coverage_that_is_not_known_is_a_hole_and_of_a_day_few_hours_are_named():
     rows = [hours("a", 1.0), hours("b", 0.0), hours("c", None)]
     heat = waste.coverage(pl.DataFrame(rows)).data[0]
+    begin = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC, as the database has it
+    day = [hours("a", 1.0) | {"hour_at": begin + timedelta(hours=n)} for n in range(24)]
+    axis = waste.coverage(pl.DataFrame(day)).layout.xaxis
+
     assert heat.y == ("c: telemetry", "b: telemetry", "a: telemetry")
     assert list(map(list, heat.z)) == [[None], [0], [100]]
-
-
-def test_of_a_day_few_hours_are_named_and_the_date_once_a_day():
-    begin = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC, as the database has it
-    rows = [hours("a", 1.0) | {"hour_at": begin + timedelta(hours=n)} for n in range(24)]
-
-    axis = waste.coverage(pl.DataFrame(rows)).layout.xaxis
-
     assert list(axis.ticktext) == ["12:00<br>Nov 20", "17:00", "22:00", "03:00<br>Nov 21", "08:00"]
     assert axis.tickangle == 0
 
@@ -230,28 +216,23 @@ def test_names_of_marks_stand_in_rows_with_room_and_else_the_mark_alone():
     assert figure.layout.annotations[3].hovertext == "! node-3 down"
 
 
-def test_a_worker_without_a_row_is_a_hole_and_the_others_say_what_they_cost():
+def test_workers_say_what_they_cost_and_operations_are_drawn_as_recorded_and_ideal():
     frame = pl.DataFrame({
         "dp_rank": [0, 1, 1], "stage": [0, 0, 1], "slowdown_ratio": [1.0, 1.25, 1.5],
         "excess_gpu_ms": [0.0, 3_600_000.0, None], "excess_cost": [0.0, 2.0, None],
     })  # fmt: skip
-
-    heatmap = pipelines.workers(frame).data[0]
-
-    assert np.round(heatmap.z, 3).tolist()[0] == [0, 25]
-    assert np.isnan(heatmap.z[1][0])
-    assert heatmap.customdata[0][1].startswith("1.0 GPU-h of the run")
-
-
-def test_each_operation_is_drawn_as_recorded_and_ideal():
-    frame = pl.DataFrame({
+    operations = pl.DataFrame({
         "stage": [0, 1], "operation": ["forward-compute", "forward-recv"],
         "start_s": [0.0, 1.0], "end_s": [1.5, 2.0],
         "ideal_start_s": [0.0, 0.5], "ideal_end_s": [1.0, 1.0],
     })  # fmt: skip
 
-    bars = {bar.name: bar for bar in pipelines.timeline(frame).data}
+    heatmap = pipelines.workers(frame).data[0]
+    drawn = bars(pipelines.timeline(operations))
 
-    assert list(bars["forward"].y) == ["stage 0 recorded", "stage 0 ideal"]
-    assert list(bars["forward"].x) == [1.5, 1.0]
-    assert list(bars["transfer or wait for it"].base) == [1.0, 0.5]
+    assert np.round(heatmap.z, 3).tolist()[0] == [0, 25]
+    assert np.isnan(heatmap.z[1][0]), "a worker without a row is a hole"
+    assert heatmap.customdata[0][1].startswith("1.0 GPU-h of the run")
+    assert list(drawn["forward"].y) == ["stage 0 recorded", "stage 0 ideal"]
+    assert list(drawn["forward"].x) == [1.5, 1.0]
+    assert list(drawn["transfer or wait for it"].base) == [1.0, 0.5]

@@ -49,9 +49,8 @@ def bins(keys, hours, **columns):
         for key in keys
         for hour in range(hours)
     ]  # fmt: skip
-    return pl.DataFrame(
-        rows, schema_overrides={"value": pl.Float32()} if "value" in columns else {}
-    )
+    types = {"value": pl.Float32()} if "value" in columns else {}
+    return pl.DataFrame(rows, schema_overrides=types)
 
 
 def no_bars():
@@ -62,9 +61,8 @@ def no_bars():
 
 def over_time(rows, found, bars=None, marks=None, metric=None, window=WINDOW):
     """Return the figure of rows over time, without allocations or events unless given."""
-    no_marks = pl.DataFrame(
-        schema={"lane": pl.String(), "at": pl.Datetime("us"), "hover": pl.String()}
-    )
+    of_marks = {"lane": pl.String(), "at": pl.Datetime("us"), "hover": pl.String()}
+    no_marks = pl.DataFrame(schema=of_marks)
     return rows_over_time.over_time(
         rows, found, no_bars() if bars is None else bars, no_marks if marks is None else marks,
         metric, HOUR_MS, window,
@@ -100,17 +98,23 @@ def test_the_title_of_a_rack_ends_before_the_next_one_and_may_go_on_where_there_
     assert [title.text for title in titles] == ["rack-of-a-lon…", f"{long}-2"]
 
 
-def test_a_cell_has_the_colour_of_its_category_and_opens_its_gpu():
+def test_a_cell_has_the_colour_of_its_category_or_value_or_is_grey_and_opens_its_gpu():
     frame = pl.concat([states(8), states(8, category=None, label=None, colour=None)])
     found, _ = fleet_parts.cells(frame, None)
 
     first, second = named(rack_grid.rack_grid(found, None, NO_MARKS), "bar")
 
-    assert (first.name, first.marker.color) == (
-        "Productive (8)", theme.STYLES["productive"].colour,
-    )  # fmt: skip
-    assert (second.name, second.marker.color) == ("No data (8)", theme.UNKNOWN_STYLE.colour)
+    assert [one.name for one in (first, second)] == ["Productive (8)", "No data (8)"]
+    assert first.marker.color == theme.STYLES["productive"].colour
+    assert second.marker.color == theme.UNKNOWN_STYLE.colour
     assert first.customdata[0][0] == "gpu:GPU-0"
+
+    power = pl.Series([None, *range(100, 107)], dtype=pl.Float64())
+    found, _ = fleet_parts.cells(states(8).with_columns(power_w=power), "power_w")
+    read, missing = named(rack_grid.rack_grid(found, POWER, NO_MARKS), "bar")
+    assert read.marker.color.tolist() == list(range(100, 107))
+    assert (read.marker.cmin, read.marker.cmax) == (100, 106)
+    assert (missing.name, missing.marker.color) == ("No data (1)", cell_colours.NO_DATA_COLOUR)
 
 
 def test_a_gpu_that_is_not_available_is_hollow_and_its_ticket_stands_behind_its_node():
@@ -125,17 +129,6 @@ def test_a_gpu_that_is_not_available_is_hollow_and_its_ticket_stands_behind_its_
     (mark,) = named(figure, "scatter")
     assert (mark.name, mark.customdata[0][0]) == ("ticket (1)", "node:n00000")
     assert mark.x[0] > cells.x.max()
-
-
-def test_a_cell_without_a_value_is_grey_and_not_zero():
-    power = pl.Series([None, *range(100, 107)], dtype=pl.Float64())
-    found, _ = fleet_parts.cells(states(8).with_columns(power_w=power), "power_w")
-
-    read, missing = named(rack_grid.rack_grid(found, POWER, NO_MARKS), "bar")
-
-    assert read.marker.color.tolist() == list(range(100, 107))
-    assert (read.marker.cmin, read.marker.cmax) == (100, 106)
-    assert (missing.name, missing.marker.color) == ("No data (1)", cell_colours.NO_DATA_COLOUR)
 
 
 def test_of_very_many_gpus_the_cells_are_nodes_with_the_category_of_most():
@@ -163,29 +156,21 @@ def test_rows_are_as_fine_as_can_be_seen(gpus, rack, level):
     assert fleet_parts.level_of(frame) == level
 
 
-def test_a_bin_has_its_category_and_a_hole_is_empty():
+def test_a_bin_has_its_category_or_a_metric_in_its_unit_and_a_hole_is_empty():
     rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
     found = bins(["GPU-0"], 2).with_columns(share_ratio=pl.Series([1.0, 0.6]))
+    share = fleet_parts.SHOWN["sm_active_ratio"]
 
-    figure = over_time(rows, found)
+    (heat,) = named(over_time(rows, found), "heatmap")
+    (of_metric,) = named(over_time(rows, bins(["GPU-1"], 1, value=0.5), metric=share), "heatmap")
 
-    (heat,) = named(figure, "heatmap")
     assert heat.y[0] == "n00000 GPU 0"
     assert heat.text[0] == ["Productive", "Productive, 60.0 %"]
     assert np.isnan(heat.z[1]).all()
     assert heat.colorscale[0][1] == theme.STYLES["productive"].colour
     assert len(heat.x) == 3  # edges of two bins
-
-
-def test_a_metric_is_drawn_in_its_unit():
-    rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
-    share = fleet_parts.SHOWN["sm_active_ratio"]
-
-    figure = over_time(rows, bins(["GPU-1"], 1, value=0.5), metric=share)
-
-    (heat,) = named(figure, "heatmap")
-    assert heat.z[1].tolist() == [50.0]
-    assert (heat.zmin, heat.zmax) == (0, 100)
+    assert of_metric.z[1].tolist() == [50.0]
+    assert (of_metric.zmin, of_metric.zmax) == (0, 100)
 
 
 WASTED = pl.DataFrame({"key": ["GPU-2", "GPU-5"], "wasted_ms": [1, 2]})
@@ -226,12 +211,8 @@ def test_an_event_is_a_mark_in_its_row_and_opens_it():
     (mark,) = (trace for trace in named(figure, "scatter") if trace.name == cell_colours.EVENTS)
     assert list(mark.y) == ["n00000 GPU 1"]
     assert list(mark.customdata[0]) == ["gpu:GPU-1", "Xid 79"]
-
-
-def test_names_that_are_alike_are_rows_of_their_own():
-    rows = fleet_parts.rows_of(states(8, gpu_index=0), None, pl.DataFrame())
-
-    assert len(set(named(over_time(rows, bins(["GPU-0"], 1)), "heatmap")[0].y)) == 8
+    alike = fleet_parts.rows_of(states(8, gpu_index=0), None, pl.DataFrame())
+    assert len(set(named(over_time(alike, bins(["GPU-0"], 1)), "heatmap")[0].y)) == 8
 
 
 @pytest.mark.parametrize("show", [None, "power_w"])

@@ -32,7 +32,7 @@ def drawn(found, limits=None, lanes=None):
     return figures.on_one_axis(lanes or figures.Lanes(["x"]), shown, found, WINDOW), shown
 
 
-def test_a_hole_is_not_bridged_and_units_are_readable():
+def test_a_hole_is_not_bridged_units_are_readable_and_a_limit_is_drawn():
     figure, _ = drawn([line(sm_clock_hz=[1.98e9, None, 345e6])])
 
     (trace,) = figure.data
@@ -42,6 +42,11 @@ def test_a_hole_is_not_bridged_and_units_are_readable():
     assert trace.x[1] - trace.x[0] == 600_000
     assert trace.connectgaps is False
     assert figure.layout.annotations[0].text == "SM clock (MHz)"
+
+    limits = {"power_limit_w": 700.0, "slowdown_temperature_c": None}
+    figure, _ = drawn([line(power_w=[1.0, 2.0, 3.0])], limits)
+    assert figure.layout.annotations[0].text == "Power (W), dashed: power limit 700"
+    assert [shape.y0 for shape in figure.layout.shapes] == [700.0]
 
 
 def test_a_bar_has_as_much_of_its_name_as_there_is_room_for():
@@ -65,15 +70,6 @@ def test_an_entry_of_a_legend_has_room_for_its_last_letter():
     )))[0].layout.legend  # fmt: skip
 
     assert legend.entrywidth >= 50
-
-
-def test_a_limit_is_drawn_and_named():
-    limits = {"power_limit_w": 700.0, "slowdown_temperature_c": None}
-
-    figure, _ = drawn([line(power_w=[1.0, 2.0, 3.0])], limits)
-
-    assert figure.layout.annotations[0].text == "Power (W), dashed: power limit 700"
-    assert [shape.y0 for shape in figure.layout.shapes] == [700.0]
 
 
 def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title():
