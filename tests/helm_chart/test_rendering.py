@@ -179,7 +179,7 @@ OF_CONTAINER = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": Tru
                 "capabilities": {"drop": ["ALL"]}}  # fmt: skip
 
 
-def test_pods_have_no_privilege_and_no_token_of_kubernetes():
+def test_pods_have_no_privilege_no_token_of_kubernetes_and_user_and_version_of_the_image():
     found = pods(ALL)
 
     assert len(found) == 2
@@ -194,11 +194,7 @@ def test_pods_have_no_privilege_and_no_token_of_kubernetes():
             assert container["workingDir"] == "/var/lib/goodput"
             assert container["resources"]["limits"]["memory"]
     assert pods(LEAST)[0].get("hostPID") is None
-
-
-def test_user_and_version_are_those_of_the_image():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-
     assert f"\nUSER {USER}:{USER}\n" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
     assert server(LEAST)["image"] == f"registry.example.org/goodput:{project['version']}"
 
@@ -225,13 +221,11 @@ def test_probes_ask_healthz_and_leave_half_an_hour_to_migrations():
     assert [one["httpGet"] for one in probes] == [{"path": "/healthz", "port": port["name"]}] * 3
     assert probes[0]["periodSeconds"] * probes[0]["failureThreshold"] == 1800
     assert probes[2]["periodSeconds"] * probes[2]["failureThreshold"] == 300
-
-
-def test_a_change_of_the_settings_starts_another_pod():
-    def checksum(values):
-        return of_kind("Deployment", values)["spec"]["template"]["metadata"]["annotations"]
-
-    assert checksum(LEAST) != checksum(LEAST | {"settings": "[serve]"})
+    one, other = (
+        of_kind("Deployment", values)["spec"]["template"]["metadata"]["annotations"]
+        for values in (LEAST, LEAST | {"settings": "[serve]"})
+    )
+    assert one != other, "a change of the settings starts another pod"
 
 
 def test_secrets_are_environment_variables_of_both_and_a_lakes_database_is_made_before_it_serves():
@@ -255,7 +249,7 @@ def test_the_ingress_has_host_and_path_of_the_settings():
     assert path["backend"]["service"] == {"name": "goodput", "port": {"name": "http"}}
 
 
-def test_prometheus_sends_the_token_to_a_name_that_the_server_answers():
+def test_prometheus_sends_the_token_to_a_name_of_the_server_and_a_policy_lets_in_its_peers():
     monitor = of_kind("ServiceMonitor", ALL)
     (endpoint,) = monitor["spec"]["endpoints"]
     service = of_kind("Service", ALL)
@@ -266,12 +260,7 @@ def test_prometheus_sends_the_token_to_a_name_that_the_server_answers():
     assert endpoint["port"] == service["spec"]["ports"][0]["name"]
     assert endpoint["relabelings"][0]["replacement"] == "goodput.goodput.svc:8501"
     assert endpoint["authorization"]["credentials"] == ALL["serviceMonitor"]["tokenSecret"]
-
-
-def test_a_network_policy_without_peers_lets_nobody_in():
     closed = of_kind("NetworkPolicy", LEAST | {"networkPolicy": {"enabled": True}})["spec"]
     opened = of_kind("NetworkPolicy", ALL)["spec"]
-
-    assert closed["policyTypes"] == ["Ingress"]
-    assert "ingress" not in closed
+    assert (closed["policyTypes"], "ingress" in closed) == (["Ingress"], False), "without peers"
     assert [rule["from"] for rule in opened["ingress"]] == [[{"namespaceSelector": {}}]]
