@@ -70,6 +70,8 @@ def test_the_database_is_named_by_option_then_variable_then_settings(here, monke
     monkeypatch.setenv("GOODPUT_DB", "variable.duckdb")
     assert named() == "variable.duckdb"
     assert named("--db", "option.duckdb") == "option.duckdb"
+    said = run("build", "--db", "our fleet.duckdb").stderr
+    assert "--db 'our fleet.duckdb'`" in said, "a command to type next quotes its paths"
 
 
 def test_what_was_read_in_is_summed_up(here):
@@ -124,11 +126,6 @@ def test_what_is_not_there_exits_with_1_and_wrong_usage_with_2(arguments, senten
     assert result.exit_code == (1 if sentence.startswith(("nope.log", "there is no source")) else 2)
     assert sentence in result.stderr
     assert result.stdout == ""
-
-
-@pytest.mark.usefixtures("here")
-def test_a_command_to_type_next_quotes_its_paths():
-    assert "--db 'our fleet.duckdb'`" in run("build", "--db", "our fleet.duckdb").stderr
 
 
 def test_the_doctor_finds_what_is_there(database):

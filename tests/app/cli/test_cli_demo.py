@@ -1,12 +1,14 @@
-"""The demo database is built from the sample data, once."""
+"""The demo database is built from the sample data, once; the clock of a live demo runs."""
 
 import shutil
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.app.command_line import run
 from tests.tables import each
 
 from goodput_app.cli import serve
+from goodput_ingest.run.ingest import ingest
 from goodput_queries.errors import GoodputError
 from goodput_synthetic import command, demo
 
@@ -54,9 +56,7 @@ def test_every_module_of_the_generator_counts_for_the_demo(tmp_path, sample_data
     ("file/cache", "sample_data", 0, r"the demo cannot be stored there .*Name another --dir"),
     ("cache", "sample_data", 12, "--gpus 12: a fleet has whole nodes of 8 GPUs"),
 )
-def test_a_demo_that_cannot_be_built_says_why_and_leaves_nothing(
-    tmp_path, sample_data, where, data, gpus, said
-):
+def test_a_demo_unbuilt_says_why_and_leaves_nothing(tmp_path, sample_data, where, data, gpus, said):
     shutil.rmtree(sample_data / "lab")
     (tmp_path / "file").touch()
 
@@ -65,8 +65,9 @@ def test_a_demo_that_cannot_be_built_says_why_and_leaves_nothing(
     assert not list(tmp_path.glob("cache/*"))
 
 
-def test_a_recipe_names_path_source_and_what_files_do_not_say(sample_data):
-    (sample_data / "demo.toml").write_text(
+def test_a_recipe_names_path_source_and_what_files_do_not_say_and_a_wrong_one_is_named(sample_data):
+    recipe = sample_data / "demo.toml"
+    recipe.write_text(
         '[[ingest]]\npath = "a.gz"\nsource = "nvml"\ncluster = "lab"\ntimezone = "Europe/Berlin"\n'
         "observed_at = 2026-11-20T12:00:00\n"
     )
@@ -74,17 +75,13 @@ def test_a_recipe_names_path_source_and_what_files_do_not_say(sample_data):
     (step,) = demo.recipe(sample_data)
 
     assert (step.path, step.source) == (sample_data / "a.gz", "nvml")
-    assert step.options.cluster == "lab"
-    assert str(step.options.zone) == "Europe/Berlin"
+    assert (step.options.cluster, str(step.options.zone)) == ("lab", "Europe/Berlin")
     assert step.options.observed_at is not None
-
-
-@each("", "ingest = 1", "[[ingest]]\nsource = 'nvml'", "[[ingest]]\npath = 'a'\nnope = 1", "[")
-def test_a_wrong_recipe_is_named(sample_data, text):
-    (sample_data / "demo.toml").write_text(text)
-
-    with pytest.raises(GoodputError, match=r"demo\.toml: this is not a list of \[\[ingest\]\]"):
-        demo.recipe(sample_data)
+    source, unknown = "[[ingest]]\nsource = 'nvml'", "[[ingest]]\npath = 'a'\nnope = 1"
+    for text in ("", "ingest = 1", source, unknown, "["):
+        recipe.write_text(text)
+        with pytest.raises(GoodputError, match=r"demo\.toml: this is not a list of \[\[ingest\]\]"):
+            demo.recipe(sample_data)
 
 
 def test_a_demo_collects_nothing(here, configured, monkeypatch):
@@ -98,3 +95,83 @@ def test_a_demo_collects_nothing(here, configured, monkeypatch):
 
     ((_, _, _, sources),) = served
     assert sources == []
+
+
+NOW = datetime(2026, 11, 20, 12, 10, tzinfo=UTC)
+DRILL_END_S = 45 + 900
+
+
+def tick(store, sources, seconds):
+    """Poll all sources as a collector does at a moment; return the rows that were new."""
+    now = (NOW + timedelta(seconds=seconds)).replace(tzinfo=None)
+    loaded = []
+    for one in sources:
+        reached = {one.origin: newest(store)} if one.reads == "telemetry-parquet" else {}
+        loaded += [store.load(batch) for batch in one.source.poll(reached, now)]
+    assert sum(one.rejects for one in loaded) == 0
+    return sum(one.rows_new for one in loaded)
+
+
+def last_reading(store):
+    return newest(store).replace(tzinfo=UTC)
+
+
+def newest(store):
+    return store.read("select max(ts) as at from raw.gpu_samples")["at"][0]
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory, module_store):
+    """Return a store with an hour of history, not built, and the sources of what follows."""
+    folder, store = tmp_path_factory.mktemp("live"), module_store()
+
+    def fill(_draft, steps, _on_progress):
+        for step in steps:
+            ingest(store, step.source, [step.path], step.options)
+        _draft.touch()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "FLEET_HOURS", 1)
+        patch.setattr(demo, "LIVE_HOURS", 1)
+        patch.setattr(demo, "_fill", fill)
+        path, sources = demo.live_demo(folder, gpus=64, now=NOW)
+        yield folder, path, store, sources
+
+
+def test_the_history_ends_now_and_each_tick_brings_what_was_written_since(live):
+    _, _, store, sources = live
+
+    assert NOW - timedelta(seconds=30) <= last_reading(store) <= NOW
+    assert tick(store, sources, 10) > 0
+    assert tick(store, sources, 10) == 0
+    assert NOW < last_reading(store) <= NOW + timedelta(seconds=10)
+    assert tick(store, sources, 40) >= 64  # every GPU is read each 30 s
+    assert last_reading(store) > NOW + timedelta(seconds=10)
+
+
+def test_a_job_starts_slows_and_fails(live):
+    _, _, store, sources = live
+    states = "select max_by(state, observed_at) as state from raw.job_runs where job_name = $1"
+    slowed = "select count(*) as n from raw.gpu_samples where clocks_event_reasons & 64 > 0"
+
+    tick(store, sources, 60)
+    assert store.read(states, ["live-finetune-001"])["state"][0] == "RUNNING"
+    before = store.read(slowed)["n"][0]
+    for seconds in range(120, DRILL_END_S + 121, 300):
+        tick(store, sources, seconds)
+    tick(store, sources, DRILL_END_S + 120)
+    assert store.read(slowed)["n"][0] > before
+    assert store.read(states, ["live-finetune-001"])["state"][0] == "FAILED"
+    failed = "select count(*) as n from raw.job_events where event = 'failure' and ts > $1"
+    assert store.read(failed, [NOW.replace(tzinfo=None)])["n"][0] > 0
+
+
+def test_a_restart_goes_on_with_the_same_fleet(live):
+    folder, path, store, _ = live
+    last = last_reading(store)
+
+    again, sources = demo.live_demo(folder, gpus=64, now=NOW + timedelta(minutes=30))
+
+    assert again == path
+    assert tick(store, sources, 1_500) > 0
+    assert last < last_reading(store) <= NOW + timedelta(seconds=1_500)

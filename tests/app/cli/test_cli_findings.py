@@ -18,16 +18,12 @@ recorded = pytest.fixture(closed, scope="module")
 writable = pytest.fixture(closed)
 
 
-def test_faults_of_a_session_of_minutes_are_listed(recorded):
+def test_faults_of_a_session_of_minutes_are_listed_and_those_below_a_severity_counted(recorded):
     shown = rows("findings", "--db", recorded)
+    result = run("findings", "--db", recorded, "--severity", "page", "--format", "json")
 
     assert {"input_stall", "job_failure", "gaps_between_steps"} <= {row["rule"] for row in shown}
     assert {row["severity"] for row in shown} == {"ticket"}
-
-
-def test_an_empty_list_counts_what_is_below_its_severity(recorded):
-    result = run("findings", "--db", recorded, "--severity", "page", "--format", "json")
-
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])
     assert "No findings of severity page or above (data: " in result.stderr
     assert "below it: add --severity note." in result.stderr
@@ -49,13 +45,15 @@ def test_fixes_are_sorted_by_what_comes_back_and_those_without_are_counted(recor
     assert input_["back_ms"] == input_["gpu_ms"] > 20_000
 
 
-def test_objectives_are_those_of_the_settings(recorded, configured):
+def test_objectives_are_those_of_the_settings_and_no_data_has_no_fixes(recorded, configured):
     none = run("objectives", "--db", recorded, "--format", "json")
     assert (json.loads(none.stdout), "goodput.toml" in none.stderr) == ([], True)
 
     configured('[[objectives]]\ncluster = "lab"\ntarget = 0.5\n')
     (row,) = rows("objectives", "--db", recorded)
     assert (row["name"], row["target_ratio"], row["burn_rate_1h"]) == ("lab", 0.5, None)
+    later = run("fixes", "--db", recorded, "--from", "2026-11-21", "--to", "2026-11-22")
+    assert "No findings in this time range (data: 2026-11-20" in later.stderr
 
 
 def test_notes_are_listed_when_asked_for_and_an_acknowledged_finding_by_its_state(writable):
@@ -63,22 +61,11 @@ def test_notes_are_listed_when_asked_for_and_an_acknowledged_finding_by_its_stat
     every = rows(*notes)
     key = next(str(row["finding_key"]) for row in every if row["rule"] == "input_stall")
 
-    said = run("finding", "acknowledge", key, "--by", "ops", "--note", "seen", "--db", writable)
+    of = ("--by", "ops", "--note", "seen", "--db", writable)
+    assert "There is no finding nothing" in failing("finding", "acknowledge", "nothing", *of)
+    said = run("finding", "acknowledge", key, *of)
     assert said.exit_code == 0, said.output
 
     assert "note" in {row["severity"] for row in every}
     (row,) = rows(*notes, "--state", "acknowledged")
     assert (row["finding_key"], row["note"], row["said_by"]) == (key, "seen", "ops")
-
-
-def test_a_finding_that_is_not_there_is_an_error(recorded):
-    said = failing("finding", "acknowledge", "nothing", "--by", "ops", "--db", recorded)
-
-    assert "There is no finding nothing" in said
-
-
-def test_a_time_range_without_data_has_no_fixes(recorded):
-    later = "--from", "2026-11-21", "--to", "2026-11-22"
-    result = run("fixes", "--db", recorded, *later)
-
-    assert "No findings in this time range (data: 2026-11-20" in result.stderr

@@ -7,6 +7,8 @@ from tests.app.command_line import run
 from tests.tables import each, gives
 
 from goodput_app.cli.skipped_files import skipped_files
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
 
 RATES = "gpu_model,price_per_gpu_h,valid_from\n"
 SINFO = "NODELIST|PARTITION|STATE|GRES\nn1|gpu*|idle|gpu:h100:8\n"
@@ -40,19 +42,16 @@ def test_a_file_fails_where_every_row_is_rejected(folder):
 
 def test_an_empty_folder_is_named(folder):
     for source in ("auto", "slurm"):
-        result = ingested(folder, source, f"nothing-{source}", None)
-
-        assert result.exit_code == 1
-        assert f"there are no files in {folder / f'nothing-{source}'}." in result.stderr
+        result = ingested(folder, source, source, None)
+        said = f"there are no files in {folder / source}."
+        assert (result.exit_code, said in result.stderr) == (1, True)
 
 
 @each(
     ("empty.txt", "", 1, "the file is empty"),
     ("none.txt", "No reservations in the system\n", 0, "it lists nothing"),
 )
-def test_an_empty_file_is_called_empty_and_a_text_without_rows_is_no_failure(
-    folder, name, text, code, said
-):
+def test_an_empty_file_is_named_and_a_text_without_rows_fine(folder, name, text, code, said):
     result = ingested(folder, "slurm", name, text)
 
     assert result.exit_code == code
@@ -101,15 +100,10 @@ def test_logs_of_one_name_in_several_folders_are_named(here):
     said = "one/train.log, two/train.log: they count as logs of one run, by their name."
     assert (said in first, said in both) == (False, True)
 
-
-def test_a_snapshot_that_did_not_change_was_read_with_no_other_options(here):
     (here / "nodes.txt").write_text(SINFO)
-
-    for hour in (14, 15):
-        at = f"2026-11-20T{hour}:00Z"
-        said = run("ingest", "slurm", "nodes.txt", "--observed-at", at, "--cluster", "lab").stderr
-
-    assert "other options" not in said
+    of = ("ingest", "slurm", "nodes.txt", "--cluster", "lab", "--observed-at")
+    (_, again) = (run(*of, f"2026-11-20T{hour}:00Z").stderr for hour in (14, 15))
+    assert "other options" not in again, "a snapshot that did not change"
 
 
 SAID = {
@@ -212,30 +206,35 @@ UNKNOWN = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def store(module_store):
+    return module_store()
+
+
 @pytest.mark.parametrize(("name", "given"), UNKNOWN.items(), ids=UNKNOWN.keys())
-def test_a_file_that_no_source_reads_names_what_would_be_read(folder, name, given):
-    text, said = given
+def test_a_file_that_no_source_reads_names_what_would_be_read(store, tmp_path, name, given):
+    (tmp_path / name).write_text(given[0])
 
-    result = ingested(folder, "auto", name, text)
+    summary = ingest(store, "auto", [tmp_path / name], ReadOptions())
 
-    assert result.exit_code == 1
-    assert f"{folder / name}: {said}" in result.stderr
+    assert summary.unrecognised == [str(tmp_path / name)]
+    (hint,) = summary.hints
+    assert hint.startswith(f"{tmp_path / name}: {given[1]}")
 
 
-def test_objects_without_a_fact_are_named(folder):
+def test_what_would_be_read_is_said_of_unknown_files_objects_and_node_states(folder):
     event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "reason": "Failed"}
     events = json.dumps({"apiVersion": "v1", "kind": "List", "items": [event]})
 
+    unknown = ingested(folder, "auto", "loop.log", UNKNOWN["loop.log"][0])
     said = ingested(folder, "auto", "events.json", events).stderr
-
-    assert "kubernetes: no row was read; Event objects have no fact of the ledger. Those of" in said
-
-
-def test_node_states_without_a_time_are_asked_for(folder):
-    timeless = ingested(folder, "slurm", "sinfo.txt", SINFO)
+    timeless = ingested(folder, "slurm", "sinfo.txt", SINFO).stderr
     timed = ingested(folder, "slurm", "sinfo.txt", SINFO, "--observed-at", "2026-11-20T14:00Z")
 
-    assert timeless.stderr.startswith("Node states need --observed-at: ")
+    assert unknown.exit_code == 1
+    assert f"{folder / 'loop.log'}: {UNKNOWN['loop.log'][1]}" in unknown.stderr
+    assert "kubernetes: no row was read; Event objects have no fact of the ledger. Those of" in said
+    assert timeless.startswith("Node states need --observed-at: ")
     assert "--observed-at" not in timed.stderr
 
 

@@ -1,4 +1,4 @@
-"""`goodput ingest`, `collect` and `build` with a lake, and `goodput lake`."""
+"""`goodput ingest`, `collect` and `build` with a lake, `goodput lake`, a server's upkeep of it."""
 
 import json
 import re
@@ -7,9 +7,15 @@ from pathlib import Path
 
 import pytest
 from tests.app.command_line import failing, run
+from tests.queries.lake.conftest import readings
 from tests.tables import each
 
+from goodput_app.server.background import Upkeep
+from goodput_lake import attached
+from goodput_lake.pull import attach
 from goodput_lake.tables.lake import Lake
+from goodput_queries.errors import StoreError
+from goodput_queries.ledger_build.lake import LakeOptions
 
 pytestmark = pytest.mark.usefixtures("site")
 STEP = {"v": 1, "ts": 1795177781.5, "event": "step", "step": 7, "dur_s": 1.0}
@@ -52,10 +58,13 @@ def test_ingest_loads_into_a_lake_that_is_named():
     assert rows_of("lake", "step") == []
 
 
-def test_a_database_on_the_command_line_beats_the_lake_of_the_settings(empty_database):
+def test_a_database_on_the_command_line_beats_the_lake_and_publishes_closed_hours(empty_database):
     shutil.copyfile(empty_database, "site.duckdb")
+    published = run("lake", "publish", "--db", "site.duckdb")
     done = run("ingest", "job-events", "events", "--db", "site.duckdb")
 
+    assert (published.exit_code, published.stderr) == (0, "No closed hour changed.\n")
+    assert not Path("lake", "ledger").exists()
     assert done.exit_code == 0, done.output
     assert rows_of("lake", "step") == []
 
@@ -91,19 +100,10 @@ def test_a_lake_is_listed_compacted_and_pruned(site):
     assert [one.exit_code for one in (listed, compacted, pruned)] == [0, 0, 0]
 
 
-def test_a_ledger_without_closed_hours_publishes_nothing(empty_database):
-    shutil.copyfile(empty_database, "site.duckdb")
-    done = run("lake", "publish", "--db", "site.duckdb")
-
-    assert (done.exit_code, done.stderr) == (0, "No closed hour changed.\n")
-    assert not Path("lake", "ledger").exists()
-
-
 def test_no_lake_is_named(configured):
     configured("")
-    assert failing("lake", "status").startswith(
-        "no lake is named: add --lake URL, or `url` under [lake]"
-    )
+    said = failing("lake", "status")
+    assert said.startswith("no lake is named: add --lake URL, or `url` under [lake]")
 
 
 def test_doctor_looks_at_the_lake(site):
@@ -156,3 +156,25 @@ def test_a_database_with_evidence_of_its_own_is_not_mixed_with_a_lake():
     assert "it has evidence of its own; use a new database" in mixed
     without = failing("build", "--db", "a.duckdb", "--engine", "ray")
     assert "it is not the database of a lake" in without
+
+
+def test_the_lake_is_looked_into_every_half_a_minute(tmp_path, new_store, monkeypatch, caplog):
+    """Publishing that fails is logged; the ledger is up to date nevertheless."""
+
+    def fail(*_):
+        raise StoreError("s3://metrics/goodput/ledger: cannot be written")
+
+    lake = Lake.create(str(tmp_path / "upkept"), buckets=1)
+    store = new_store()
+    store.lake_options = LakeOptions(publishes=True)
+    attach(store, lake.url)
+    monkeypatch.setattr(attached, "publish_noted", fail)
+    upkeep = Upkeep(store)
+    for number in range(2):
+        lake.append(readings(f"d{number}", (30 * number,)))
+        upkeep.run()
+
+    assert store.read("select count(*) from state.ingested").item() == 1
+    assert [one.message for one in caplog.records if "published" in one.message] == [
+        "closed hours were not published: s3://metrics/goodput/ledger: cannot be written"
+    ]

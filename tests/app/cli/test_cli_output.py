@@ -24,22 +24,15 @@ def test_views_are_listed_with_their_meaning():
 
 
 @pytest.mark.usefixtures("database")
-def test_rows_of_a_view_are_json_with_exact_types():
+def test_rows_of_a_view_are_json_with_exact_types_or_csv():
     rows = json.loads(run("show", "raw.gpus", "--format", "json").stdout)
-
-    assert [row["gpu_uuid"] for row in rows] == ["GPU-1", "GPU-2"]
-    assert rows[0]["memory_bytes"] == 151_000_000_000
-    assert isinstance(rows[0]["memory_bytes"], int)
-    assert rows[0]["valid_from_at"] == "2026-11-20T12:00:00Z"
-    assert rows[1]["power_limit_w"] is None
-    assert rows[1]["node"] == "\x1b[31mn2"
-
-
-@pytest.mark.usefixtures("database")
-def test_rows_of_a_view_are_csv():
     lines = run("show", "raw.rejects", "--format", "csv").stdout.splitlines()
     one = run("show", "raw.gpus", "--limit", "1", "--format", "csv").stdout.splitlines()
 
+    assert [row["gpu_uuid"] for row in rows] == ["GPU-1", "GPU-2"]
+    assert (rows[0]["memory_bytes"], type(rows[0]["memory_bytes"])) == (151_000_000_000, int)
+    assert rows[0]["valid_from_at"] == "2026-11-20T12:00:00Z"
+    assert (rows[1]["power_limit_w"], rows[1]["node"]) == (None, "\x1b[31mn2")
     assert lines == ["source,origin,line,reason,content", "test,file,3,14 fields,a|b"]
     assert len(one) == 2
 
@@ -146,17 +139,21 @@ def test_a_table_is_whole_where_a_terminal_is_wide_and_has_its_columns_without_r
     assert header.split() == ["run_id", "goodput_of_held_ratio", "cost"]
 
 
-def test_in_csv_nested_values_are_json_and_numbers_as_they_are():
+def test_in_csv_nested_values_are_json_and_json_keeps_texts_that_a_terminal_obeys():
     frame = pl.DataFrame({
         "kinds": [["a", "b"], None], "box": [{"x": 1}, {"x": None}],
         "n": [-1, None], "x": [-0.5, None], "t": ["=1", None], "l": [["=1"], None],
     })  # fmt: skip
+    text = "=1 \x9b2J \x1b[2J \u202e"
+    in_json = as_json(pl.DataFrame({"t": [text]}))
 
     assert encoded(frame, "csv").decode().splitlines() == [
         "kinds,box,n,x,t,l",
         '"[""a"", ""b""]","{""x"": 1}",-1,-0.5,\'=1,"[""=1""]"',
         ',"{""x"": null}",,,,',
     ]
+    assert in_json.isascii()
+    assert pl.read_json(in_json.encode()).item() == text
 
 
 CELLS = {
@@ -172,12 +169,3 @@ def test_a_text_that_a_spreadsheet_would_run_or_turn_is_text(text, cell):
     found = pl.DataFrame({"a": [text]}).select(harmless(pl.col("a"))).item()
 
     assert found == harmless_text(text) == cell
-
-
-def test_json_keeps_texts_and_spells_what_a_terminal_obeys():
-    text = "=1 \x9b2J \x1b[2J \u202e"
-
-    found = as_json(pl.DataFrame({"t": [text]}))
-
-    assert found.isascii()
-    assert pl.read_json(found.encode()).item() == text

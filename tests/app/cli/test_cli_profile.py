@@ -65,12 +65,8 @@ def test_snapshots_are_appended_to_a_file_that_is_recognised(tmp_path):
     assert codes == [0, 0]
     assert [(row["node"], row["run_id"]) for row in rows] == [("n1", "llm"), ("n2", "llm")]
     assert recognise(out) is NodeSnapshot
-
-
-def test_it_describes_another_process():
-    row = json.loads(run("snapshot", "--pid", str(os.getpid())).stdout)
-
-    assert row["settings"]["process.cpus"]
+    other = json.loads(run("snapshot", "--pid", str(os.getpid())).stdout)
+    assert other["settings"]["process.cpus"]
 
 
 @each(
@@ -100,15 +96,11 @@ def asked(path, *arguments):
     return result
 
 
-def test_models_are_listed_with_their_tokens(database):
+def test_models_are_listed_with_their_tokens_and_without_rows_it_says_what_to_configure(database):
     row, of_role = json.loads(asked(database).stdout)
+    without = asked(database, "objectives")
 
     assert (row["model"], row["role"], row["output_tokens"]) == ("llama", None, 14400)
     assert of_role["role"] == "both"
-
-
-def test_without_rows_it_says_what_to_configure(database):
-    result = asked(database, "objectives")
-
-    assert json.loads(result.stdout) == []
-    assert "[[serving.objectives]] in goodput.toml" in result.stderr
+    assert json.loads(without.stdout) == []
+    assert "[[serving.objectives]] in goodput.toml" in without.stderr

@@ -80,12 +80,12 @@ def test_only_the_formats_that_are_named_under_the_settings_of_the_site(here):
     assert "Open: figures may still change" in result.stderr
 
 
-def test_a_month_is_every_line_of_its_days_in_one_file(here):
-    formats = [word for form in ("csv", "parquet", "focus") for word in ("--format", form)]
-    result = report("month", "--month", "2026-11", *formats)
+def test_a_month_is_every_line_of_its_days_in_one_file_and_comes_to_them_as_a_page(here):
+    forms = ("csv", "parquet", "focus", "html", "pdf")
+    result = report("month", "--month", "2026-11", *(f"--format={form}" for form in forms))
 
-    names = ["statement-2026-11.csv", "statement-2026-11.parquet", "focus-2026-11.csv"]
-    assert result.stdout.split() == names
+    names = [f"statement-2026-11.{form}" for form in ("csv", "parquet", "html", "pdf")]
+    assert result.stdout.split() == [*names[:2], "focus-2026-11.csv", *names[2:]]
     for day in ("2026-11-19", "2026-11-20"):
         report("--date", day, "--formats", "csv,focus")
     for kind in ("statement", "focus"):
@@ -97,28 +97,23 @@ def test_a_month_is_every_line_of_its_days_in_one_file(here):
     assert f"2026-11: {table['total_cost'].sum():.2f} USD. 1 of 2 days are cl" in result.stderr
     assert "There is no evidence of 28 of 30 days." in result.stderr
 
-
-def test_a_month_as_a_page_comes_to_what_its_days_do(here):
-    report("month", "--month", "2026-11", "--format", "html", "--format", "pdf", "--format", "csv")
-
-    assert (here / "statement-2026-11.pdf").read_bytes().startswith(b"%PDF-")
-    cells = page_cells(here / "statement-2026-11.html")
-    of_days = pl.read_csv(here / "statement-2026-11.csv").group_by("day").agg(
-        pl.col("total_cost").sum()
-    ).sort("day")  # fmt: skip
-    assert [row[0] for row in cells["Day by day"]] == [*of_days["day"], "Total"]
-    assert [row[3] for row in cells["Day by day"]] == [
-        f"{cost:,.2f}" for cost in (*of_days["total_cost"], of_days["total_cost"].sum())
+    assert (here / names[3]).read_bytes().startswith(b"%PDF-")
+    cells = page_cells(here / names[2])
+    of_days = table.group_by("day").agg(pl.col("total_cost").sum()).sort("day")
+    costs = [*of_days["total_cost"], of_days["total_cost"].sum()]
+    assert [(row[0], row[3], row[4]) for row in cells["Day by day"]] == [
+        (day, f"{cost:,.2f}", state)
+        for day, cost, state in zip(
+            ("2026-11-19", "2026-11-20", "Total"), costs, ("closed", "open", ""), strict=True
+        )
     ]
-    assert [row[4] for row in cells["Day by day"]] == ["closed", "open", ""]
     (account,) = [row for row in cells["Accounts"] if row[0] == "nlp"]
     gpu_h, total = float(account[1]), float(account[11])
     assert account[12] == f"{total / gpu_h:.2f}", "of an allocated hour"
     lines = cells["Lines"]
     assert sum(float(row[-1]) for row in lines[:-1]) == pytest.approx(float(lines[-1][-1]))
     (balance,) = cells["It balances"]
-    assert balance[5] == balance[6]
-    assert balance[7] == "0 ms"
+    assert (balance[5], balance[7]) == (balance[6], "0 ms")
 
 
 def test_days_in_two_currencies_are_no_page(here):
@@ -162,6 +157,7 @@ def test_a_month_of_an_account_has_the_days_that_know_it(here):
     (["month", "--month", "2030-01"], 1, "2030-01 has no evidence; name another month, like"),
     (["month", "--month", "2026-11", "--account", "npl"], 1, "no account 'npl' in the month"),
     (["--account", "nlp", "--by-account"], 2, "--account makes one account's files"),
+    (["--date", "2027-01-20", "weekly"], 2, "options of `weekly` stand behind it"),
 )
 def test_what_cannot_be_done_is_reported_in_a_sentence(here, arguments, code, message):
     assert message in failing("report", *arguments, code=code)
@@ -187,23 +183,16 @@ def test_time_without_a_price_is_reported_though_its_electricity_has_one(here):
     assert "64.0 GPU-hours have no price" in result.stderr
 
 
-def test_one_account_gets_its_own(here):
-    result = report("--date", "2026-11-19", "--account", "nlp", "--formats", "csv,focus")
+def test_one_account_gets_its_own_and_every_account_a_folder_beside_the_whole_statement(here):
+    one = report("--date", "2026-11-19", "--account", "nlp", "--formats", "csv,focus")
+    every = report("--date", "2026-11-20", "--by-account", "--formats", "csv", "--out", "out")
 
-    assert result.exit_code == 0, result.output
-    assert result.stdout.split() == ["statement-2026-11-19-nlp.csv", "focus-2026-11-19-nlp.csv"]
-    assert set(pl.read_csv(here / "statement-2026-11-19-nlp.csv")["team"]) == {"nlp"}
-    assert "2026-11-19: 48.00 USD." in result.stderr
-
-
-def test_every_account_gets_a_folder_beside_the_whole_statement(here):
-    result = report("--date", "2026-11-20", "--by-account", "--formats", "csv", "--out", "out")
-
-    assert result.stdout.split() == [
-        "out/statement-2026-11-20.csv",
-        "out/nlp/statement-2026-11-20-nlp.csv",
-    ]
-    assert set(pl.read_csv(here / result.stdout.split()[1])["team"]) == {"nlp"}
+    assert one.stdout.split() == ["statement-2026-11-19-nlp.csv", "focus-2026-11-19-nlp.csv"]
+    assert "2026-11-19: 48.00 USD." in one.stderr
+    whole, of_account = "out/statement-2026-11-20.csv", "out/nlp/statement-2026-11-20-nlp.csv"
+    assert every.stdout.split() == [whole, of_account]
+    for path in ("statement-2026-11-19-nlp.csv", of_account):
+        assert set(pl.read_csv(here / path)["team"]) == {"nlp"}
 
 
 @pytest.mark.usefixtures("here")
@@ -245,45 +234,26 @@ def test_it_prints_the_last_whole_week_with_its_change(weekly):
     assert "- Budget of nlp: $1,344.00 of $900.00" in said
 
 
-def test_a_week_as_a_page_has_the_words_of_the_report_and_needs_nothing_else(weekly):
-    said = weekly("--format", "html").output
-
-    assert "<title>Week of 2027-01-25 to 2027-01-31</title>" in said
-    assert "<td>Wasted in this week</td>" in said
-    assert ">$960.00</td>" in said
-    assert not re.search(r"<script|<img|<link|https?:", said)
-
-
-def test_names_with_markup_are_text_in_the_page_of_a_week():
-    text = f"**{WORDS.literal('<b>&_a_|`c`')}**"
-
-    assert "<strong>&lt;b&gt;&amp;_a_|`c`</strong>" in page("A week", text)
-    assert "<title>&lt;i&gt;</title>" in page("<i>", text)
-    assert "<p>&lt;img src=x&gt;</p>" in page("A week", "<img src=x>")
-
-
-def test_a_week_that_goes_on_says_how_far_its_data_reach(weekly):
-    said = weekly("--date", "2027-02-03", "--team", "nlp")
-
-    assert said.output.startswith("# Week of 2027-02-01 to 2027-02-07, data to 2027-02-01 06:00")
-
-
-def test_a_week_without_data_is_refused_with_what_there_is(weekly):
-    result = weekly("--date", "2026-06-01")
-
-    assert result.exit_code == 1
-    assert "no data in the week of 2026-06-01: they go from 2027-01-15 08:00 UTC" in result.output
-
-
-def test_options_of_a_statement_are_refused_before_weekly():
-    said = failing("report", "--date", "2027-01-20", "weekly", code=2)
-
-    assert "options of `weekly` stand behind it" in said
-
-
-def test_names_are_shown_literally():
-    shown = WORDS.literal(f"{HOSTILE}\x1b[31m")
+def test_names_with_markup_are_text_in_the_report_of_a_week_and_its_page():
+    shown, text = WORDS.literal(f"{HOSTILE}\x1b[31m"), f"**{WORDS.literal('<b>&_a_|`c`')}**"
 
     assert "\\<script\\>" in shown
     assert "a/b\\|c" in shown
     assert "\x1b" not in shown
+    assert "<strong>&lt;b&gt;&amp;_a_|`c`</strong>" in page("A week", text)
+    assert "<title>&lt;i&gt;</title>" in page("<i>", text)
+    assert "<p>&lt;img src=x&gt;</p>" in page("A week", "<img src=x>")
+    table = page("A week", "| Part | Cost |\n|---|---:|\n| Wasted in this week | $960.00 |")
+    assert "<td>Wasted in this week</td>" in table
+    assert ">$960.00</td>" in table
+
+
+def test_a_week_says_how_far_its_data_reach_also_as_a_page_and_one_without_any_is_refused(weekly):
+    said = weekly("--date", "2027-02-03", "--team", "nlp", "--format", "html").output
+    refused = weekly("--date", "2026-06-01")
+
+    assert "<title>Week of 2027-02-01 to 2027-02-07, data to 2027-02-01 06:00" in said
+    assert "<h2>Teams by waste</h2>" in said
+    assert not re.search(r"<script|<img|<link|https?:", said), "it needs nothing else"
+    assert refused.exit_code == 1
+    assert "no data in the week of 2026-06-01: they go from 2027-01-15 08:00 UTC" in refused.output

@@ -171,12 +171,13 @@ def test_a_terminal_stays_a_terminal_and_progress_bars_pass_unchanged(start, rec
 
 
 @pytest.mark.parametrize("command", ["no-such-command", "/etc/passwd"])
-def test_a_command_that_cannot_be_started(start, tmp_path, command):
-    process = start("run", command)
+def test_what_cannot_be_started_or_watched_is_a_line(start, tmp_path, command):
+    for name, what, code in (("run", command, 127), ("watch", "4194304", 1)):
+        process = start(name, what)
+        _, err = process.communicate(timeout=PATIENCE_S)
+        assert (process.returncode, err.count(b"\n")) == (code, 1)
 
-    _, err = process.communicate(timeout=PATIENCE_S)
-
-    assert (process.returncode, err.count(b"\n")) == (127, 1)
+    assert err == b"there is no process 4194304 on this machine.\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -218,11 +219,3 @@ def test_a_process_that_runs_already_is_watched_from_its_own_start(start, record
     assert abs(begun["ts"] - before_s) < 2  # btime is to the second
     assert (ended["event"], ended["process"]) == ("metric", "ended")
     assert ended_s - 1 < ended["ts"] <= time.time()
-
-
-def test_a_process_that_is_not_there_cannot_be_watched(start):
-    process = start("watch", "4194304")
-
-    _, err = process.communicate(timeout=PATIENCE_S)
-
-    assert (process.returncode, err) == (1, b"there is no process 4194304 on this machine.\n")

@@ -47,16 +47,19 @@ def exporter():
         yield url
 
 
-def test_a_site_without_settings_gets_the_lines_that_make_them(here):
+def test_a_site_without_settings_gets_the_lines_that_make_them_and_wrong_ones_are_a_problem(here):
     (without,) = findings()["live sources"]
     configure(here, "")
     (empty,) = findings()["live sources"]
+    configure(here, '[[collect]]\nsource = "nope"\n')
+    ((status, wrong, _),) = findings()["live sources"]
 
     assert without[:2] == ("missing", "goodput.toml is not there")
     assert without[2].startswith(f"cp {live_sources.EXAMPLE} goodput.toml\n")
-    assert empty == (
-        "missing", "goodput.toml names none", f"all there are: {live_sources.EXAMPLE}"
-    )  # fmt: skip
+    all_there_are = f"all there are: {live_sources.EXAMPLE}"
+    assert empty == ("missing", "goodput.toml names none", all_there_are)
+    assert status == "problem"
+    assert wrong.startswith("goodput.toml: [[collect]] 1: 'source' is 'nope'")
 
 
 def test_counters_that_are_off_are_one_line_with_the_file_of_lines_to_add(here, exporter):
@@ -145,15 +148,6 @@ def test_a_source_that_hangs_is_named(here, monkeypatch):
     assert (status, found) == ("problem", "a did not answer within 0.1 s")
 
 
-def test_settings_that_are_wrong_are_a_problem(here):
-    configure(here, '[[collect]]\nsource = "nope"\n')
-
-    (row,) = findings()["live sources"]
-
-    assert row[0] == "problem"
-    assert row[1].startswith("goodput.toml: [[collect]] 1: 'source' is 'nope'")
-
-
 def test_sources_that_nobody_collects_are_a_problem_where_there_is_a_database(here, store):
     (here / "events").mkdir()
     (here / "events" / "note.txt").write_text("hello\n")
@@ -164,9 +158,7 @@ def test_sources_that_nobody_collects_are_a_problem_where_there_is_a_database(he
     with collector_lock("goodput.duckdb"):
         (during,) = findings(store)["live sources"]
 
-    assert without["live job-events"][0][:2] == (
-        "missing", "events: 0 of 1 files are job-events.",
-    )  # fmt: skip
+    assert without["live job-events"][0][:2] == ("missing", "events: 0 of 1 files are job-events.")
     assert [status for status, *_ in without["live sources"]] == ["missing"]
     assert before == (
         "problem",
@@ -176,9 +168,7 @@ def test_sources_that_nobody_collects_are_a_problem_where_there_is_a_database(he
     assert during == ("ok", "1 source is collected into goodput.duckdb", "")
 
 
-def test_what_the_loop_saw_fail_is_reported_and_what_is_configured_no_more_is_to_be_retired(
-    here, store, exporter
-):
+def test_a_failing_source_is_reported_and_one_removed_is_to_be_retired(here, store, exporter):
     configure(here, f'[[collect]]\nsource = "dcgm"\nurls = ["{exporter}"]\n')
     now = datetime.now(UTC).replace(tzinfo=None)
     (source,) = collectors(settings().collect)
@@ -228,9 +218,8 @@ def test_allocation_without_a_scheduler_is_called_inferred(evidence):
 
     ((status, found, _),) = findings(evidence.store)[live_sources.ALLOCATION]
 
-    assert (status, found) == (
-        "missing", "no scheduler; inferred from job events, processes, activity"
-    )  # fmt: skip
+    assert status == "missing"
+    assert found == "no scheduler; inferred from job events, processes, activity"
 
 
 def test_the_lines_that_add_a_kind_of_evidence_can_be_pasted():
@@ -258,17 +247,8 @@ def test_an_empty_database_is_a_problem_where_nothing_is_polled(store, here):
     assert found(store)["sources"] == ("problem", "nothing was ingested")
     assert list(site_findings("one.duckdb", store)) == []
 
-    (here / "goodput.toml").write_text('[[collect]]\nsource = "slurm"\n')
-    settings.cache_clear()
+    configure(here, '[[collect]]\nsource = "slurm"\n')
     assert found(store)["sources"][0] == "missing"
-
-
-def test_a_source_of_which_every_row_was_rejected_is_a_problem(store, tmp_path):
-    loaded(store, "rates", tmp_path / "a.csv", "price_per_gpu_h\ndear\n")
-    assert found(store)["rejects rates"] == ("problem", "1 row rejected, none was left")
-
-    loaded(store, "rates", tmp_path / "b.csv", "price_per_gpu_h\n3\n")
-    assert found(store)["rejects rates"] == ("rejected", "1 row rejected")
 
 
 def test_a_log_with_lines_that_almost_matched_is_named_with_the_first_of_them(store, tmp_path):
@@ -284,8 +264,12 @@ def test_a_log_with_lines_that_almost_matched_is_named_with_the_first_of_them(st
     assert said.startswith(expected)
 
 
-def test_facts_that_no_file_gave_are_named_with_the_lines_that_add_them(store, tmp_path):
-    loaded(store, "rates", tmp_path / "rates.csv", "price_per_gpu_h\n3\n")
+def test_rejects_and_missing_facts_are_named_with_lines_that_add_them(store, tmp_path):
+    loaded(store, "rates", tmp_path / "a.csv", "price_per_gpu_h\ndear\n")
+    assert found(store)["rejects rates"] == ("problem", "1 row rejected, none was left")
+
+    loaded(store, "rates", tmp_path / "b.csv", "price_per_gpu_h\n3\n")
+    assert found(store)["rejects rates"] == ("rejected", "1 row rejected")
     missing = {what: line for what, _, _, line in site_findings("one.duckdb", store)}
     assert set(missing) == {"electricity prices", "node states"}
 

@@ -34,13 +34,6 @@ def test_the_report_is_of_the_job_of_the_environment(monkeypatch):
     assert done.stdout.startswith("Job: 9102, run main, COMPLETED. Goodput (% of allocated): 45.8")
 
 
-def test_a_task_of_an_array_is_named_as_accounting_does(monkeypatch):
-    for name, value in (("JOB_ID", "18"), ("ARRAY_JOB_ID", "17"), ("ARRAY_TASK_ID", "3")):
-        monkeypatch.setenv(f"SLURM_{name}", value)
-
-    assert epilog.job_of_environment() == "17_3"
-
-
 @pytest.mark.parametrize("arguments", [("77",), ("9102", "--db", "nowhere.duckdb")])
 @pytest.mark.usefixtures("database")
 def test_what_fails_writes_nothing(arguments):
@@ -50,8 +43,12 @@ def test_what_fails_writes_nothing(arguments):
 
 
 @pytest.mark.usefixtures("database")
-def test_without_a_job_the_usage_is_wrong():
+def test_without_a_job_the_usage_is_wrong_and_a_task_is_named_as_accounting_does(monkeypatch):
     assert "no job: name its number, or set SLURM_JOB_ID." in failing("epilog", code=2)
+
+    for name, value in (("JOB_ID", "18"), ("ARRAY_JOB_ID", "17"), ("ARRAY_TASK_ID", "3")):
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    assert epilog.job_of_environment() == "17_3"
 
 
 def test_what_takes_too_long_writes_nothing_and_ends(monkeypatch):

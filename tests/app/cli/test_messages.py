@@ -56,9 +56,7 @@ def texts(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             found.append("".join(str(getattr(part, "value", "")) for part in node.values))
-        elif (
-            isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
-        ):
+        elif isinstance(getattr(node, "value", None), str) and id(node) not in docs:
             found.append(node.value)
     return found
 
