@@ -63,16 +63,10 @@ def test_the_document_is_valid_and_has_every_route(client):
 
     assert answer.json() == json.loads(json.dumps(openapi()))
     OpenAPIV31SpecValidator(answer.json()).validate()
-    documented = {
-        (path, method.upper()) for path, item in answer.json()["paths"].items() for method in item
-    }
-    routed = {
-        (route.path, method)
-        for route in api_routes(client.store)
-        for method in route.methods or ()
-        if method != "HEAD"
-    }
-    assert documented == routed
+    documented = {(path, m.upper()) for path, item in answer.json()["paths"].items() for m in item}
+    routes = api_routes(client.store)
+    routed = {(route.path, method) for route in routes for method in route.methods or ()}
+    assert documented == {(path, method) for path, method in routed if method != "HEAD"}
     query = openapi()["components"]["schemas"]["Query"]["properties"]
     assert query["format"]["enum"] == list(MEDIA_TYPES)
 
@@ -246,6 +240,9 @@ def test_the_same_question_is_answered_once_until_a_commit(client, asked, monkey
         client.ask("/views/marts.runs/rows", params={"from": "now-90d"})
         monkeypatch.setattr(request_params, "NOW_STEP_S", 7)
     assert len(asked) == 6
+    for _ in range(2):
+        assert client.sql("select 1 / 'a'").status_code == 400
+    assert len(asked) == 8, "a failure is answered anew"
 
 
 def test_a_question_that_many_ask_at_once_is_answered_once_and_recorded_for_each(client, asked):
@@ -258,32 +255,22 @@ def test_a_question_that_many_ask_at_once_is_answered_once_and_recorded_for_each
 
     answers = asyncio.run(at_once())
 
-    assert {(answer.status_code, answer.content) for answer in answers} == {
-        (200, answers[0].content)
-    }
+    assert {(one.status_code, one.content) for one in answers} == {(200, answers[0].content)}
     assert len(asked) == 1
     assert set(audit.entries(client.store, 2)["who"]) == {"token agent", "ada"}
 
 
-def test_a_failure_is_answered_anew(client, asked):
-    for _ in range(2):
-        assert client.sql("select 1 / 'a'").status_code == 400
-    assert len(asked) == 2
-
-
 def test_a_whole_view_has_the_rows_and_types_of_a_select_of_it(scraped_store):
+    limits = Limits(rows_max=2)
     for name in ("marts.clusters", "marts.gpu_metrics", "reference.finding_rules"):
-        view, limits = offered(scraped_store)[name], Limits(rows_max=2)
-        of_view, of_select = (
-            whole(scraped_store, view, limits=limits),
-            select(scraped_store, f"select * from {name}", limits=limits),
-        )
+        of_view = whole(scraped_store, offered(scraped_store)[name], limits=limits)
+        of_select = select(scraped_store, f"select * from {name}", limits=limits)
         assert of_view.rows.sort(pl.first()).equals(of_select.rows.sort(pl.first()))
         assert of_view.rows.schema == of_select.rows.schema
         assert (of_view.is_cut, of_view.views) == (of_select.is_cut, of_select.views)
 
 
-def test_a_view_with_too_many_rows_is_refused(scraped_store):
+def test_a_view_with_too_many_rows_or_that_takes_too_long_is_refused(scraped_store, monkeypatch):
     hours = Scope(START_MS, START_MS + 3_600_000)
     narrow = Limits(view_rows_max=20)
 
@@ -291,8 +278,6 @@ def test_a_view_with_too_many_rows_is_refused(scraped_store):
     with pytest.raises(Exception, match="ledger_scoped has more than 20 rows"):
         select(scraped_store, "from marts.ledger_scoped", limits=narrow)
 
-
-def test_the_time_of_the_views_counts(scraped_store, monkeypatch):
     now = itertools.count(0, 3)  # seconds, from one look at the clock to the next
     offered(scraped_store)
     monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: next(now)))
@@ -305,11 +290,7 @@ def test_one_caller_does_not_take_every_place():
     with slots.taken("ada"):
         with pytest.raises(BusyError, match="1 of one person"), slots.taken("ada"):
             pass
-        with (
-            slots.taken("bob"),
-            pytest.raises(BusyError, match="2 run at once"),
-            slots.taken("eve"),
-        ):
+        with slots.taken("bob"), pytest.raises(BusyError, match="2 run at"), slots.taken("eve"):
             pass
     with slots.taken("ada"):
         pass
@@ -328,9 +309,7 @@ def ask_on(page, sql):
     return page.button(key="query_run").click().run()
 
 
-def test_rows_of_a_query_are_shown_and_the_question_recorded_or_it_says_why_not(
-    page, scraped_store
-):
+def test_rows_of_a_query_are_shown_and_recorded_or_it_says_why_not(page, scraped_store):
     assert "Run a query to see its rows." in [c.value for c in page.caption]
 
     sql = "select team, count(*) as n from marts.runs group by team order by team"
@@ -347,7 +326,7 @@ def test_rows_of_a_query_are_shown_and_the_question_recorded_or_it_says_why_not(
     assert "LocalFileSystem has been disabled" in page.code[0].value
 
 
-def test_a_query_is_saved_and_chosen_again(page, scraped_store):
+def test_a_query_is_saved_and_chosen_again_and_columns_of_a_view_explained(page, scraped_store):
     page.text_area(key="query_sql").set_value("select 4711 as n")
     page.text_input(key="query_name").set_value("Mine")
     page.text_input(key="query_meaning").set_value("One number.")
@@ -361,11 +340,7 @@ def test_a_query_is_saved_and_chosen_again(page, scraped_store):
     next(b for b in page.button if b.label == "Delete the chosen query").click().run()
     assert [one for one in saved_queries.visible(scraped_store, None) if one.saved_by] == []
     assert not page.exception
-
-
-def test_the_catalogue_explains_the_columns_of_a_view(page):
     page.selectbox(key="query_view").set_value("marts.runs").run()
-
     columns = page.dataframe[0].value
     held = columns[columns["name"] == "held_ms"].iloc[0]
     assert (held["type"], held["unit"]) == ("BIGINT", "milliseconds")

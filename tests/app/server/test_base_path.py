@@ -142,15 +142,15 @@ def answered(path, headers, base_path=""):
     return ask(app, path, headers=headers)
 
 
-def test_a_page_says_where_its_server_is_before_any_other_script():
+def test_a_page_says_where_its_server_is_before_any_other_script_and_leads_from_deeper_ones():
     answer = answered("/findings", PACKED)
     assert answer.text == LONG_PAGE.replace("<head>", f"<head>{SCRIPT.decode()}")
     assert "etag" not in answer.headers  # it is of the page without the script
-
-
-def test_a_deeper_address_leads_to_the_page_of_its_last_part():
-    answer = answered("/old/deep/fin%20dings", PACKED)
-    assert (answer.status_code, answer.headers["location"]) == (307, "../../fin%20dings")
+    deeper = answered("/old/deep/fin%20dings", PACKED)
+    assert (deeper.status_code, deeper.headers["location"]) == (307, "../../fin%20dings")
+    program = answered("/findings", {"Accept": "*/*", "Accept-Encoding": "gzip"})
+    assert program.text == LONG_PAGE, "no browser opens it"
+    assert (program.headers["etag"], program.headers["content-encoding"]) == ("1", "gzip")
 
 
 test_what_is_no_page_stays_as_it_is = gives(
@@ -159,10 +159,3 @@ test_what_is_no_page_stays_as_it_is = gives(
     ("/missing", LONG_PAGE),
     ("/metrics", LONG_PAGE),
 )
-
-
-def test_what_no_browser_opens_stays_as_it_is():
-    answer = answered("/findings", {"Accept": "*/*", "Accept-Encoding": "gzip"})
-    assert answer.text == LONG_PAGE
-    assert answer.headers["etag"] == "1"
-    assert answer.headers["content-encoding"] == "gzip"

@@ -17,7 +17,7 @@ from tests.until import until
 
 import goodput_app
 from goodput_app.cli import serve
-from goodput_app.settings import read
+from goodput_app.settings import read, settings
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.config import collectors
 from goodput_ingest.live.status import Status
@@ -73,29 +73,24 @@ def serving(site, *options):
         yield server.process
 
 
-def test_once_says_what_each_source_brought(site):
+def test_once_says_what_each_source_brought_and_fails_where_one_does(site):
     first = run("collect", "--once", "--format", "json")
     say(site, 2)
+    with (site / "goodput.toml").open("a") as file:
+        file.write('[[collect]]\nsource = "job-log"\nfolder = "nowhere"\n')
+    settings.cache_clear()
     second = run("collect", "--once", "--format", "json")
 
     assert first.exit_code == 0, first.stderr
     (row,) = json.loads(first.stdout)
     told = {"rows": 1, "rows_new": 1, "rejects": 0, "error": None}
     assert row == {"source": "job-events", "origin": "events", **told}
-    assert json.loads(second.stdout)[0]["rows_new"] == 1
+    assert second.exit_code == 1
+    assert second.stderr.endswith("1 of 2 sources failed.\n")
+    events, logs = json.loads(second.stdout)
+    assert events["rows_new"] == 1
+    assert logs["error"] == "nowhere: there is no such folder to follow."
     assert steps_of(site) == [1, 2]
-
-
-def test_once_fails_where_a_source_does_and_reads_the_others(site):
-    with (site / "goodput.toml").open("a") as file:
-        file.write('[[collect]]\nsource = "job-log"\nfolder = "nowhere"\n')
-
-    done = run("collect", "--once", "--format", "json")
-
-    assert done.exit_code == 1
-    assert done.stderr.endswith("1 of 2 sources failed.\n")
-    assert json.loads(done.stdout)[1]["error"] == "nowhere: there is no such folder to follow."
-    assert steps_of(site) == [1]
 
 
 @pytest.mark.machine
@@ -183,11 +178,11 @@ def test_a_server_collects_what_the_settings_name(monkeypatch, command, collecte
     assert [one.reads for one in sources] == collected
 
 
-def test_the_sources_of_the_example_are_right_those_that_are_commented_out_too(tmp_path):
+def test_sources_and_credits_of_the_example_are_right_those_commented_out_too(tmp_path):
     text = (PACKAGE / "goodput.example.toml").read_text()
     names = ("[otlp]", "[[collect]]", "source = ", "url = ", "urls = ")
-    settings = tuple(f"# {name}" for name in names)
-    commented = [line[2:] for line in text.splitlines() if line.startswith(settings)]
+    of_sources = tuple(f"# {name}" for name in names)
+    commented = [line[2:] for line in text.splitlines() if line.startswith(of_sources)]
     (tmp_path / "goodput.toml").write_text("\n".join(commented))
     example, others = read(PACKAGE / "goodput.example.toml"), read(tmp_path / "goodput.toml")
     given = {"cluster": example.ingest.cluster, "timezone": example.ingest.timezone}
@@ -199,15 +194,9 @@ def test_the_sources_of_the_example_are_right_those_that_are_commented_out_too(t
         *("kubernetes", "kubernetes-api", "dcgm", "node-exporter", "serving-metrics", "nvml"),
         "kernel-log",
     ]
-
-
-def test_the_credits_that_are_commented_out_in_the_example_are_right(tmp_path):
-    text = (PACKAGE / "goodput.example.toml").read_text()
     block = text[text.index("# [[statement.credits]]") :].partition("\n\n")[0]
-    path = tmp_path / "goodput.toml"
-    path.write_text("\n".join(line.removeprefix("# ") for line in block.splitlines()))
-
-    (credit,) = read(path).statement.credits
+    (tmp_path / "goodput.toml").write_text(block.replace("\n# ", "\n").removeprefix("# "))
+    (credit,) = read(tmp_path / "goodput.toml").statement.credits
     assert (credit.reason, credit.share, credit.accounts) == ("Failed hardware", 0.5, ("nlp",))
 
 
@@ -215,9 +204,8 @@ def statuses(store):
     """Leave a source of each state, asked every ten seconds."""
     seconds = {"ok": 1, "late": 25, "stale": 55, "failing": 15}
     for name, age_s in seconds.items():
-        status = Status(name, f"of {name}", utc_now(), 10).answered(
-            utc_now() - timedelta(seconds=age_s)
-        )
+        then = utc_now() - timedelta(seconds=age_s)
+        status = Status(name, f"of {name}", utc_now(), 10).answered(then)
         if name == "failing":
             status = status.failed(utc_now(), "it <b>cannot</b> be reached.")
         live_status.write(store, [status])
@@ -226,16 +214,7 @@ def statuses(store):
     live_status.write(store, [Status("gone", "of gone", gone, 10).answered(gone)])
 
 
-def test_a_source_that_failed_and_is_asked_no_more_is_stale(store):
-    long_ago = utc_now() - timedelta(minutes=6)
-    live_status.write(store, [Status("unasked", "a", long_ago, 10).failed(long_ago, "away.")])
-
-    assert store.read("select state from marts.live_sources").item() == "stale"
-
-
-def test_a_clock_that_was_set_back_makes_no_poll_and_no_failure_of_the_future(
-    own_store, built_empty
-):
+def test_a_clock_set_back_makes_no_poll_and_no_failure_of_the_future(own_store, built_empty):
     ahead = utc_now() + timedelta(hours=1)
     failing = Status("slurm", "a", ahead, 10).answered(ahead).failed(ahead, "away.")
     store = own_store(copy_of=built_empty)
@@ -246,6 +225,10 @@ def test_a_clock_that_was_set_back_makes_no_poll_and_no_failure_of_the_future(
 
     assert max(answered_at, since_at) <= utc_now()
     assert age_s == 0
+    long_ago = utc_now() - timedelta(minutes=6)
+    live_status.write(store, [Status("unasked", "a", long_ago, 10).failed(long_ago, "away.")])
+    state = store.read("select state from marts.live_sources where source = 'unasked'").item()
+    assert state == "stale", "it failed, and is asked no more"
 
 
 def test_the_data_page_shows_how_live_sources_are_doing(store, visit):

@@ -34,8 +34,9 @@ def test_the_report_of_a_job_is_a_paragraph(recorded):
     assert max(map(len, answer.text.splitlines())) <= 100
 
 
-def test_the_report_of_a_job_is_a_table_of_its_facts(recorded):
+def test_the_report_of_a_job_is_a_table_of_its_facts_or_a_page_for_a_portal(recorded):
     lines = report(recorded, "fsdp", format="table").text.splitlines()
+    answer = report(recorded, "9105", accept="text/html,*/*")
 
     assert lines[:6] == [
         "Job:                      fsdp, run fsdp, COMPLETED",
@@ -47,11 +48,6 @@ def test_the_report_of_a_job_is_a_table_of_its_facts(recorded):
         "Unclassified:             1.0 GPU-s",
     ]
     assert lines[-1] == f"Page:                     {URL}/run?run=lab%2Ffsdp"
-
-
-def test_a_portal_gets_a_page_with_the_facts_and_the_way_to_the_run(recorded):
-    answer = report(recorded, "9105", accept="text/html,*/*")
-
     assert answer.headers["content-type"].startswith("text/html")
     assert "<dt>Why</dt><dd>Work is lost at a limit" in answer.text
     assert f'href="{URL}/run?run=lab%2Fhang"' in answer.text

@@ -1,23 +1,30 @@
-"""`/metrics`: every metric is declared, both formats parse, and Grafana's queries answer."""
+"""`/metrics`: every metric is declared, both formats parse, Grafana's queries answer, exemplars."""
 
 import json
 import re
+import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 from msgspec import structs
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
-from tests.app.server.grafana import DASHBOARDS, queries
+from tests.app.server.grafana import DASHBOARDS, asked, queries, scraping
+from tests.tables import gives
 
 from goodput_app.server.metrics import exposition, ledger
+from goodput_app.server.metrics.exemplars import CHARS_MAX, COUNTER, add_exemplars
 from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.metrics.families import FAMILIES, LABEL_MAX_CHARS, Samples
-from goodput_app.server.metrics.open_findings import OpenFindings
+from goodput_app.server.metrics.open_findings import WINDOW_MS, OpenFindings
+from goodput_app.server.metrics.otlp import NS, Request
 from goodput_app.settings import MetricsSettings, Settings
+from goodput_queries.catalog.rules import rules
 from goodput_queries.counted_hours import OTHER
 from goodput_queries.evidence.batch import Batch
+from goodput_queries.scope import Scope
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 ACCEPTS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
@@ -72,13 +79,17 @@ def test_a_scraper_gets_openmetrics_where_it_asks_for_it(scraped_store, answer, 
     assert values(openmetrics(text.decode())) == values(plain(answer))
 
 
-def test_clusters_have_ratios_of_their_own_and_one_without_gpus_has_none(answer):
+def test_clusters_and_teams_have_ratios_of_their_own_and_one_without_gpus_has_none(answer):
     goodput = samples(answer, "goodput_ratio")
     high = samples(answer, "goodput_high_ratio")
+    ratio, cost = samples(answer, "goodput_team_ratio"), samples(answer, "goodput_team_cost")
 
     assert set(goodput) == {("lab",), ("atlas",)}
     assert 0 < goodput["atlas",] <= high["atlas",] <= 1
     assert 'cluster="elsewhere"' not in answer
+    assert {team for _, team in ratio} == {"nlp", "vision", "speech"}
+    assert ratio["atlas", "nlp"] > ratio["atlas", "vision"] == 0
+    assert all(labels[2] == "USD" for labels in cost)
 
 
 def test_counters_and_gauges_add_up_to_the_capacity(answer):
@@ -96,14 +107,6 @@ def test_counters_and_gauges_add_up_to_the_capacity(answer):
         ("atlas", "NVIDIA H200"): 8,
         ("lab", "NVIDIA H200"): 1,
     }
-
-
-def test_teams_have_their_goodput_and_cost(answer):
-    ratio, cost = samples(answer, "goodput_team_ratio"), samples(answer, "goodput_team_cost")
-
-    assert {team for _, team in ratio} == {"nlp", "vision", "speech"}
-    assert ratio["atlas", "nlp"] > ratio["atlas", "vision"] == 0
-    assert all(labels[2] == "USD" for labels in cost)
 
 
 def test_teams_beyond_the_limit_are_one_series(scraped_store, monkeypatch):
@@ -145,11 +148,8 @@ def test_names_that_are_cut_to_the_same_label_are_one_sample():
 
     (metric,) = found.collect()
     assert [(sample.labels["source"], sample.value) for sample in metric.samples] == [(long, 2)]
-
-
-def test_a_metric_that_is_not_declared_so_is_refused():
     with pytest.raises(KeyError):
-        Samples().add("goodput_ratio", [({"cluster": "c", "node": "n"}, 1)])
+        Samples().add("goodput_ratio", [({"cluster": "c", "node": "n"}, 1)])  # not declared so
 
 
 def test_a_database_without_evidence_has_no_ratios(store):
@@ -162,9 +162,7 @@ def test_a_database_without_evidence_has_no_ratios(store):
     assert "goodput_data_timestamp_seconds" not in text
 
 
-def test_origins_beyond_the_limit_are_one_series_a_source_with_the_worst_of_them(
-    scraped_store, monkeypatch
-):
+def test_origins_beyond_the_limit_are_one_series_with_the_worst(scraped_store, monkeypatch):
     monkeypatch.setattr(OpenFindings, "add_to", lambda *_: None)
     monkeypatch.setattr(exposition, "ORIGINS_MAX", 1)
     names = {"source": "job-log", "interval_s": 30.0, "rows_last_hour": 2}
@@ -172,9 +170,7 @@ def test_origins_beyond_the_limit_are_one_series_a_source_with_the_worst_of_them
         [{**names, "origin": f"{n}.log", "age_s": 10.0 * n, "failures": n} for n in range(4)]
     )
     read = Metrics._read
-    monkeypatch.setattr(
-        Metrics, "_read", lambda it, sql: live if "live_sources" in sql else read(it, sql)
-    )
+    monkeypatch.setattr(Metrics, "_read", lambda it, sql: live if "live_" in sql else read(it, sql))
 
     text = Metrics(scraped_store).answer()[0].decode()
 
@@ -228,3 +224,126 @@ def lost(given, read, place=""):
             yield from lost(one, other, f"{place}[{number}]")
     elif given != read:
         yield f"{place}: {given!r} is read as {read!r}"
+
+
+LARGEST = """
+    select finding_key, gpu_ms from marts.findings
+    where cluster = 'atlas' and rule = 'idle_without_demand' and is_open
+    order by gpu_ms desc limit 1
+"""
+SERIES = ("atlas", "idle_no_demand", "")  # other tests of the session may add series of their own
+
+
+@pytest.fixture(scope="module")
+def metrics(scraped_store):
+    return Metrics(scraped_store, first_wait_s=60)
+
+
+def exemplars(samples):
+    """Return the exemplars of the counter by cluster, category and team."""
+    return {
+        tuple(one.labels[label] for label in ("cluster", "category", "team")): one.exemplar
+        for one in samples
+        if one.exemplar is not None
+    }
+
+
+def counted(**seconds):
+    """Return the counter with a series a team of the category idle_held."""
+    found = Samples()
+    common = {"cluster": "c", "category": "idle_held", "partition": "", "model": ""}
+    found.add(COUNTER, [({**common, "team": team}, value) for team, value in seconds.items()])
+    return found
+
+
+def finding(key, gpu_ms, team=None, cluster="c", categories=("idle_held",)):
+    return {
+        "finding_key": key, "rule": "r", "cluster": cluster, "categories": categories,
+        "team": team, "gpu_ms": gpu_ms,
+    }  # fmt: skip
+
+
+def of(samples, *findings):
+    add_exemplars(samples, findings, 1_790_000_000.5)
+    (metric,) = samples.collect()
+    found = exemplars(metric.samples)
+    return {team: (one.labels["finding"], one.value) for (_, _, team), one in found.items()}
+
+
+test_a_cluster_and_category_have_the_largest_finding = gives(
+    lambda seconds, *findings: of(counted(**seconds), *findings),
+    {
+        "at the series of its team": (
+            {"red": 1, "blue": 9}, finding("a", 7000, "red"), finding("b", 5000, "blue"),
+            {"red": ("a", 7.0)},
+        ),
+        "of no team at the largest series": (
+            {"red": 1, "blue": 9}, finding("a", 7000), {"blue": ("a", 7.0)},
+        ),
+        "of a team without a series at the largest": (
+            {"red": 9, "other": 1}, finding("a", 7000, "green"), {"red": ("a", 7.0)},
+        ),
+        "none without time, of another cluster or category": (
+            {"red": 1}, finding("a", None), finding("b", 9, cluster="d"),
+            finding("c", 9, categories=("startup",)), {},
+        ),
+        "none whose labels are too long": (
+            {"red": 1}, finding("k" * CHARS_MAX, 7000), finding("b", 5), {"red": ("b", 0.005)},
+        ),
+    },
+)  # fmt: skip
+
+
+def test_labels_stay_within_the_limit_of_openmetrics():
+    longest = max(len(rule.name) for rule in rules())
+
+    assert len("finding") + 12 + len("rule") + longest <= CHARS_MAX
+
+
+def test_openmetrics_has_exemplars_and_the_text_format_has_none(metrics, scraped_store):
+    began = time.time()
+    text = metrics.answer(ACCEPTS)[0].decode()
+    again = metrics.answer(ACCEPTS)[0].decode()
+    end_ms = max(ledger.clusters(scraped_store).values())
+    day = Scope(from_ms=end_ms - WINDOW_MS, to_ms=end_ms)
+    ((key, gpu_ms),) = scraped_store.read(LARGEST, scope=day).rows()
+    samples = [one for family in openmetrics(text) for one in family.samples]
+
+    exemplar = exemplars(samples)[SERIES]
+    assert exemplar.labels == {"finding": key, "rule": "idle_without_demand"}
+    assert exemplar.value == gpu_ms / 1000
+    assert began <= float(exemplar.timestamp) <= time.time()
+    assert f'finding="{key}"' in again
+    assert "# {" not in metrics.answer()[0].decode()
+
+
+def test_a_push_has_them_too(metrics):
+    body = Request({}).of(metrics.samples(), 1_790_000_000 * NS)
+    request = metrics_service_pb2.ExportMetricsServiceRequest.FromString(body)
+    (of_resource,) = request.resource_metrics
+    found = next(
+        one
+        for metric in of_resource.scope_metrics[0].metrics
+        for point in metric.sum.data_points
+        for one in point.exemplars
+    )
+
+    assert {one.key for one in found.filtered_attributes} == {"goodput.finding", "goodput.rule"}
+    assert found.as_double > 0
+    assert found.time_unix_nano > 0
+
+
+@pytest.mark.machine
+def test_a_prometheus_with_exemplar_storage_answers_them(scraped, tmp_path):
+    with scraping(scraped, tmp_path, "--enable-feature=exemplar-storage") as prometheus:
+
+        def found():
+            now = time.time()
+            return asked(
+                prometheus, "query_exemplars", query=COUNTER, start=now - 3600, end=now + 60
+            )
+
+        prometheus.until(found, "it stored an exemplar")
+        stored = {one["seriesLabels"]["category"]: one["exemplars"] for one in found()}
+
+    assert {one["labels"]["rule"] for one in stored[SERIES[1]]} == {"idle_without_demand"}

@@ -64,7 +64,7 @@ def metrics(scraped_store):
     return found
 
 
-def test_a_request_has_each_sample_of_metrics_under_its_name_of_opentelemetry(metrics):
+def test_a_request_has_each_sample_of_metrics_by_names_and_labels_of_opentelemetry(metrics):
     samples = metrics.samples()
     found = read(Request({}).of(samples, AT_NS))
 
@@ -74,15 +74,14 @@ def test_a_request_has_each_sample_of_metrics_under_its_name_of_opentelemetry(me
         assert (pushed.unit, pushed.description) == (family.otel_unit, family.meaning)
         assert [value for _, value in points(pushed)] == [s.value for s in metric.samples]
         assert pushed.WhichOneof("data") == ("sum" if family.kind == "counter" else "gauge")
-
-
-def test_labels_are_attributes_by_semantic_conventions_or_of_goodput(metrics):
-    found = read(Request({}).of(metrics.samples(), AT_NS))
-
-    assert ({"goodput.cluster": "atlas", "hw.model": "NVIDIA H200"}, 8.0) in points(
-        found["goodput.gpu.count"]
-    )
+    of_gpus = {"goodput.cluster": "atlas", "hw.model": "NVIDIA H200"}
+    assert (of_gpus, 8.0) in points(found["goodput.gpu.count"])
     assert all("db.collection.name" in of for of, _ in points(found["goodput.table.row.count"]))
+    time = found["goodput.gpu.time"].sum
+    (start,) = samples.metrics["goodput_counted_from_timestamp_seconds"].samples
+    assert (time.is_monotonic, time.aggregation_temporality) == (True, 2)
+    assert {one.start_time_unix_nano for one in time.data_points} == {int(start.value) * NS}
+    assert start.value % HOUR_S == 0, "it counts since the first counted hour"
 
 
 def test_names_are_each_of_one_metric_and_units_are_of_ucum():
@@ -91,16 +90,6 @@ def test_names_are_each_of_one_metric_and_units_are_of_ucum():
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"goodput(\.[a-z][a-z_]*)+", name) for name in names)
     assert all(re.fullmatch(r"s|1|\{[a-z]+\}", one.otel_unit) for one in FAMILIES.values())
-
-
-def test_gpu_time_counts_since_the_first_counted_hour(metrics):
-    samples = metrics.samples()
-    time = read(Request({}).of(samples, AT_NS))["goodput.gpu.time"].sum
-    (start,) = samples.metrics["goodput_counted_from_timestamp_seconds"].samples
-
-    assert (time.is_monotonic, time.aggregation_temporality) == (True, 2)
-    assert {one.start_time_unix_nano for one in time.data_points} == {int(start.value) * NS}
-    assert start.value % HOUR_S == 0
 
 
 def test_another_counter_counts_since_it_was_first_pushed_or_went_back():
@@ -124,9 +113,7 @@ def test_the_resource_is_the_same_after_a_restart_and_settings_add_to_it():
     assert resource(given, "other.duckdb")["service.instance.id"] != own["service.instance.id"]
 
 
-def test_a_server_of_goodput_takes_a_push(
-    metrics, scraped_store, configured, monkeypatch, tmp_path
-):
+def test_goodput_takes_a_push(metrics, scraped_store, configured, monkeypatch, tmp_path):
     """It reads the request and says that these are of no exporter that it reads."""
     monkeypatch.setenv("SENDERS", TOKEN)
     configured('[receive]\ntoken_env = "SENDERS"\n[ingest]\ncluster = "lab"\n')
@@ -135,9 +122,8 @@ def test_a_server_of_goodput_takes_a_push(
         to = OtlpSettings(f"{url}/v1/metrics", token_env="SENDERS")
         Pusher(scraped_store, metrics, to).push()
         wrong = OtlpSettings(f"{url}/v1/metrics")
-        with pytest.raises(
-            GoodputError, match=r"answered 401 .*Check token and secret of \[otlp\]"
-        ):
+        said = r"answered 401 .*Check token and secret of \[otlp\]"
+        with pytest.raises(GoodputError, match=said):
             Pusher(scraped_store, metrics, wrong).push()
 
     source = sources["/v1/metrics"].source
@@ -227,28 +213,22 @@ def test_the_server_pushes_while_it_serves(tmp_path):
     assert "goodput.info" in read(gzip.decompress(hook.posts[-1][1]))
 
 
-def test_doctor_says_whether_the_server_answers(configured):
+def test_doctor_says_whether_the_server_answers_and_which_packages_lack(configured, monkeypatch):
     with web() as hook:
         configured(f'[otlp]\nurl = "{hook.url}/v1/metrics"\n')
         assert list(otlp_findings()) == [("otlp", "ok", f"{hook.url} answers", "")]
     ((_, status, sentence, _),) = otlp_findings()
     assert (status, sentence) == ("problem", f"{hook.url}: no connection (Connection refused).")
 
-
-def test_without_the_packages_a_sentence_says_what_to_install(configured, monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.proto.collector.metrics.v1", None)
-    configured('[otlp]\nurl = "http://localhost:4318/v1/metrics"\n')
-
     ((_, status, sentence, _),) = otlp_findings()
-
     assert status == "problem"
     assert sentence.startswith("OTLP needs packages that are not installed: ")
 
 
 @pytest.fixture
-def site_to_push(store):
-    store.build()
-    return store
+def site_to_push(own_store, built_empty):
+    return own_store(copy_of=built_empty)
 
 
 OTLP = '[otlp]\nurl = "https://otel.example.org/v1/metrics"\n'

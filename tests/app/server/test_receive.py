@@ -110,6 +110,9 @@ def test_json_is_answered_in_json(sources, url):
     assert answer.status_code == 200
     assert answer.json()["partialSuccess"]["rejectedDataPoints"] == "1"
     assert len(sources["/v1/metrics"].source.spool.waiting()) == 1
+    said = "the bearer token is missing or not that of [receive]."
+    refused = httpx.post(f"{url}/v1/metrics", json={}, trust_env=False)
+    assert refused.json() == {"code": 16, "message": said}, "a status of gRPC"
 
 
 @each(
@@ -125,13 +128,6 @@ def test_who_or_what_is_not_taken_is_told(sources, url, headers, body, status):
 
         assert answer.status_code == status, path
         assert not one.source.spool.waiting()
-
-
-def test_a_refusal_of_otlp_is_a_status_of_grpc(url):
-    assert httpx.post(f"{url}/v1/metrics", json={}, trust_env=False).json() == {
-        "code": 16,
-        "message": "the bearer token is missing or not that of [receive].",
-    }
 
 
 def test_gzip_that_unpacks_to_too_much_is_refused(sources):
@@ -156,20 +152,16 @@ def test_a_full_folder_is_answered_with_when_to_send_again(sources, url, monkeyp
     assert answers[1].headers["retry-after"] == "5"
 
 
-def test_nothing_is_received_without_a_token(site, monkeypatch, configured):
+def test_nothing_is_received_without_a_token_or_a_place_to_wait(site, monkeypatch, configured):
+    with pytest.raises(GoodputError, match="needs a database in a file"):
+        serve.received(":memory:")
+
     configured("")
     assert serve.received(str(site / "goodput.duckdb")) == []
-
     configured('[receive]\ntoken_env = "SENDERS"\n')
     monkeypatch.delenv("SENDERS")
     with pytest.raises(GoodputError, match="SENDERS is empty or not set"):
         serve.received(str(site / "goodput.duckdb"))
-
-
-@pytest.mark.usefixtures("site")
-def test_requests_need_a_place_to_wait():
-    with pytest.raises(GoodputError, match="needs a database in a file"):
-        serve.received(":memory:")
 
 
 def test_without_its_packages_otlp_says_what_to_install(sources, monkeypatch):

@@ -56,23 +56,17 @@ def test_the_server_says_who_it_is_and_serves_the_dashboard(server):
     assert "<title>" in server.get("/").raise_for_status().text
 
 
-def test_a_second_process_loads_and_reads_through_the_server(through):
+def test_a_second_process_loads_and_reads_through_the_server_with_scope_and_types(through):
     part = rows_of("remote", 3, rejects=2)
+    at = datetime(2026, 11, 20)  # noqa: DTZ001 -- naive UTC
+    typed = "select getvariable('scope_team') as team, $at as at, null as nothing, [1, 2] as list"
 
     assert through.load(part).rows_new == 3
     assert through.load(part).is_repeat
     sql = "select count(*) from raw.gpu_samples where source = $1"
     assert through.read(sql, ["remote"]).item() == 3
-
-
-def test_a_read_through_the_server_has_its_scope_and_types(through):
-    frame = through.read(
-        "select getvariable('scope_team') as team, $at as at, null as nothing, [1, 2] as list",
-        {"at": datetime(2026, 11, 20)},  # noqa: DTZ001
-        scope=Scope(team="vision"),
-    )
-
-    assert frame.rows() == [("vision", datetime(2026, 11, 20), None, [1, 2])]  # noqa: DTZ001
+    frame = through.read(typed, {"at": at}, scope=Scope(team="vision"))
+    assert frame.rows() == [("vision", at, None, [1, 2])]
     empty = through.read("select source, ts from raw.gpu_samples where false")
     assert empty.schema == {"source": pl.String, "ts": pl.Datetime("us")}
 
@@ -123,9 +117,7 @@ def test_what_does_not_fit_and_takes_too_long_is_refused(through, error, call, s
     ({"X-Forwarded-For": "203.0.113.9"}, 403, ""),
     ({}, 400, "this is not a call of `{}` as this version knows it."),
 )
-def test_a_call_is_refused_without_the_token_from_elsewhere_or_of_another_version(
-    server, call, headers, status, said
-):
+def test_a_call_is_refused_without_token_or_from_elsewhere(server, call, headers, status, said):
     given = {"Authorization": f"Bearer {read_note(server.database).token}", **headers}
     url = f"{server.url}/api/v1/store/{call}"
 

@@ -66,14 +66,6 @@ def test_builds_take_a_small_share_of_the_time(pages, build_s, seconds, expected
     assert server.run_for(seconds) == expected
 
 
-def test_who_opens_a_page_waits_no_longer_than_a_viewer():
-    server = Server(1)
-    assert server.run_for(10) == 1
-
-    server.viewers.pages = 1
-    assert server.run_for(1) == 1
-
-
 def test_a_ledger_whose_build_failed_is_not_called_built():
     """A build that fails takes its time as well: the next one is put off as long."""
     server = Server(1)
@@ -105,8 +97,11 @@ def test_a_server_looks_again_and_again_and_logs_a_failure_once(monkeypatch, cap
     assert said == ["the ledger is not up to date: it cannot be built"]
 
 
-def test_what_polls_write_is_shown_every_quarter_of_a_minute_where_no_build_shows_it():
-    server = Server(0)
-    server.run_for(31)
+def test_polls_are_shown_every_quarter_of_a_minute_and_who_opens_a_page_waits_as_a_viewer():
+    quick, server = Server(0), Server(1)
+    quick.run_for(31)
+    assert quick.shown_at_s == [0, 15, 30], "where no build shows them"
 
-    assert server.shown_at_s == [0, 15, 30]
+    assert server.run_for(10) == 1
+    server.viewers.pages = 1
+    assert server.run_for(1) == 1

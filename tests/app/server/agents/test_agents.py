@@ -116,13 +116,14 @@ def test_a_question_is_answered_with_evidence_range_units_and_page(recorded, que
     assert {"unit", "meaning"} <= first["columns"].get("gpu_ms", {"unit": 0, "meaning": 0}).keys()
 
 
-def test_the_ledger_is_that_of_the_command(recorded):
-    answer = over_http(site(recorded), ALL, call("ledger", by="category"))
-    (table,) = answer["tables"]
+def test_the_ledger_is_that_of_the_command_and_a_term_is_defined(recorded):
+    (table,) = over_http(site(recorded), ALL, call("ledger", by="category"))["tables"]
+    (terms,) = over_http(site(recorded), ALL, call("glossary", term="Goodput"))["tables"]
 
     same = ledgers.ledger(recorded).drop("gpu_s").to_dicts()
     assert [dict(row) for row in table["rows"]] == same
     assert sum(row["gpu_ms"] for row in table["rows"]) == ledgers.capacity_ms(recorded)
+    assert terms["rows"][0]["view"] == "marts.goodput_summary"
 
 
 @pytest.mark.parametrize("tool", OF_A_TEAM)
@@ -215,12 +216,6 @@ def test_resources_list_the_marts_of_the_asker_and_columns_with_units(worlds):
     assert (held["unit"], held["meaning"]) == ("milliseconds", "GPU time allocated in the window")
 
 
-def test_a_term_is_defined(recorded):
-    answer = over_http(site(recorded), ALL, call("glossary", term="Goodput"))
-
-    assert answer["tables"][0]["rows"][0]["view"] == "marts.goodput_summary"
-
-
 def test_without_the_package_the_answer_is_a_sentence(recorded, monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     monkeypatch.delitem(sys.modules, "goodput_app.server.agents.protocol", raising=False)
@@ -236,10 +231,8 @@ def test_the_command_answers_on_standard_output(recorded_demo, here):
     from mcp.client.stdio import StdioServerParameters  # noqa: PLC0415 -- see `pytestmark`
 
     shutil.copyfile(recorded_demo, here / "fleet.duckdb")
-    arguments = [*GOODPUT[1:], "mcp", "--db", "fleet.duckdb"]
-    command = StdioServerParameters(
-        command=GOODPUT[0], args=arguments, cwd=here, env=dict(os.environ)
-    )
+    of = {"args": [*GOODPUT[1:], "mcp", "--db", "fleet.duckdb"], "env": dict(os.environ)}
+    command = StdioServerParameters(command=GOODPUT[0], cwd=here, **of)
 
     answer = asyncio.run(asked(command, call("ledger", by="node")))
 
