@@ -207,9 +207,8 @@ def test_an_alert_starts_and_lasts_as_its_finding_does(world):
     now = rows_of(store, Scope(), ("max(as_of_at)",), "marts.clusters")[0][0].replace(tzinfo=UTC)
     seen = occurrences.seen(store, now, None)
     now_ms = round(now.timestamp() * 1000)
-    known = rows_of(
-        store, Scope(now_ms - 86_400_000, now_ms), ("finding_key", "since_at", "gpu_ms")
-    )
+    day = Scope(now_ms - 86_400_000, now_ms)
+    known = rows_of(store, day, ("finding_key", "since_at", "gpu_ms"))
     notices = list(seen.notices.values())
 
     alerts = json.loads(bodies.alerts(notices, ends_ms=now_ms))

@@ -133,9 +133,7 @@ test_the_band_of_peers = gives(
     lambda every, gpu: metrics.peers_band(every, gpu, "power_w").rows(),
     {
         "a few: least and most": (FEW, "GPU-a", [(at(0), 100.0, 300.0), (at(10), 110.0, 110.0)]),
-        "many: percentiles": (
-            MANY, "GPU-11", [(at(0), pytest.approx(1.0), pytest.approx(9.0))],
-        ),
+        "many: percentiles": (MANY, "GPU-11", [(at(0), pytest.approx(1.0), pytest.approx(9.0))]),
     },
 )  # fmt: skip
 
@@ -147,6 +145,7 @@ def test_the_list_has_meaning_unit_and_kind_where_they_are_known():
     assert rows["power_limit_w"]["unit"] == "W"
     assert (rows["power_limit_w"]["gpus"], rows["power_limit_w"]["samples"]) == (2, 6)
     assert rows[HOSTILE]["meaning"] is None
+    assert other_metrics.limits(AFTER_A_MINUTE, "GPU-a") == {"power_limit_w": 400.0}, "the last"
 
 
 @each(
@@ -160,20 +159,13 @@ def test_a_metric_over_time_shows(metric, mean, low, high):
     assert found.select("mean", "low", "high").rows() == list(zip(mean, low, high, strict=True))
 
 
-def test_the_limits_of_a_gpu_are_those_it_last_reported():
-    assert other_metrics.limits(AFTER_A_MINUTE, "GPU-a") == {"power_limit_w": 400.0}
-
-
 def test_a_unit_is_on_the_axis_and_an_unknown_one_says_so():
-    series = other_metrics.over_time(AFTER_A_MINUTE, "power_limit_w", is_counter=False)
+    rows = other_metrics.over_time(AFTER_A_MINUTE, "power_limit_w", is_counter=False)
+    units = ({"unit": "W", "kind": "gauge"}, {"unit": None, "kind": None})
 
-    span = START, START + timedelta(hours=1)
+    drawn = [figures.over_time(rows, unit, (START, START + timedelta(hours=1))) for unit in units]
 
-    known = figures.over_time(series, {"unit": "W", "kind": "gauge"}, span)
-    unknown = figures.over_time(series, {"unit": None, "kind": None}, span)
-
-    assert known.layout.yaxis.title.text == "W"
-    assert unknown.layout.yaxis.title.text == "unit not known"
+    assert [one.layout.yaxis.title.text for one in drawn] == ["W", "unit not known"]
 
 
 @pytest.mark.parametrize("metric", [None, HOSTILE])

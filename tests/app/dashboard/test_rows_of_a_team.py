@@ -80,6 +80,13 @@ def test_files_are_of_an_account_of_the_reader(reader):
         statements.statement_file([day], "csv", how, COBALTS.name, seen=(RED,))
 
 
+def test_what_a_site_pays_and_sent_out_is_withheld():
+    of_money = (statements.rates, statements.tariffs, statements.budget_card)
+    for read in (*of_money, statements.price_loads, statements.past_statements):
+        with pytest.raises(NotPermittedError):
+            read()
+
+
 def test_disputes_are_of_an_account_of_the_reader(store):
     """Role and teams limit both what is listed and what is written."""
     assert statement_actions.listed(store)["account"].to_list() == [RED]
@@ -94,15 +101,6 @@ def test_disputes_are_of_an_account_of_the_reader(store):
             write()
 
     assert adjustments.listed(store).height == 2
-
-
-def test_what_a_site_pays_and_sent_out_is_withheld():
-    for read in (
-        statements.rates, statements.tariffs, statements.budget_card, statements.price_loads,
-        statements.past_statements,
-    ):  # fmt: skip
-        with pytest.raises(NotPermittedError):
-            read()
 
 
 def test_teams_of_a_scope_are_never_widened(reader):

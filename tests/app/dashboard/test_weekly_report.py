@@ -23,10 +23,10 @@ page = page_of("two_weeks", "weekly_report")
 
 
 def test_the_figures_are_those_of_the_overview_of_the_same_range(two_weeks, visit, page):
-    overview, report = sent(visit(two_weeks, **SECOND)), plain(page)
-    row = two_weeks.read("select * from marts.goodput_summary", scope=world.week_of(1)).row(
-        0, named=True
-    )
+    app = visit(two_weeks, **SECOND)
+    overview, report = sent(app), plain(page)
+    assert "from" not in links(app)["Weekly report"], "it opens the last week"
+    row = two_weeks.read("from marts.goodput_summary", scope=world.week_of(1)).row(0, named=True)
 
     for figure in (
         units.percent(row["goodput_ratio"]), "75.0 points", units.cost(row["wasted_cost"]),
@@ -36,8 +36,9 @@ def test_the_figures_are_those_of_the_overview_of_the_same_range(two_weeks, visi
         assert figure in report
 
 
-def test_the_week_in_a_paragraph(page):
-    (said,) = (text for text in plain(page).splitlines() if text.startswith("**Goodput"))
+def test_the_week_in_a_paragraph_and_tables_of_teams_and_losses(page):
+    shown = plain(page)
+    (said,) = (text for text in shown.splitlines() if text.startswith("**Goodput"))
 
     assert said == (
         "**Goodput (% of capacity): 25.0 %**, \N{MINUS SIGN}75.0 points against the same hours of "
@@ -46,11 +47,6 @@ def test_the_week_in_a_paragraph(page):
         "worst incident: **3: attempts of the job failed**, 2027-01-28 12:00:00 UTC, "
         "168.0 GPU-h, $336.00. Acted on: 1 node repair, 1 back in service."
     )
-
-
-def test_tables_have_teams_with_their_change_and_losses_with_what_to_do(page):
-    shown = plain(page)
-
     assert "| (no team) | $624.00 | +$624.00 | Unallocated |" in shown
     assert "| nlp | $336.00 | +$336.00 | Failures |" in shown
     assert ["drained"] in [of_it.get("category") for of_it in links(page).values()]
@@ -76,10 +72,6 @@ def test_a_week_begins_on_monday_in_the_zone_of_the_page(two_weeks, visit):
     page = visit(two_weeks, "weekly_report", tz="Europe/Berlin")
 
     assert "2027-01-25 00:00 - 2027-02-01 00:00 UTC+01:00" in plain(page)
-
-
-def test_the_overview_opens_the_last_week_whatever_its_range(two_weeks, visit):
-    assert "from" not in links(visit(two_weeks, **SECOND))["Weekly report"]
 
 
 def test_without_a_whole_week_it_is_the_one_that_goes_on(capture, visit):
@@ -208,9 +200,7 @@ def ledger(productive, unknown, idle):
         "evidence moved": ((60, 10, 30), (40, 20, 40), 0.2, 60 / 90 - 40 / 80, False),
     }
 )
-def test_a_direction_is_certain_where_bounds_and_evidence_agree(
-    now, then, ratio, classified, is_certain
-):
+def test_a_direction_may_be_certain(now, then, ratio, classified, is_certain):
     found = like_for_like.change(ledger(*now), ledger(*then))
 
     assert found.ratio == pytest.approx(ratio)
@@ -218,12 +208,9 @@ def test_a_direction_is_certain_where_bounds_and_evidence_agree(
     assert found.is_certain is is_certain
 
 
-def test_a_window_without_capacity_has_no_change():
-    assert like_for_like.change(ledger(1, 1, 1), ledger(0, 0, 0)) is None
-
-
-def test_ledgers_are_summed_by_category_and_no_price_stays_none():
+def test_ledgers_are_summed_by_category_no_price_stays_none_and_no_capacity_has_no_change():
     found = like_for_like.summed([ledger(1, 2, 3), ledger(10, 20, 30)])
 
     assert found["gpu_ms"].to_list() == [11, 22, 33]
     assert found["cost"].to_list() == [None, None, 2.0]
+    assert like_for_like.change(ledger(1, 1, 1), ledger(0, 0, 0)) is None

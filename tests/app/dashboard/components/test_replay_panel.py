@@ -22,7 +22,7 @@ from goodput_queries.database import LocalStore
 from goodput_queries.errors import GoodputError, NotPermittedError
 from goodput_queries.storage.opening import MAGIC, MAGIC_OFFSET
 
-ADDRESS = "127.0.0.1"
+ADDRESS, DEFAULTS = "127.0.0.1", "__kwdefaults__"
 # what stands for `goodput replay`: it prints its arguments' last one, and ends with its input
 ANSWERS = (sys.executable, "-c", "import sys; print('http://x', flush=True); sys.stdin.read()")
 FAILS = (sys.executable, "-c", "import sys; sys.exit('night: nothing in it has a time.')")
@@ -65,9 +65,7 @@ def test_recordings_are_those_of_the_folder_and_no_other_path(folder, store):
 
 @pytest.mark.usefixtures("folder")
 def test_who_may_not_is_refused_and_what_is_done_is_recorded(store, as_person, monkeypatch):
-    monkeypatch.setattr(
-        replay_process.start, "__kwdefaults__", {"folder": None, "command": ANSWERS}
-    )
+    monkeypatch.setattr(replay_process.start, DEFAULTS, {"folder": None, "command": ANSWERS})
     for role in (Role.VIEWER, Role.FINANCE):
         as_person(role)
         with pytest.raises(NotAllowedError):
@@ -98,9 +96,7 @@ def test_a_replay_answers_is_replaced_by_the_next_and_says_why_it_failed(tmp_pat
 
 
 def test_uploaded_files_are_removed_with_the_replay_and_databases_are_refused(store, monkeypatch):
-    monkeypatch.setattr(
-        replay_process.start, "__kwdefaults__", {"folder": None, "command": ANSWERS}
-    )
+    monkeypatch.setattr(replay_process.start, DEFAULTS, {"folder": None, "command": ANSWERS})
     database = upload("a.duckdb", b"\0" * MAGIC_OFFSET + MAGIC)
     with pytest.raises(GoodputError, match="a database is not uploaded"):
         recordings.start_uploaded(store, [database], 10.0, ADDRESS)

@@ -29,26 +29,19 @@ def scope(capture):
     return Scope(from_ms=from_ms, to_ms=to_ms, run=RUN)
 
 
-def test_telemetry_is_of_the_runs_gpus_while_it_had_them(capture, scope):
-    read = metrics.Resolution(1000, is_raw=True)
-
-    found = run_axis.telemetry(scope, read)
+def test_telemetry_is_of_the_runs_gpus_or_rolled_up_of_a_long_window(capture, scope):
+    found = run_axis.telemetry(scope, metrics.Resolution(1000, is_raw=True))
+    rolled_up = run_axis.telemetry(scope, metrics.Resolution(600_000, is_raw=False))
 
     sql = "select min(start_at), max(end_at) from marts.gpu_allocations where run_key = $1"
     first, last = capture.read(sql, [RUN]).row(0)
     assert found["gpus"].max() == run_axis.allocated(scope)["gpus"].item() == 4
     assert found["at"].min() >= first - timedelta(seconds=1)
     assert found["at"].max() < last
-
-
-def test_of_a_long_window_the_roll_up_is_read(capture, scope):
-    found = run_axis.telemetry(scope, metrics.Resolution(600_000, is_raw=False))
-
     # a bucket that began before the run is not its own
     sql = "select avg(power_w.mean) from intermediate.int_gpu_metrics group by start_ms"
     expected = capture.read(f"{sql} order by start_ms desc limit 1").item()
-    assert found["gpus"].to_list() == [4]
-    assert found["power_w"].to_list() == pytest.approx([expected])
+    assert rolled_up.select("gpus", "power_w").rows() == [(4, pytest.approx(expected))]
 
 
 @pytest.fixture(scope="module")
@@ -81,17 +74,13 @@ def test_a_run_waits_from_when_it_could_start_until_it_starts(used):
     assert waits["end_at"][0] - waits["start_at"][0] == timedelta(seconds=60)
 
 
-def test_the_slow_rank_of_the_recorded_session_is_the_latest_one(capture, scope):
+def test_ranks_are_as_late_as_stragglers_and_as_active_as_readings_say(capture, scope):
+    found, metric = run_axis.activity(scope, 4)
     late = run_axis.lateness(scope)
 
     named = capture.read("from marts.stragglers where run_key = $1", [RUN])
     worst = late.group_by("rank").agg(pl.col("late_s").sum()).sort("late_s")["rank"][-1]
     assert worst == named.sort("imposed_wait_gpu_s")["rank"][-1]
-
-
-def test_the_gpu_of_each_rank_is_as_active_as_its_readings_say(capture, scope):
-    found, metric = run_axis.activity(scope, 4)
-
     mean = capture.read(
         """select avg(samples.sm_active_ratio) from staging.stg_gpu_samples as samples
         inner join intermediate.int_rank_gpus as ranks using (gpu_uuid)
@@ -139,37 +128,28 @@ def rows(*cells):
     return pl.DataFrame(found)
 
 
-def test_a_cell_without_steps_is_empty_and_of_two_attempts_the_later_one_is_drawn():
+def test_a_cell_without_steps_is_empty_one_of_two_attempts_is_of_the_later_one_and_the_last_lasts():
     found = rows((0, 0, 0.0), (1, 0, 0.1), (1, 0, 0.5), (1, 1, 0.25))
     drawn = runs.lateness(found, (START, START)).data[0]
+    alone = runs.lateness(rows((0, 0, 0.5)), (START, START + timedelta(minutes=5))).data[0]
 
     assert drawn.y == ("rank 0", "rank 1")
     assert np.array_equal(drawn.z, [[0, np.nan], [50, 25]], equal_nan=True)
+    assert [alone.x[1] - alone.x[0], len(alone.x)] == [300_000, 2]
 
 
-def test_a_cell_alone_lasts_to_the_end_of_the_time_range():
-    end = START + timedelta(minutes=5)
-    drawn = runs.lateness(rows((0, 0, 0.5)), (START, end)).data[0]
-
-    assert [drawn.x[1] - drawn.x[0], len(drawn.x)] == [300_000, 2]
-
-
-def test_a_line_of_steps_breaks_between_attempts():
+def test_the_axis_is_the_time_of_the_run_and_its_line_of_steps_breaks_between_attempts():
+    hours = [START + timedelta(hours=h) for h in range(6)]
+    frame = pl.DataFrame({"start_at": [hours[1], hours[2]], "end_at": [hours[2], hours[4]]})
     steps = pl.DataFrame({
         "attempt": [0, 0, 1], "end_at": [START + timedelta(seconds=s) for s in (1, 2, 9)],
         "step_s": [1.0, 1.0, 2.0], "median_step_s": [1.0, 1.0, 2.0],
     })  # fmt: skip
 
-    assert components.steps_in_order(steps)["step_s"].to_list() == [1.0, 1.0, None, 2.0]
-
-
-def test_the_axis_is_the_time_of_the_run_within_the_window():
-    hours = [START + timedelta(hours=h) for h in range(6)]
-    frame = pl.DataFrame({"start_at": [hours[1], hours[2]], "end_at": [hours[2], hours[4]]})
-
     assert components.extent((hours[0], hours[5]), frame) == (hours[1], hours[4])
     assert components.extent((hours[2], hours[3]), frame) == (hours[2], hours[3])
     assert components.extent((hours[0], hours[5]), frame.clear()) == (hours[0], hours[5])
+    assert components.steps_in_order(steps)["step_s"].to_list() == [1.0, 1.0, None, 2.0]
 
 
 def test_a_run_that_says_nothing_has_a_page(visit, world):
@@ -218,12 +198,17 @@ def options(app, param):
     return app.selectbox(key=f"scope_{param}").options
 
 
-def test_users_and_states_are_offered_with_their_number_of_runs(world, visit):
+def test_users_and_states_are_offered_and_own_runs_by_one_click(world, visit, monkeypatch):
+    monkeypatch.setattr(run_filters, "current_identity", lambda: SimpleNamespace(name="dora"))
     app = visit(world, "all_runs")
 
     assert {"All users", "bob (2)", "dora (1)"} <= set(options(app, "user"))
     assert set(options(app, "run_state")) == {"All states", "COMPLETED (8)", "FAILED (1)"}
     assert len(shown(app)) == 9
+    app = app.button(key="my_runs").click().run()
+    assert app.query_params["user"] == "dora"
+    assert len(shown(app)) == 1
+    assert not any(button.key == "my_runs" for button in app.button)
 
 
 @each(({"user": "bob"}, 2), ({"user": "bob", "run_state": "FAILED"}, 1))
@@ -231,26 +216,12 @@ def test_filters_of_the_link_leave_the_runs_that_they_name(world, visit, filters
     assert len(shown(visit(world, "all_runs", **filters))) == number
 
 
-def test_a_reader_who_has_runs_gets_to_them_by_one_click(world, visit, monkeypatch):
-    class Dora:
-        name = "dora"
-
-    monkeypatch.setattr(run_filters, "current_identity", lambda: Dora)
-
-    app = visit(world, "all_runs").button(key="my_runs").click().run()
-
-    assert app.query_params["user"] == "dora"
-    assert len(shown(app)) == 1
-    assert not any(button.key == "my_runs" for button in app.button)
-
-
 @pytest.fixture(scope="module")
 def failed(filled, module_store):
     """Give the recorded session, whose first attempt ends with a message and an Xid."""
     store = module_store(copy_of=built(filled, *CAPTURED))
-    end = store.read(
-        f"select end_at from marts.attempts where run_key = '{RUN}' and attempt = 0"
-    ).item()
+    sql = f"select end_at from marts.attempts where run_key = '{RUN}' and attempt = 0"
+    end = store.read(sql).item()
     node, gpu = store.read("select node, gpu_uuid from marts.gpus order by all limit 1").row(0)
     session = Evidence(store, "lab")
     end_s = (end - Evidence.at(0)).total_seconds()
@@ -266,10 +237,6 @@ def failed(filled, module_store):
 page = page_of("failed", "one_run", run=RUN, ranks="active")
 
 
-def test_the_link_asks_for_the_gpus_of_ranks(page):
-    assert "rank-activity" in sent(page)
-
-
 def of_attempt(store, attempt, *, later_s=0):
     """Return the window of an attempt, from so many seconds after its start."""
     times = f"select start_at, end_at from marts.attempts where run_key = '{RUN}' and attempt = $1"
@@ -282,6 +249,7 @@ def of_attempt(store, attempt, *, later_s=0):
 
 def test_the_last_attempt_that_failed_is_explained_as_text(page):
     shown = texts(page)
+    assert "rank-activity" in sent(page), "the link asks for the GPUs of ranks"
     assert "**Attempt 0: Xid 79**" in shown
     assert "step 407" in shown
     assert "NaN or infinite" in shown

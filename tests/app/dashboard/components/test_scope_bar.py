@@ -49,16 +49,22 @@ test_clusters_say_how_far_their_data_reaches = gives(
 )  # fmt: skip
 
 
-def test_of_too_many_runs_a_filter_offers_the_largest_and_the_one_in_the_link(monkeypatch):
+def test_a_filter_offers_the_largest_runs_and_the_one_in_the_link_with_clusters(monkeypatch):
+    """Of too many runs it offers some; those that are called alike have their cluster."""
+    values = pl.DataFrame([
+        ("run", "a/7", "7", "a"), ("run", "b/7", "7", "b"), ("run", "a/8", "8", "a"),
+        ("node", "n1", "n1", "a"), ("node", "n1", "n1", "b"),
+    ], schema=["kind", "value", "label", "cluster"], orient="row")  # fmt: skip
     keys = [f"lab/{n}" for n in range(1582)]  # of a month, the most GPU time first
     runs = pl.DataFrame({"kind": "run", "value": keys, "label": keys, "cluster": "lab"})
 
+    assert scope_bar.options_of(values, "run") == {"a/7": "7 (a)", "b/7": "7 (b)", "a/8": "8"}
+    assert scope_bar.options_of(values, "node") == {"n1": "n1"}
     assert len(scope_bar.options_of(runs, "run")) == 1582
     monkeypatch.setattr(scope_bar, "CHOICES_MAX", 2)
     assert list(scope_bar.options_of(runs, "run", "lab/9")) == ["lab/0", "lab/1", "lab/9"]
-    assert scope_bar.left_out(runs, "run") == (
-        "The 2 of 1,582 with the most GPU time; the URL accepts any."
-    )
+    said = "The 2 of 1,582 with the most GPU time; the URL accepts any."
+    assert scope_bar.left_out(runs, "run") == said
     assert scope_bar.left_out(runs, "node") is None
 
 
@@ -69,14 +75,12 @@ test_a_window_has_as_many_buckets_as_can_be_seen = gives(
 )  # fmt: skip
 
 
-def test_viewers_of_a_moving_window_ask_for_the_same_range_for_some_seconds():
-    """Else no answer would be shared: of a live site the range begins with the clock."""
-    day, later = timedelta(days=1), timedelta(seconds=9)
-
-    starts = {scope_bar.in_steps(NOON + late - day, NOON + late) for late in (later * 0, later)}
-
-    assert starts == {NOON - day}
-    assert scope_bar.in_steps(NOON - timedelta(minutes=5), NOON) == NOON - timedelta(minutes=5)
+# else no answer would be shared: of a live site the range begins with the clock
+test_viewers_of_a_moving_window_ask_for_the_same_range_for_some_seconds = gives(
+    lambda later_s, length: NOON - scope_bar.in_steps(NOON + later_s - length, NOON + later_s),
+    *((timedelta(seconds=n), timedelta(days=1), timedelta(days=1)) for n in (0, 9)),
+    (timedelta(0), timedelta(minutes=5), timedelta(minutes=5)),
+)
 
 
 @pytest.fixture
@@ -95,9 +99,7 @@ def window_of(monkeypatch):
 
 
 @each((None, [-60, 0]), ("late", [-60, 0]), ("early", [-60, -35]), ("old", [-960, -900]))
-def test_a_range_ends_with_the_whole_database_whichever_cluster_is_chosen(
-    window_of, cluster, expected
-):
+def test_a_range_ends_with_the_database_whichever_cluster_is_chosen(window_of, cluster, expected):
     """Else one cluster has more than all of them; one without data in that range shows its own."""
     asked = {"from": "now-1h", **({"cluster": cluster} if cluster else {})}
 
@@ -111,15 +113,6 @@ def test_a_range_has_whole_hours_where_no_more_is_known(window_of, until_min, ex
     asked = {"from": "2026-11-20T10:15:00Z", "to": "2026-11-20T11:30:00Z"}
 
     assert window_of(clusters(all=0).with_columns(whole_hours_until_at=until), **asked) == expected
-
-
-def test_runs_that_are_called_alike_are_offered_with_their_cluster():
-    values = pl.DataFrame([
-        ("run", "a/7", "7", "a"), ("run", "b/7", "7", "b"), ("run", "a/8", "8", "a"),
-        ("node", "n1", "n1", "a"), ("node", "n1", "n1", "b"),
-    ], schema=["kind", "value", "label", "cluster"], orient="row")  # fmt: skip
-    assert scope_bar.options_of(values, "run") == {"a/7": "7 (a)", "b/7": "7 (b)", "a/8": "8"}
-    assert scope_bar.options_of(values, "node") == {"n1": "n1"}
 
 
 @pytest.fixture
@@ -140,18 +133,14 @@ def run(capture):
     return capture.read(sql).row(0, named=True)
 
 
-def test_a_run_is_found_by_its_name_and_its_jobs_where_all_words_occur(find, run):
+def test_a_run_is_found_by_its_name_and_its_jobs_where_all_words_occur(find, run, capture):
     expected, jobs = ("run", run["label"]), run["detail"].split(" / ")
 
     assert find(run["label"])[0] == expected
     assert all(expected in find(text) for text in (*jobs, f"{jobs[0]} {run['label']}"))
     assert find(f"{jobs[0]} no-such-word") == []
-
-
-def test_a_node_and_a_gpu_are_found_by_a_part_of_their_names_in_any_case(find, capture):
     node, gpu = capture.read("select node, gpu_uuid from marts.gpus order by 2 limit 1").row(0)
-
-    assert ("node", node) in find(node[1:].upper())
+    assert ("node", node) in find(node[1:].upper()), "a part of a name in any case"
     assert ("gpu", gpu) in find(gpu.lower())
 
 
@@ -166,7 +155,5 @@ def test_a_run_outside_of_the_time_range_has_a_link_to_its_own_time(capture, vis
     app = visit(capture, "one_run", run=run["value"], **window)
 
     links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
-    (own,) = (
-        query for label, query in links.items() if label.startswith("Show the run in its own time")
-    )
+    (own,) = (links[name] for name in links if name.startswith("Show the run in its own time"))
     assert f"from={quote(time_zone.iso(run['start_at']), safe='')}" in own

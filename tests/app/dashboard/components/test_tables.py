@@ -10,7 +10,7 @@ from goodput_app.dashboard.components import charts, places, tables
 from goodput_app.text import glossary
 
 
-def test_a_table_without_any_price_says_so_and_accounts_without_a_budget_have_none():
+def test_a_table_says_what_has_no_price_its_units_and_files_without_folders():
     frame = pl.DataFrame({
         "cost": [None, None], "budget_cost": [None, None], "gpu_ms": [60_000, 120_000],
         "ettr_ratio": [0.5, None],
@@ -25,18 +25,16 @@ def test_a_table_without_any_price_says_so_and_accounts_without_a_budget_have_no
     assert shown["gpu_min"].to_list() == [1.0, 2.0]
     assert shown["ettr_percent"].to_list() == [50.0, None]
     assert config["gpu_min"]["label"] == "Time (GPU-min)"
-
-
-def test_a_column_in_another_unit_is_called_after_it():
     frame = pl.DataFrame({
         "gpu_ms": [3_600_000], "held_ms": [7_200_000], "booked_gpu_ms": [60_000],
         "sm_clock_hz": [1_980_000_000],
     })  # fmt: skip
     shown, config = tables.shaped(frame, {name: name for name in frame.columns})
-    assert shown.row(0, named=True) == {
-        "gpu_h": 1.0, "held_gpu_h": 2.0, "booked_gpu_min": 1.0, "sm_clock_mhz": 1980.0,
-    }  # fmt: skip
+    of_units = {"gpu_h": 1, "held_gpu_h": 2, "booked_gpu_min": 1, "sm_clock_mhz": 1980}
+    assert shown.row(0, named=True) == of_units
     assert list(config) == shown.columns
+    frame = pl.DataFrame({"origin": ["/srv/prices/rates.csv", "page", None]})
+    assert tables.without_folders(frame)["origin"].to_list() == ["rates.csv", "page", None]
 
 
 @each(
@@ -66,11 +64,6 @@ test_a_fact_reads_in_the_unit_of_its_column = gives(
     ("start_at", datetime(2026, 11, 20, 12, tzinfo=UTC), "2026-11-20 12:00:00 UTC"),
     ("nodes", ["a"], "['a']"),
 )
-
-
-def test_a_file_is_named_without_the_folder_of_the_server():
-    frame = pl.DataFrame({"origin": ["/srv/prices/rates.csv", "page", None]})
-    assert tables.without_folders(frame)["origin"].to_list() == ["rates.csv", "page", None]
 
 
 test_a_marked_range_is_turned_back_to_utc_and_a_click_marks_none = gives(

@@ -85,9 +85,7 @@ def test_whole_days_are_compared(filled, own_store, cost):
 
 def test_the_pages_behind_a_line_show_the_days_that_it_charges(priced, cost):
     app = cost(priced, line="c|nlp", day="2026-11-19")
-    (charged,) = table(app, "label", "allocated_cost").filter(pl.col("label") == "nlp")[
-        "allocated_cost"
-    ]
+    charged = table(app, "label", "allocated_cost").filter(label="nlp")["allocated_cost"].item()
 
     links = {one.proto.label: one.proto.query_string for one in app.get("page_link")}
     assert "Open its runs" in links
@@ -101,9 +99,7 @@ def test_the_pages_behind_a_line_show_the_days_that_it_charges(priced, cost):
     assert round(spent.item(), 2) == charged
 
 
-def test_line_by_line_takes_some_days_at_most_and_adds_up_to_the_accounts(
-    priced, cost, monkeypatch
-):
+def test_line_by_line_takes_some_days_and_adds_up_to_accounts(priced, cost, monkeypatch):
     monkeypatch.setattr(data_cost, "LINES_DAYS_MOST", 1)
 
     assert "at most 1 days at once" in texts(cost(priced, by="run"))
@@ -115,9 +111,7 @@ def test_line_by_line_takes_some_days_at_most_and_adds_up_to_the_accounts(
     assert "run=c%2F1" in link.query_string
 
 
-def test_idle_time_may_be_looked_at_otherwise_than_billed_in_the_sites_currency(
-    priced, cost, configured
-):
+def test_idle_time_may_be_looked_at_otherwise_than_billed(priced, cost, configured):
     configured('[statement]\ncurrency = "EUR"\n')
 
     app = cost(priced, idle="proportional")
@@ -129,9 +123,7 @@ def test_idle_time_may_be_looked_at_otherwise_than_billed_in_the_sites_currency(
     assert tile(app, "Allocated cost") == "\N{EURO SIGN}52.00"
 
 
-def test_hostile_parameters_are_shown_as_text_and_a_filter_without_charges_can_be_cleared(
-    priced, cost
-):
+def test_hostile_parameters_are_text_and_an_empty_filter_can_be_cleared(priced, cost):
     app = cost(priced, **dict.fromkeys(("day", "idle", "by", "line", "team", "cluster"), HOSTILE))
 
     assert "](http" not in texts(app)
@@ -210,9 +202,7 @@ def closed(filled, module_store):
     return store
 
 
-def test_a_dispute_is_written_shown_beside_its_line_and_resolved_with_a_credit(
-    closed, cost, as_person
-):
+def test_a_dispute_is_written_beside_its_line_and_resolved_by_a_credit(closed, cost, as_person):
     as_person(Role.FINANCE)
     app = cost(closed, day=str(DAY), line="c|nlp")
     assert "There are no notes, disputes or credits" in texts(app)
@@ -242,9 +232,8 @@ def test_a_dispute_is_written_shown_beside_its_line_and_resolved_with_a_credit(
     ]
     entries = audit.entries(closed).select("who", "action", "subject", "from_address").rows()
     (resolved, written) = (entry for entry in entries if entry[1] != "sign in")
-    assert written == (
-        "ada", "write a note or dispute", f"dispute: {DAY}, account nlp", "192.0.2.9",
-    )  # fmt: skip
+    assert written[:2] == ("ada", "write a note or dispute")
+    assert written[2:] == (f"dispute: {DAY}, account nlp", "192.0.2.9")
     assert resolved[1] == "give a credit or resolve a dispute"
     assert resolved[2].endswith(f"{row['adjustment_id']} accepted, credit of 5")
 
@@ -257,9 +246,8 @@ def test_prices_are_shown_with_where_they_come_from_and_how_to_change_them(price
     app = cost(priced, part="prices")
 
     (row,) = table(app, "price_per_gpu_h", "valid_from").to_dicts()
-    assert (row["price_per_gpu_h"], row["note"], row["valid_from"]) == (
-        2.0, "contract 4711", "always",
-    )  # fmt: skip
+    assert (row["price_per_gpu_h"], row["note"]) == (2.0, "contract 4711")
+    assert row["valid_from"] == "always"
     commands = [code.value for code in app.code if code.value.startswith("goodput ingest")]
     assert [command.split()[2] for command in commands] == ["rates", "tariffs", "budgets"]
     assert "No tariff is known" in texts(app)
@@ -282,14 +270,12 @@ def _written(app, text):
 
 @pytest.mark.usefixtures("may_edit")
 def test_a_price_written_on_the_page_is_charged_from_its_hour_on(editable, cost):
-    app = _written(
-        cost(editable, part="prices"), "price_per_gpu_h,valid_from\n3,2026-11-20T00:00:00Z\n"
-    )
+    text = "price_per_gpu_h,valid_from\n3,2026-11-20T00:00:00Z\n"
+    app = _written(cost(editable, part="prices"), text)
 
     assert not app.exception, app.exception
-    assert [said.value for said in app.success] == [
-        "1 row of rates imported; figures follow in a few seconds."
-    ]
+    (said,) = (one.value for one in app.success)
+    assert said == "1 row of rates imported; figures follow in a few seconds."
     editable.build()
     paid = table(cost(editable), "label", "allocated_cost").filter(label="nlp")["total_cost"].item()
     assert paid == 48 + 3
@@ -308,9 +294,7 @@ def test_a_wrong_line_changes_nothing(editable, cost):
         app = _written(app, text)
         assert words in plain(app), text
 
-    assert editable.read("select price_per_gpu_h from raw.rates")["price_per_gpu_h"].to_list() == [
-        2
-    ]
+    assert editable.read("select price_per_gpu_h from raw.rates").rows() == [(2,)]
 
 
 def test_fewer_newer_gpus_save_what_the_formula_says(priced, cost):

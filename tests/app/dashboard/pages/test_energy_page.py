@@ -74,16 +74,13 @@ def test_a_picked_account_rack_and_node_have_their_figures_and_links(world, visi
     assert links(picked)["Open node a"]["node"] == ["a"]
 
 
-def test_power_is_stacked_by_account_and_hours_without_an_intensity_are_named(page):
+def test_power_is_stacked_by_account_and_what_the_page_lacks_is_named(page):
     first, *_, last = bars(page)
     assert (first[:14], last) == ("&lt;script&gt;", "Not allocated")
     rows = table(page, "carbon_kg")
     assert rows["carbon_kg"][0] == pytest.approx(0.24, rel=0.02)
     assert rows["unknown_carbon_kwh"][0] == pytest.approx(0.6, rel=0.02)
     assert "1 hour between 2027-01-15 09:00:00" in texts(page)
-
-
-def test_without_a_second_cap_or_a_tariff_the_page_says_so(page):
     assert "under two power caps" in texts(page)
     assert "goodput ingest tariffs" in texts(page)
     assert not any("electricity_cost" in frame.value.columns for frame in page.dataframe)

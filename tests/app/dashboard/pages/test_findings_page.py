@@ -45,9 +45,7 @@ def test_fixes_come_first_and_of_many_findings_below_it_says_how_many_there_are(
 
 
 @pytest.mark.usefixtures("short")
-def test_a_linked_finding_is_in_the_list_and_shows_evidence_and_the_way_to_its_run(
-    capture, visit, monkeypatch
-):
+def test_a_linked_finding_shows_evidence_and_the_way_to_its_run(capture, visit, monkeypatch):
     known = findings.known
 
     def throttled(scope):

@@ -54,9 +54,8 @@ def cells(app):
 def test_every_gpu_has_a_cell_that_opens_it_and_what_is_free_a_reason(page):
     assert cells(page) == {f"gpu:c/{node}#{i}" for node in "abc" for i in (0, 1)}
     assert "Each cell: a GPU, at 2027-01-15 09:00:00 UTC" in texts(page)
-    assert "no node down, 6 h100 free in 3 whole nodes" in [
-        t.value.strip("*") for t in page.markdown
-    ]
+    said = [text.value.strip("*") for text in page.markdown]
+    assert "no node down, 6 h100 free in 3 whole nodes" in said
     assert tile(page, "Not available") == "0 GPUs"
     assert "Rack unknown" in "".join(chart.proto.spec for chart in page.get("plotly_chart"))
     free = table(page, "why")
@@ -70,18 +69,14 @@ def test_a_rack_has_its_gpus_alone_as_nodes_without_a_rack_have(world, visit, ra
     assert found == {f"gpu:c/{node}#{i}" for node in nodes for i in (0, 1)}
 
 
-def test_a_rack_that_is_not_there_offers_all_of_them(world, visit):
-    app = visit(world, PAGE, rack="c/nowhere")
-
+def test_a_rack_that_is_not_there_offers_all_and_a_metric_is_named(world, visit):
+    app = visit(world, PAGE, rack="c/nowhere", show="tensor_active_ratio")
     assert "No GPU of this rack" in app.info[0].value
+
     next(button for button in app.button if button.label == "All racks").click().run()
-    assert app.get("plotly_chart")
-
-
-def test_a_metric_that_nobody_measured_says_so(world, visit):
-    app = visit(world, PAGE, show="tensor_active_ratio")
 
     assert "No source measured Tensor active" in app.info[0].value
+    assert app.get("plotly_chart")
 
 
 @each({"show": HOSTILE, "sort": HOSTILE}, {"sort": "deviation", "show": "errors"})
@@ -132,17 +127,16 @@ def test_rows_have_throttling_memory_and_incidents(level, key, values):
     assert found == values
 
 
-def test_a_gpu_that_is_not_read_has_no_health():
+def test_a_gpu_that_is_not_read_has_no_health_others_are_compared_and_a_run_has_a_bar():
     states = {row["gpu_uuid"]: row for row in fleet.gpu_states(WINDOW).to_dicts()}
+    (bar,) = fleet.allocations(WINDOW, None).to_dicts()
 
     assert [states[f"c/{gpu}"]["errors"] for gpu in ("a#1", "b#0", "c#0")] == [1, 0, None]
     assert fleet.metric(WINDOW, "gpu", ["c/c#0"], "errors", ROLLED_UP).is_empty()
-
-
-def test_gpus_are_compared_with_the_others_of_their_job():
-    found = dict(fleet.deviations(WINDOW, "gpu", "power_w").rows())
-
-    assert found == {"c/a#0": 100, "c/a#1": 100}
+    of_a_job = dict(fleet.deviations(WINDOW, "gpu", "power_w").rows())
+    assert of_a_job == {"c/a#0": 100, "c/a#1": 100}
+    assert (bar["run_id"], bar["gpus"], bar["end_at"]) == ("7", 2, Evidence.at(1800))
+    assert fleet.allocations(WINDOW, ("c/b",)).is_empty()
 
 
 @pytest.mark.parametrize("level", ["gpu", "node", "rack"])
@@ -150,10 +144,3 @@ def test_waste_of_rows_adds_up_to_the_waste_of_racks(level):
     wasted = fleet.wasted(WINDOW, level)["wasted_ms"].sum()
 
     assert wasted == fleet.racks(WINDOW)["wasted_ms"].sum() > 0
-
-
-def test_a_run_has_a_bar_for_the_time_it_had_gpus():
-    (bar,) = fleet.allocations(WINDOW, None).to_dicts()
-
-    assert (bar["run_id"], bar["gpus"], bar["end_at"]) == ("7", 2, Evidence.at(1800))
-    assert fleet.allocations(WINDOW, ("c/b",)).is_empty()

@@ -70,11 +70,7 @@ def test_the_sentence_says_what_is_open(change, kind, words):
     assert words in found.detail
     if kind == "ok":
         assert found.said == "No page and no ticket is open"
-
-
-def test_what_is_not_checked_is_never_green():
-    note = {"severity": "note", "open_severity": "note"}
-    assert said(note, unchecked="Not checked: a").kind == "partial"
+        assert said(change, unchecked="Not checked: a").kind == "partial", "it is never green"
 
 
 def test_a_drained_node_has_its_own_start_and_that_of_its_loss():
@@ -94,13 +90,23 @@ def test_a_drained_node_has_its_own_start_and_that_of_its_loss():
     assert mark[:2] == (start, "\u25b3 n1 drained")
 
 
-def test_the_sentence_is_of_now_whatever_the_range(capture, visit, page):
-    first, last = (pl.Series([ms]).cast(pl.Datetime("ms"))[0] for ms in extent_ms(capture))
-    early = visit(
-        capture, **{"from": first.isoformat(), "to": (last - (last - first) / 2).isoformat()}
-    )
+def test_goodput_of_a_range_is_compared_with_the_one_before_and_the_sentence_is_of_now(
+    capture, visit, page
+):
+    first, last = extent_ms(capture)
+    length = (last - first) // 3
+    now = Scope(from_ms=first + length, to_ms=first + 2 * length)
+    then = replace(now, from_ms=first, to_ms=first + length)
+    ends = pl.Series([now.from_ms, now.to_ms]).cast(pl.Datetime("ms"))
+    begin, end = (f"{at.isoformat(timespec='milliseconds')}Z" for at in ends)
 
-    assert _sentence(early) == _sentence(page)
+    app = visit(capture, **{"from": begin, "to": end})
+
+    assert _sentence(app) == _sentence(page)
+    ratio = "select goodput_ratio from marts.goodput_summary"
+    points = 100 * (capture.read(ratio, scope=now).item() - capture.read(ratio, scope=then).item())
+    assert f"{abs(points):.1f} points" in sent(app)
+    assert "No earlier window" not in sent(app)
 
 
 def _sentence(app):
@@ -119,12 +125,12 @@ def test_the_ledger_is_one_bar_of_nine_groups_that_lead_on(capture, page):
     assert {"Useful", "Allocated but idle", "Not available"} <= set(opened)
     assert opened["Allocated but idle"]["category"] == ["idle_held"]
     assert shown.count('class="gp-group"') == 9
+    assert "No earlier window to compare with" in shown
+    assert "no data from before this range" in plain(page)
 
 
 def test_folds_are_read_once_they_are_open(capture, visit, page):
-    assert all(
-        len(frame.value) == 0 or "wasted" not in str(frame.value) for frame in page.dataframe
-    )
+    assert all(len(f.value) == 0 or "wasted" not in str(f.value) for f in page.dataframe)
 
     opened = visit(capture, waste_team="research")
     assert links(opened)["Statement of research"]["team"] == ["research"]
@@ -180,26 +186,6 @@ def test_by_team_says_who_caused_what():
     assert (teams[None]["unallocated_ms"], teams[None]["own_waste_cost"]) == (9, 0.0)
     assert [teams[name]["executing_idle_ms"] for name in ("nlp", "cv", None)] == [3, None, None]
     assert teams["cv"]["wasted_cost"] is None, "not known, which is not zero"
-
-
-def test_goodput_is_compared_with_the_half_before(capture, visit):
-    first, last = extent_ms(capture)
-    length = (last - first) // 2
-    now = Scope(from_ms=last - length, to_ms=last)
-    then = replace(now, from_ms=last - 2 * length, to_ms=last - length)
-    begin = pl.Series([now.from_ms]).cast(pl.Datetime("ms"))[0].isoformat(timespec="milliseconds")
-
-    shown = sent(visit(capture, **{"from": f"{begin}Z"}))
-
-    ratio = "select goodput_ratio from marts.goodput_summary"
-    points = 100 * (capture.read(ratio, scope=now).item() - capture.read(ratio, scope=then).item())
-    assert f"{abs(points):.1f} points" in shown
-    assert "No earlier window" not in shown
-
-
-def test_without_an_earlier_window_the_page_says_so(page):
-    assert "No earlier window to compare with" in sent(page)
-    assert "no data from before this range" in plain(page)
 
 
 test_a_saving_that_may_be_nothing_is_called_so = gives(

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 import polars as pl
 import pytest
-from tests.app.opened_page import HOSTILE, links, plain, sent, texts
+from tests.app.opened_page import HOSTILE, links, plain, sent, texts, tile
 from tests.tables import each
 
 import goodput_app
@@ -83,13 +83,7 @@ def test_the_cost_page_lists_tokens_by_account(drawn, capture):
     assert tokens["team"].to_list() == [per_j[1]]
 
 
-def test_collectives_of_a_run_are_drawn_around_the_longest_wait(drawn, capture):
-    counted = "select count(*) from marts.collective_timeline where run_key = 'lab/main'"
-    total = capture.read(counted).item()
-    assert f" of {total:,} bars, around the longest wait" in texts(drawn("one_run"))
-
-
-def test_a_run_is_judged_in_a_sentence_with_evidence_and_says_how_fast_it_is(drawn, capture):
+def test_a_run_is_judged_with_evidence_and_says_how_fast_it_is_and_who_was_late(drawn, capture):
     app = drawn("one_run")
     verdict = app.info[0].value
     assert verdict.startswith("**Attempts of the job failed**"), "its largest finding"
@@ -99,13 +93,18 @@ def test_a_run_is_judged_in_a_sentence_with_evidence_and_says_how_fast_it_is(dra
     assert "Restarts: 1" in texts(app)
     run = capture.read("from marts.runs where run_key = 'lab/main'").row(0, named=True)
     assert f"Engine {units.percent(run['nvcre_goodput_ratio'])} (lost " in texts(app)
-    shown = {tile.label: tile.value.replace("\\", "") for tile in app.metric}
-    assert {name: shown[name] for name in ("Step time", "Tokens/s", "MFU")} == {
-        "Step time": "120.0 ms", "Tokens/s": "466.3 k", "MFU": "28.6 %",
-    }  # fmt: skip
-    assert "Bound by" not in shown
+    shown = {name: tile(app, name) for name in ("Step time", "Tokens/s", "MFU")}
+    assert shown == {"Step time": "120.0 ms", "Tokens/s": "466.3 k", "MFU": "28.6 %"}
+    assert "Bound by" not in [tile.label for tile in app.metric]
     assert any("; Bound by " in text.value for text in app.caption)
     assert any("of its best speed" in text.value for text in app.caption)
+
+    specs = "".join(chart.proto.spec for chart in app.get("plotly_chart"))
+    assert "rank 1, vm GPU 1" in specs
+    assert "9.2 GPU-s lost by other ranks" in specs
+    counted = "select count(*) from marts.collective_timeline where run_key = 'lab/main'"
+    total = capture.read(counted).item()
+    assert f" of {total:,} bars, around the longest wait" in texts(app)
 
 
 def test_the_runs_page_says_of_each_run_what_its_own_page_says(drawn, capture):
@@ -130,32 +129,26 @@ def test_a_link_reproduces_filter_and_window(capture, visit):
     assert held.tolist() == [4.0]
 
 
-def test_another_cluster_has_other_runs_and_leaves_their_filters_out(capture, visit):
+def test_a_choice_is_written_to_the_link_that_of_a_cluster_alone(capture, visit):
     app = visit(capture, "metric_explorer", run="lab/main", team="research", **MINUTE)
-
     app.selectbox(key="scope_cluster").select("lab").run()
     assert dict(app.query_params) == {"cluster": "lab"}
 
-
-def test_a_choice_is_written_to_the_link(capture, visit):
-    app = visit(capture, "metric_explorer")
     app.selectbox(key="scope_team").select("research").run()
     assert app.query_params["team"] == "research"
     app.button(key="scope_clear").click().run()
     assert "team" not in app.query_params
 
 
-def test_a_page_whose_filters_leave_nothing_offers_to_clear_them(capture, visit):
-    app = visit(capture, "fleet_overview", team="nobody")
-    assert "matches the filters" in app.info[0].value
-    assert app.button(key="empty_clear")
-
-
-def test_a_page_without_data_in_its_range_leads_to_the_data(capture, visit):
+def test_a_page_without_data_leads_to_the_data_or_offers_to_clear_its_filters(capture, visit):
     app = visit(capture, "metric_explorer", **{"from": "2020-01-01", "to": "2020-01-02"})
     assert "2026-11-20 12:35:02 UTC" in app.info[0].value
     app.button(key="empty_jump").click().run()
     assert app.dataframe
+
+    app = visit(capture, "fleet_overview", team="nobody")
+    assert "matches the filters" in app.info[0].value
+    assert app.button(key="empty_clear")
 
 
 @pytest.mark.parametrize("given", [{"from": "bogus"}, {"from": "now", "to": "now-1h"}])
@@ -181,17 +174,8 @@ def test_one_broken_panel_leaves_the_page(capture, visit, monkeypatch):
     assert "gp-bar" in sent(app)
 
 
-def test_no_page_file_is_named_like_a_url():
-    """Else a new server's first visit would run that file alone, without filters."""
-    files = {f.stem for f in Path(goodput_app.__file__).with_name("dashboard").glob("pages/*.py")}
-    urls = ("overview", "fleet", "runs", "run", "nodes", "gpu", "waste", "cost", "data", "query")
-    assert files.isdisjoint((*urls, "explorer"))
-
-
 @pytest.mark.parametrize(("asked", "chosen"), [("5m", "5m"), ("<b>", "30s")])
-def test_a_page_of_no_run_asks_for_one_and_looks_for_data_as_often_as_the_link_says(
-    capture, visit, asked, chosen
-):
+def test_a_page_of_no_run_asks_for_one_as_often_as_the_link_says(capture, visit, asked, chosen):
     app = visit(capture, "one_run", refresh=asked, tz="../../etc/passwd")
     assert "is not a known time zone" in plain(app)
 
@@ -209,9 +193,7 @@ def test_a_page_shows_the_zone_and_the_picked_loss_of_the_link(capture, visit):
     assert f"{BERLIN} (UTC+01:00)" in [layout["xaxis"]["title"]["text"] for layout in layouts]
 
 
-def test_a_screen_on_the_wall_has_no_side_bar_and_no_filters_and_is_refreshed(
-    capture, visit, monkeypatch
-):
+def test_a_wall_has_no_side_bar_and_no_filters_and_is_refreshed(capture, visit, monkeypatch):
     asked = []
     monkeypatch.setattr(scope_bar, "_watch", lambda every, _seen: asked.append(every))
     app = visit(capture, "data_health", view="wall", refresh="off", cluster="lab")
@@ -243,13 +225,6 @@ def test_what_ran_on_a_node_in_a_minute_leads_to_the_run_in_that_minute(capture,
     assert (run["run"], run["from"]) == (["lab/main"], [MINUTE["from"]])
 
 
-def test_a_late_rank_has_its_gpu_and_what_it_cost_the_others(drawn):
-    specs = "".join(chart.proto.spec for chart in drawn("one_run").get("plotly_chart"))
-
-    assert "rank 1, vm GPU 1" in specs
-    assert "9.2 GPU-s lost by other ranks" in specs
-
-
 def test_a_day_of_a_node_leads_to_the_node_on_that_day(capture, visit, monkeypatch):
     node = capture.read("select distinct node from marts.gpus").item()
     cell = json.dumps(["lab", node, "2026-11-20"])
@@ -263,13 +238,17 @@ def test_a_day_of_a_node_leads_to_the_node_on_that_day(capture, visit, monkeypat
 ROOT = Path(__file__).parents[4]
 
 
-def test_every_page_of_the_documentation_is_in_the_menu_and_in_the_wheel():
+def test_pages_of_the_documentation_are_in_menu_and_wheel_and_no_file_is_named_like_a_url():
+    """Else a new server's first visit would run that file alone, without filters."""
     pages = {page.stem for page in (ROOT / "docs").glob("*.md")}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     packed = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    files = {f.stem for f in Path(goodput_app.__file__).with_name("dashboard").glob("pages/*.py")}
+    urls = ("overview", "fleet", "runs", "run", "nodes", "gpu", "waste", "cost", "data", "query")
 
     assert set(documents.TITLES) == pages
     assert {f"docs/{name}.md" for name in pages} <= set(packed)
+    assert files.isdisjoint((*urls, "explorer"))
 
 
 @each(

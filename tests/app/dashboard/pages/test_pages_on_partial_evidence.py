@@ -153,9 +153,6 @@ def test_a_panel_says_which_readings_are_in_the_lake_only(visit, of_lake):
     assert len(said) == 1  # of work by power cap
     assert any("Means of 10m" in text for text in old)
     assert not any("in the lake" in text for text in recent)
-
-
-def test_the_data_page_names_the_lake(visit, of_lake):
     said = captions(visit, of_lake, "data_health", 0)
     assert any(text.startswith("Loaded from the lake /") for text in said)
 

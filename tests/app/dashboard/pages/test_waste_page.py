@@ -42,9 +42,7 @@ def test_the_number_of_a_loss_is_the_number_on_its_page(capture, visit):
     assert f"{units.gpu_time(loss['gpu_ms'])}, " in shown
 
 
-def test_gpus_that_did_nothing_while_their_job_worked_are_reported(
-    capture, visit, page, monkeypatch
-):
+def test_gpus_idle_while_their_job_worked_are_reported(capture, visit, page, monkeypatch):
     assert "while their jobs ran steps" not in texts(page)
     found = marts.idle_gaps
 
@@ -102,6 +100,7 @@ def test_gaps_of_a_job_are_counted_once_for_all_its_gpus_under_its_name(regular,
     frames = [element.value for element in app.dataframe]
     named = {name for frame in frames if "run_name" in frame for name in frame["run_name"]}
     assert named == {f"{HOSTILE} (1)"}
+    assert "11 gaps, " not in texts(visit(regular, "idle_gaps", cluster="c", least="60"))
 
 
 def test_a_picked_periodic_gap_shows_its_evidence(regular, visit):
@@ -113,7 +112,3 @@ def test_a_picked_periodic_gap_shows_its_evidence(regular, visit):
         r"**Evidence:** every 600 s \(jitter 0 s\) 2 GPUs were idle for up to 50 s, 11 times"
         in shown
     )
-
-
-def test_shorter_gaps_are_left_out_where_a_least_length_is_chosen(regular, visit):
-    assert "11 gaps, " not in texts(visit(regular, "idle_gaps", cluster="c", least="60"))

@@ -76,12 +76,6 @@ def test_overview_and_fleet_are_the_wall_for_who_sees_all(unpriced, visit):
         assert app.button(key="wall").label == "Leave wall view"
 
 
-def test_a_finding_on_the_wall_lasts_to_the_end_of_its_own_cluster_s_data():
-    finding = {"cluster": "c", "since_at": AT - timedelta(hours=3)}
-
-    assert status.length(finding, {"c": AT, "later": AT + timedelta(hours=9)}) == 3 * 3600
-
-
 QUEUE = {"waiting": pl.Int64, "waiting_gpus": pl.Int64}
 
 
@@ -109,7 +103,7 @@ def test_the_sentence_has_what_is_out_what_is_free_and_who_waits(nodes, queue, s
     assert found == said
 
 
-def test_a_node_carries_its_worst_open_page_or_ticket():
+def test_a_node_carries_its_worst_open_page_or_ticket_which_lasts_to_the_end_of_the_data():
     row = {"cluster": "c", "node": "n1", "state": "open", "kind": "availability", "is_open": True}
     findings = pl.DataFrame([
         row | {"severity": "page", "title": "down"},
@@ -120,3 +114,5 @@ def test_a_node_carries_its_worst_open_page_or_ticket():
     ])  # fmt: skip
 
     assert fleet_now.marks(findings).rows() == [("c/n1", "page", "down")]
+    finding, later = {"cluster": "c", "since_at": AT - timedelta(hours=3)}, timedelta(hours=9)
+    assert status.length(finding, {"c": AT, "later": AT + later}) == 3 * 3600, "of its cluster"

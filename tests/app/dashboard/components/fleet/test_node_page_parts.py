@@ -36,10 +36,13 @@ def outages(*spans):
     return pl.DataFrame(rows, schema=health.NO_OUTAGES.schema)
 
 
-def test_an_incident_is_shown_with_an_hour_around_it_up_to_what_is_known():
-    found = node_verdict.incident_ranges(outages((60, 90), (300, None)), after(330))
+def test_an_incident_is_drawn_and_shown_with_an_hour_around_it_up_to_what_is_known():
+    rows, view = outages((60, 90), (300, None)), SimpleNamespace(end=after(600), as_of=after(330))
+    drawn = node_axis.states(rows, view)
 
-    assert found == [(after(0), after(150)), (after(240), after(330))]
+    shown = node_verdict.incident_ranges(rows, after(330))
+    assert shown == [(after(0), after(150)), (after(240), after(330))]
+    assert drawn.select("label", "end_at").rows() == [("Down", after(90)), ("Down", after(330))]
 
 
 FIRST, SECOND, THIRD = [(after(start), after(start + 120)) for start in (0, 300, 600)]
@@ -76,34 +79,21 @@ def test_jobs_that_have_gpus_at_the_same_time_stand_in_lanes_of_their_own():
     ]
 
 
-def test_an_outage_that_lasts_is_drawn_to_the_end_of_what_is_known():
-    view = SimpleNamespace(end=after(600), as_of=after(330))
-
-    found = node_axis.states(outages((60, 90), (300, None)), view)
-
-    assert found.select("label", "end_at").rows() == [("Down", after(90)), ("Down", after(330))]
-
-
-def test_a_bin_without_a_reading_is_below_all_readings():
+def test_a_bin_without_a_reading_and_an_hour_without_a_ledger_are_below_all_others():
     view = SimpleNamespace(start=AT, end=AT + timedelta(minutes=node_parts.SPARK_BINS))
     activity = {"sm_active_ratio": [0.0, 0.5], "engine_active_ratio": None, "gpu_busy_ratio": None}
     series = pl.DataFrame({"gpu_uuid": ["g", "g"], "at": [after(0), after(2)], **activity})
-
-    (found,) = node_parts.sparklines(series, view)["activity"].to_list()
-
-    assert found[:4] == [0.0, node_parts.NO_READING, 0.5, node_parts.NO_READING]
-    assert len(found) == node_parts.SPARK_BINS
-
-
-def test_an_hour_that_the_ledger_has_not_is_below_all_shares():
     hours = pl.DataFrame(
         {"cluster": ["c"] * 3, "node": ["a", "a", "b"], "hour_ms": [0, 1, 1],
          "useful_ratio": [0.25, 0.5, 1.0]}
     )  # fmt: skip
 
-    found = dict(node_parts.useful_by_hour(hours).select("node", "useful").iter_rows())
+    (found,) = node_parts.sparklines(series, view)["activity"].to_list()
+    by_hour = dict(node_parts.useful_by_hour(hours).select("node", "useful").iter_rows())
 
-    assert found == {"a": [0.25, 0.5], "b": [node_parts.NO_READING, 1.0]}
+    assert found[:4] == [0.0, node_parts.NO_READING, 0.5, node_parts.NO_READING]
+    assert len(found) == node_parts.SPARK_BINS
+    assert by_hour == {"a": [0.25, 0.5], "b": [node_parts.NO_READING, 1.0]}
 
 
 PLACE = {"cluster": "c", "node": "n1"}
@@ -136,8 +126,9 @@ FINDINGS = pl.DataFrame(
 )  # fmt: skip
 
 
-def test_the_list_has_all_sources_with_their_own_times_the_latest_first():
+def test_the_list_has_all_sources_with_their_own_times_and_the_axis_marks_its_events():
     found = what_happened.merged(OUTAGES, EVENTS, LINKS, ALLOCATIONS, TESTS, FINDINGS)
+    marks = node_axis.marks(found)
 
     assert found.select("start_at", "what", "source", "length_s").rows() == [
         (after(110), "Test pass: memory", "node-tests", None),
@@ -149,23 +140,17 @@ def test_the_list_has_all_sources_with_their_own_times_the_latest_first():
         (after(0), "Run began on 2 of its GPUs", "allocation", 19 * 60.0),
     ]
     assert found["cost"].to_list() == [None] * 3 + [4.5] + [None] * 3
+    severities = [(after(30), None), (after(19), "page"), (after(17), None)]
+    assert marks.select("at", "severity").rows() == severities
+    assert "Page: A node is down<br>no reading" in marks["hover"].to_list()
 
 
-def test_findings_that_are_not_yet_known_are_left_out():
-    found = what_happened.merged(
-        OUTAGES, EVENTS.clear(), LINKS.clear(), ALLOCATIONS.clear(), TESTS.clear(), None
-    )
-
-    assert found["what"].to_list() == ["Node down"]
-
-
-def test_beside_the_lanes_begins_of_runs_leave_room_for_what_went_wrong(monkeypatch):
+def test_unknown_findings_are_left_out_and_begins_of_runs_give_way(monkeypatch):
     monkeypatch.setattr(what_happened, "BRIEF_SHOWN", 2)
-    rows = what_happened.merged(
-        OUTAGES, EVENTS, LINKS.clear(), ALLOCATIONS, TESTS.clear(), FINDINGS.clear()
-    )
+    found = what_happened.merged(OUTAGES, EVENTS, LINKS.clear(), ALLOCATIONS, TESTS.clear(), None)
 
-    assert what_happened.most_telling(rows)["what"].to_list() == ["Node down", "Xid 79"]
+    assert found["what"].to_list() == ["Node down", "Xid 79", "Run began on 2 of its GPUs"]
+    assert what_happened.most_telling(found)["what"].to_list() == ["Node down", "Xid 79"]
 
 
 @each(
@@ -253,20 +238,14 @@ def test_a_node_shows_what_it_has_otherwise_than_its_peers_and_nothing_of_jobs(w
     assert [row[0] for row in table(app, "unknown_because")] == ["gpu.count", "vm.swappiness"]
 
 
-def test_a_node_like_the_others_says_how_many_were_compared(world, visit):
-    app = visit(world, "nodes_and_one", node="a")
-
-    assert "No setting differs or is known to cost time; 1 node of 3 compared." in texts(app)
-
-
-def test_without_a_snapshot_there_is_no_table(world, visit):
+def test_a_node_like_others_says_how_many_were_compared_if_any(world, visit):
+    said = "No setting differs or is known to cost time; 1 node of 3 compared."
+    assert said in texts(visit(world, "nodes_and_one", node="a"))
     assert "Configuration" not in texts(visit(world, "nodes_and_one", node="none"))
 
 
 @each((3000, "10", True), (3700, "10", False), (7200, "60", False))
-def test_a_node_shows_its_last_snapshot_in_the_range_else_the_first_one_after_it(
-    world, visit, ends_s, value, is_later
-):
+def test_a_node_shows_its_last_snapshot_or_a_later_one(world, visit, ends_s, value, is_later):
     times = {name: f"{Evidence.at(s)}Z" for name, s in (("from", 0), ("to", ends_s))}
 
     app = visit(world, "nodes_and_one", node="twice", **times)
@@ -274,17 +253,6 @@ def test_a_node_shows_its_last_snapshot_in_the_range_else_the_first_one_after_it
     assert table(app, "unknown_because") == [("vm.swappiness", value, 1)]
     said = f"before the end of this time range; this is of {Evidence.at(3600)} UTC."
     assert (said in texts(app)) == is_later
-
-
-def test_the_time_axis_marks_events_and_findings():
-    found = what_happened.merged(OUTAGES, EVENTS, LINKS, ALLOCATIONS, TESTS, FINDINGS)
-
-    marks = node_axis.marks(found)
-
-    assert marks.select("at", "severity").rows() == [
-        (after(30), None), (after(19), "page"), (after(17), None),
-    ]  # fmt: skip
-    assert "Page: A node is down<br>no reading" in marks["hover"].to_list()
 
 
 def test_a_time_in_the_list_marks_its_event_on_the_axis_and_selects_its_row(world, visit):
