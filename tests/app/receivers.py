@@ -88,9 +88,7 @@ def post_office(*, port=0, **options):
     loop = asyncio.new_event_loop()
 
     def protocol():
-        return SMTP(
-            post, loop=loop, authenticator=post.authenticate, hostname="mail.test", **options
-        )
+        return SMTP(post, loop=loop, authenticator=post.authenticate, hostname="test", **options)
 
     server = loop.run_until_complete(loop.create_server(protocol, "127.0.0.1", port))
     post.port = server.sockets[0].getsockname()[1]

@@ -162,9 +162,7 @@ OFFERED = {
     Action.SET_FINDING_STATE: lambda app, _: has_button(app, "Acknowledge"),
     Action.NOTE_RUN: lambda app, _: has_button(app, "Add note"),
     Action.EDIT_PRICES: lambda app, _: has_button(app, "Imported"),
-    Action.DOWNLOAD_STATEMENT: lambda _, site: any(
-        roles_of(name) == FINANCE for name in site.offered.files
-    ),
+    Action.DOWNLOAD_STATEMENT: lambda _, site: FINANCE in map(roles_of, site.offered.files),
     Action.REPLAY_RECORDING: lambda app, _: "Replay" in subheaders(app),
     Action.TEST_NOTIFICATION: lambda app, _: has_button(app, "Send a test message"),
     Action.WRITE_NOTE: lambda app, _: has_button(app, "Write"),
