@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 import polars as pl
 import pytest
 from tests.app.billing.conftest import past_statement
-from tests.app.cost_page import DAY, HOSTILE, PRICED, SACCT, cost_file
+from tests.app.cost_page import DAY, HOSTILE, PRICED, cost_file
 from tests.app.opened_page import plain, press, table, texts, tile
 
 from goodput_app.access.identity import Role
@@ -63,24 +63,15 @@ def test_a_day_stands_beside_the_day_before(priced, cost):
     assert "change_ratio" not in row  # neither day has evidence from its begin to its end
 
 
-def test_whole_days_are_compared(filled, own_store, cost):
-    """A job of four GPUs runs from before the 18th to the 21st, joined by another on the 19th."""
-    text = SACCT.splitlines()[0] + "".join(
-        f"\nc|{job}|{job}|ann|nlp|gpu|COMPLETED|{begin}|{begin}|{begin}|{end}|1|{node}|"
-        "gres/gpu=4|train"
-        for job, node, begin, end in (
-            (1, "a", "2026-11-17T20:00:00", "2026-11-21T01:00:00"),
-            (2, "b", "2026-11-19T00:00:00", "2026-11-19T06:00:00"),
-        )
-    )
-    whole_days = own_store(copy_of=cost_file(filled, PRICED, text))
-    app, of_all = cost(whole_days, day="2026-11-19"), cost(whole_days)
+def test_whole_days_are_compared(two_weeks, cost):
+    """On the 27th the idle node could not be used for half a day."""
+    days = {"from": "2027-01-27T00:00:00Z", "to": "2027-01-29T00:00:00Z"}
+    app, of_both = cost(two_weeks, day="2027-01-28"), cost(two_weeks, **days)
 
-    (row,) = table(app, "label", "change_percent").filter(label="nlp").to_dicts()
-    assert (row["total_cost"], row["day_before_cost"]) == (192 + 48, 192)
-    assert row["change_percent"] == pytest.approx(25)
-    shown = plain(of_all)
-    assert "Nov 20: +0.0 % on the day before" in shown  # idle GPUs cost the same as held ones
+    (row,) = table(app, "label", "change_percent").filter(label="Unallocated").to_dicts()
+    assert (row["total_cost"], row["day_before_cost"]) == (96, 48)
+    assert row["change_percent"] == pytest.approx(100)
+    assert "Jan 28: +0.0 % on the day before" in plain(of_both)  # accounts paid the same
 
 
 def test_the_pages_behind_a_line_show_the_days_that_it_charges(priced, cost):
