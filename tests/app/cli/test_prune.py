@@ -121,7 +121,9 @@ def recordings(tmp_path):
 
 
 @pytest.mark.usefixtures("db")
-def test_dropped_files_read_again_bring_hours_back(recordings, empty_database, tmp_path):
+def test_dropped_files_that_are_read_again_bring_their_hours_back(
+    recordings, empty_database, tmp_path
+):
     """A reading of 2036 is rejected: with it all others would be old enough to be dropped."""
     other = str(shutil.copyfile(empty_database, tmp_path / "other.duckdb"))
     files = list(map(str, recordings))

@@ -83,7 +83,7 @@ def test_the_cost_page_lists_tokens_by_account(drawn, capture):
     assert tokens["team"].to_list() == [per_j[1]]
 
 
-def test_a_run_is_judged_with_evidence_and_says_how_fast_it_is_and_who_was_late(drawn, capture):
+def test_a_run_is_judged_with_evidence_and_says_how_fast_it_is(drawn, capture):
     app = drawn("one_run")
     verdict = app.info[0].value
     assert verdict.startswith("**Attempts of the job failed**"), "its largest finding"
@@ -98,10 +98,6 @@ def test_a_run_is_judged_with_evidence_and_says_how_fast_it_is_and_who_was_late(
     assert "Bound by" not in [tile.label for tile in app.metric]
     assert any("; Bound by " in text.value for text in app.caption)
     assert any("of its best speed" in text.value for text in app.caption)
-
-    specs = "".join(chart.proto.spec for chart in app.get("plotly_chart"))
-    assert "rank 1, vm GPU 1" in specs
-    assert "9.2 GPU-s lost by other ranks" in specs
     counted = "select count(*) from marts.collective_timeline where run_key = 'lab/main'"
     total = capture.read(counted).item()
     assert f" of {total:,} bars, around the longest wait" in texts(app)
@@ -202,6 +198,12 @@ def test_a_wall_has_no_side_bar_and_no_filters_and_is_refreshed(capture, visit, 
     assert asked == ["30s"]
     assert "cluster lab" in texts(app)
     assert app.button(key="wall").label == "Leave wall view"
+
+
+def test_a_late_rank_has_its_gpu_and_what_it_cost_the_others(drawn):
+    specs = "".join(chart.proto.spec for chart in drawn("one_run").get("plotly_chart"))
+    assert "rank 1, vm GPU 1" in specs
+    assert "9.2 GPU-s lost by other ranks" in specs
 
 
 def test_the_top_fix_leads_to_its_findings_and_says_what_comes_back(capture, drawn, visit):
