@@ -2,13 +2,8 @@
 
 from decimal import Decimal
 
-import pytest
 from tests.queries.conftest import shown_by
 
-from goodput_ingest.run.ingest import ingest
-from goodput_ingest.source import ReadOptions
-
-HEADER = "cluster,gpu_model,mig_profile,partition,qos,price_per_gpu_h,factor,valid_from,valid_to\n"
 H100, LONG = "H100", "NVIDIA H100 80GB HBM3"
 
 
@@ -77,7 +72,6 @@ def cut_gpu(cluster):
 
 
 EXACT = tuple(map(Decimal, ("0.949999", "2.850001", "0.333333")))
-# what it shows: what is loaded, what is read of it
 test_prices_of_kinds = shown_by({
     "factors are exact": (
         lambda c: [held(c), c.add("rates", rate("2.850001", H100)[1]),
@@ -92,32 +86,19 @@ test_prices_of_kinds = shown_by({
 })  # fmt: skip
 
 
-@pytest.fixture
-def priced(evidence, tmp_path):
-    """Return what reads a rate card and gives the price of each hour of a job on an H100."""
+def test_an_hour_that_was_charged_keeps_its_price(evidence):
+    """The first day that charged it decides, and jobs of another QOS have the new price.
+
+    The cluster's own price comes before one for all.
+    """
     held(evidence)
-
-    def priced_by(card):
-        file = tmp_path / "rates.csv"
-        file.write_text(HEADER + card)
-        ingest(evidence.store, "rates", [file], ReadOptions())
-        evidence.store.build()
-        return prices(evidence)
-
-    return priced_by
-
-
-def test_the_clusters_own_price_comes_before_one_for_all(priced):
-    assert priced(",H100,,,,9,,,\nc,,,,,2,,,\n") == [2] * 4
-
-
-def test_an_hour_that_was_charged_keeps_its_price(evidence, priced):
-    """The first day that charged it decides, and jobs of another QOS have the new price."""
     evidence.job("2", 4 * 3600, 5 * 3600, ["a"], 1, partition="gpu", qos="high")
-    assert priced(",H100,,,,2,,,\n") == [2] * 5
+    evidence.add("rates", rate(9, H100, cluster=None)[1], rate(2)[1])
+    evidence.build()
+    assert prices(evidence) == [2] * 5
     kind = evidence.store.read(
         "select cluster, gpu_model, mig_profile, partition, qos from intermediate.int_prices "
-        "where qos = 'scavenger'"
+        "where qos = 'scavenger' and gpu_model <> ''"
     ).row(0, named=True)
     days = [
         {**kind, "from_at": evidence.at(from_h * 3600), "to_at": evidence.at((from_h + 2) * 3600),
@@ -125,10 +106,12 @@ def test_an_hour_that_was_charged_keeps_its_price(evidence, priced):
         for from_h, price, factor in ((0, Decimal(2), Decimal(1)), (1, Decimal(6), Decimal("0.5")))
     ]  # fmt: skip
     evidence.load("statement_prices", days, "statement")
+    evidence.add("rates", rate(5)[1])
+    evidence.build()
 
-    assert priced(",H100,,,,5,,,\n") == [2, 2, 3, 5, 5]
+    assert prices(evidence) == [2, 2, 3, 5, 5]
     found = evidence.store.read(
         "select list_price_per_gpu_h::double, factor::double from intermediate.int_prices "
-        "where qos = 'scavenger' order by from_ms"
+        "where qos = 'scavenger' and gpu_model <> '' order by from_ms"
     ).rows()
     assert found == [(5, 1), (2, 1), (2, 1), (6, 0.5), (5, 1)]

@@ -49,7 +49,7 @@ def sums(frame, column):
     return dict(frame.drop_nulls(column).group_by(key).agg(pl.col(column).sum()).rows())
 
 
-def test_example_3_shares_idle_time_in_proportion_to_direct_cost(example_3):
+def test_example_3_shares_idle_time_in_proportion_to_direct_cost_to_the_cent(example_3):
     exact = computed(example_3.store, DAY, Policy("proportional"))
 
     # the ledger counts whole milliseconds: 3/7 of a day is short of a seventh of one
@@ -61,10 +61,7 @@ def test_example_3_shares_idle_time_in_proportion_to_direct_cost(example_3):
         found = {of: float(cost) for of, cost in sums(exact, name).items()}
         assert found == pytest.approx(near, abs=2e-6), name
 
-
-def test_example_3_to_the_cent(example_3):
-    billed = in_cents(computed(example_3.store, DAY, Policy("proportional")))
-
+    billed = in_cents(exact)
     costs = {"A": Decimal("347.73"), "B": Decimal("48.87"), "idle": Decimal(0)}
     assert sums(billed, "total_cost") == costs
     assert sum(billed["total_cost"]) == Decimal("396.60")

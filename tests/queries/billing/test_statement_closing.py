@@ -64,22 +64,16 @@ def by_account(made):
     return dict(made.accounts.select("account", "total_cost").rows())
 
 
-def test_a_day_is_open_until_evidence_reaches_the_lateness_beyond_its_end(fleet, first):
-    """It ends 16 hours after the start, and 30 hours later the evidence ends."""
+def test_a_day_is_closed_once_evidence_reaches_the_lateness_beyond_its_end_or_by_hand(fleet, first):
+    """The first ends 16 hours after the start, and 30 hours later the evidence ends.
+
+    By hand a day that is over is: the third, of which it reaches to 06:00, until it goes on.
+    """
     assert first.is_closed
     assert not statement(fleet.store, WHEN, change(SETTINGS, lateness_h=30.1)).is_closed
-
-
-def test_a_day_that_has_not_ended_is_not_closed_by_hand(fleet):
-    noon = datetime(2027, 1, 17, 12, tzinfo=UTC)
-    made = statement(fleet.store, NEXT + timedelta(days=1), SETTINGS, closes_now=True, now=noon)
-
-    assert not made.is_closed
-
-
-def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(fleet):
-    """Of the third day it reaches to 06:00; the day is corrected once the evidence goes on."""
-    when, later = NEXT + timedelta(days=1), datetime(2027, 1, 19, tzinfo=UTC)
+    when = NEXT + timedelta(days=1)
+    noon, later = (datetime(2027, 1, day, 12, tzinfo=UTC) for day in (17, 19))
+    assert not statement(fleet.store, when, SETTINGS, closes_now=True, now=noon).is_closed
 
     made = statement(fleet.store, when, SETTINGS, closes_now=True, now=later)
     fleet.state("*", "up", 46 * HOUR_S, 70 * HOUR_S)
@@ -219,9 +213,7 @@ def test_days_beside_it_and_the_month_so_far(fleet):
     (note,) = [t.note for t in tables(made, lines=1) if t.title == "Against other days"]
     assert note == "The day before is known for 67 % of its hours."
     (month,) = [t.rows for t in tables(made, lines=1) if t.title == "January so far"]
-    assert [row[:2] for row in month] == [["A", "c"], ["B", "all"]], (
-        "the only cluster is named once"
-    )
+    assert [row[:2] for row in month] == [["A", "c"], ["B", "all"]], "the only one is named once"
     rows = {row["account"]: row for row in made.accounts.iter_rows(named=True)}
     of_b = [rows["B"][f"{name}_cost"] for name in ("total", "yesterday", "week_ago")]
     assert (of_b, rows["A"]["total_cost"]) == ([Decimal(8), Decimal(12), None], 0)

@@ -20,8 +20,6 @@ KEYS = ("line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig
 SUMS = ("sum(gpu_ms)::bigint as gpu_ms, sum(own_waste_ms)::bigint as own_ms, "
         "sum(energy_mj)::bigint as mj, sum(measured_ms)::bigint as measured_ms, "
         "sum(metered_mj_price) as metered")  # fmt: skip
-
-
 HELD = "select sum(gpu_ms) from marts.statement_lines where line = 'usage'"
 
 
@@ -97,7 +95,6 @@ def bands(cluster):
 
 
 OF_LINES = "sum(metered_mj_price), sum(untariffed_mj)::bigint from marts.statement_lines"
-# what it shows: what is loaded, what is read of it
 test_energies = shown_by({
     # 300 kJ, then at least the 200 kJ since the reset, then 300 kJ
     "a counter that restarts counts from 0": (

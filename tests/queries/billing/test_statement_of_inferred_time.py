@@ -5,7 +5,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 from msgspec.structs import replace as change
-from tests.queries.conftest import START, built_once, steps
+from tests.queries.conftest import START, built_once, each, steps
 
 from goodput_billing.render.focus import focus
 from goodput_billing.statement.amounts.charges import Policy
@@ -15,8 +15,6 @@ from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 
 HOUR_S = 3_600
-
-
 DAY = day_of(START.date(), StatementSettings())
 
 
@@ -36,23 +34,19 @@ def workstation(evidence):
 def amounts(rows):
     """Return GPU-hours and amount by line."""
     found = rows.group_by("line").agg(pl.col("gpu_ms").sum(), pl.col("direct_cost").sum())
-    return {
-        line: (round(gpu_ms / 3_600_000, 6), round(float(cost), 6))
-        for line, gpu_ms, cost in found.iter_rows()
-    }
+    return {line: (round(gpu_ms / 3_600_000, 6), round(float(cost), 6))
+            for line, gpu_ms, cost in found.iter_rows()}  # fmt: skip
 
 
 INFERRED_H = 1 + 600 / HOUR_S
+IDLE = {"idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}
 
 
-@pytest.mark.parametrize(
-    ("charges", "expected"),
-    [(False, {"inferred": (INFERRED_H, 0), "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
-     (True,
-      {"inferred": (INFERRED_H, 3 * INFERRED_H), "idle": (4 - INFERRED_H, 3 * (4 - INFERRED_H))}),
-     (None, {"idle": (4, 12)})],
-    ids=["not charged", "where a site charges it",
-         "closed before ownership was inferred"])  # fmt: skip
+@each({
+    "not charged": (False, {**IDLE, "inferred": (INFERRED_H, 0)}),
+    "where a site charges it": (True, {**IDLE, "inferred": (INFERRED_H, 3 * INFERRED_H)}),
+    "closed before ownership was inferred": (None, {"idle": (4, 12)}),
+})  # fmt: skip
 def test_cost_of_inferred_time(workstation, charges, expected):
     policy = Policy() if charges is False else Policy(charge_inferred=charges)
     found = amounts(computed(workstation.store, DAY, policy))
@@ -62,9 +56,7 @@ def test_cost_of_inferred_time(workstation, charges, expected):
         assert found[line] == pytest.approx(amount, abs=1e-5)
 
 
-def test_a_statement_with_inferred_time_balances_and_shares_idle_cost_with_those_charged(
-    workstation,
-):
+def test_a_statement_with_inferred_time_balances_and_shares_idle_cost(workstation):
     made = statement(workstation.store, DAY.date, StatementSettings())
 
     (balance,) = made.balance.to_dicts()

@@ -23,8 +23,6 @@ WHEN = date(2027, 1, 15)
 # words that only the others have: account, user, job, run, partition, QOS, model; node, reservation
 IN_THE_WHOLE = ("rivals", "mallory", "7700123", "secretjob", "dungeon", "vipqos", "b200")
 HIDDEN = ("hiddennode", "secretres", "c/7700")
-
-
 CLOSED = StatementSettings(idle_policy="proportional", credit_infra_failures=True, lateness_h=6)
 
 
@@ -69,9 +67,8 @@ def statements(store):
 @pytest.fixture(scope="module")
 def own_files(statements, tmp_path_factory):
     """Return what the files of the account's own statement hold, by policy and name."""
-    return {
-        idle: texts(own, tmp_path_factory.mktemp(idle)) for idle, (_, own) in statements.items()
-    }
+    folder = tmp_path_factory.mktemp
+    return {idle: texts(own, folder(idle)) for idle, (_, own) in statements.items()}
 
 
 def texts(made, folder):
@@ -90,9 +87,7 @@ def texts(made, folder):
     return found
 
 
-def test_no_name_of_another_account_is_in_any_file_of_the_own_statement(
-    statements, own_files, tmp_path
-):
+def test_no_name_of_another_account_is_in_a_file_of_the_own(statements, own_files, tmp_path):
     reported = texts(statements["none"][0], tmp_path).values()
     assert [word for word in IN_THE_WHOLE if not any(word in text for text in reported)] == []
 
@@ -123,15 +118,6 @@ def amounts(rows):
     return {cost for cost in found if cost > 10}
 
 
-def test_what_a_cluster_came_to_is_left_out(statements):
-    for _, own in statements.values():
-        assert own.balance.is_empty()
-        assert own.differences.is_empty()
-        assert set(own.rows["line"]) <= {"usage", "credit", "idle_share"}
-        assert set(own.accounts["account"]) == {"ours"}
-        assert {account for _, account in own.policy.quotas} <= {"ours"}
-
-
 def test_ratios_of_shared_idle_time_are_of_the_own_share(statements, tmp_path):
     """A part of all, with the own share in money, would reveal what all others carry."""
     for idle, (_, own) in statements.items():
@@ -146,7 +132,12 @@ def test_ratios_of_shared_idle_time_are_of_the_own_share(statements, tmp_path):
 
 
 def test_its_rows_are_those_of_the_whole_statement_and_all_accounts_make_it_up(store, statements):
+    """What a cluster came to is left out."""
     for whole, own in statements.values():
+        assert own.balance.is_empty()
+        assert own.differences.is_empty()
+        assert set(own.accounts["account"]) == {"ours"}
+        assert {account for _, account in own.policy.quotas} <= {"ours"}
         parts = list(each_account(store, whole))
 
         assert [part.account for part in parts] == ["ours", "rivals"]
@@ -185,17 +176,11 @@ def test_an_account_without_a_row_of_the_day_is_marked_unless_nobody_knows_it(st
         of_account(store, whole, "unheard of")
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "", ".", "..", "CON ", "\x00", "é"])
-def test_a_name_makes_a_harmless_file_name(name):
-    made = file_name(name)
-
-    assert re.fullmatch(r"[a-z0-9][a-z0-9._-]*", made)
-    assert ".." not in made
-
-
-def test_no_two_accounts_share_a_file_name():
+def test_each_account_has_a_harmless_file_name_of_its_own():
     names = ["nlp", "NLP", "nlp ", "n/lp", "n lp", "n-lp", "é", "è", "", "x" * 90, "x" * 91]
-    names += [file_name(name) for name in names]
+    names += ["../../etc/passwd", ".", "..", "CON ", "\x00", *(file_name(name) for name in names)]
+    made = {file_name(name) for name in names}
 
-    assert len({file_name(name) for name in names}) == len(set(names))
+    assert len(made) == len(set(names))
+    assert all(re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name) and ".." not in name for name in made)
     assert file_name("nlp") == "nlp"
