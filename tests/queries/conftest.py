@@ -130,8 +130,9 @@ def built_in(number):
 def shown_by(cases, *, before=None, load=None, read=None, builds=1):
     """Make the test of a table: what is loaded (after `before`), what is read, what that gives.
 
-    Read is SQL or a function of the cluster; in tables without it, `read`. With `load` a case has
-    what that is given. With several builds it has what is loaded before each, and read after it.
+    Its names say what a case shows. Read is SQL or a function of the cluster; in tables without it,
+    `read`. With `load` a case has what that is given. With several builds it has what is loaded
+    before each, and read after it; a comment says what cases have beside the usual.
     """
 
     @each({name: (case,) for name, case in cases.items()})

@@ -35,10 +35,8 @@ def at(second):
 
 def _with_times(row):
     """Return a row whose times, given as seconds, are moments."""
-    return {
-        name: at(value) if is_time(name) and isinstance(value, int | float) else value
-        for name, value in row.items()
-    }
+    return {name: at(value) if is_time(name) and isinstance(value, int | float) else value
+            for name, value in row.items()}  # fmt: skip
 
 
 def is_time(column):

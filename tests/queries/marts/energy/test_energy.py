@@ -90,16 +90,14 @@ def table(store, mart):
 
 
 # what it shows: level, its name and availability, watts by minute
-@each(
-    {
-        "a node has its mean": ("node", "a", None, {30: BUSY_W, 90: IDLE_W}),
-        "a node without readings has none": ("node", "c", None, {30: None, 90: None}),
-        "a rack has the sum of its nodes": ("rack", "r1", None, {30: BUSY_W + IDLE_W}),
-        "a team has that of its GPUs": ("team", "A", "held", {30: BUSY_W}),
-        "a team has that of its GPUs later": ("team", "B", "held", {90: IDLE_W}),
-        "the rest is not allocated": ("team", None, "free", {90: IDLE_W}),
-    }
-)
+@each({
+    "a node has its mean": ("node", "a", None, {30: BUSY_W, 90: IDLE_W}),
+    "a node without readings has none": ("node", "c", None, {30: None, 90: None}),
+    "a rack has the sum of its nodes": ("rack", "r1", None, {30: BUSY_W + IDLE_W}),
+    "a team has that of its GPUs": ("team", "A", "held", {30: BUSY_W}),
+    "a team has that of its GPUs later": ("team", "B", "held", {90: IDLE_W}),
+    "the rest is not allocated": ("team", None, "free", {90: IDLE_W}),
+})  # fmt: skip
 def test_power_of_half_hours(world, level, name, availability, watts):
     rows = [row for row in power(world.store, level) if row["name"] == name]
     found = {row["minute"]: row for row in rows if availability in (None, row["availability"])}
@@ -118,10 +116,8 @@ def test_the_levels_have_the_same_power_in_all_and_a_team_in_scope_its_own_alone
     found = [row["power_w"] for row in power(world.store, "node", minutes) if row["name"] == "a"]
     assert found == [BUSY_W, BUSY_W, IDLE_W, IDLE_W, IDLE_W]
     of_a = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS, bucket_ms=HOUR_MS, team="A")
-    of_nodes, of_racks, of_teams = (
-        sum(row["power_w"] or 0 for row in power(world.store, level))
-        for level in ("node", "rack", "team")
-    )
+    of_nodes, of_racks, of_teams = (sum(row["power_w"] or 0 for row in power(world.store, level))
+                                    for level in ("node", "rack", "team"))  # fmt: skip
 
     assert of_racks == pytest.approx(of_nodes) == of_teams > 0
     assert {row["name"] for row in power(world.store, "team", of_a)} == {"A"}
@@ -139,101 +135,82 @@ def idle_kwh(row):
 # what it shows: view, its row, what the row has, within which share
 @each({
     "idle power of allocated time": (
-        "idle_power", {"category": "idle_held"}, lambda _: {"power_w": IDLE_W}, 0.005,
-    ),
+        "idle_power", {"category": "idle_held"}, lambda _: {"power_w": IDLE_W}, 0.005),
     "idle power is that of whole ten minutes in the category; only priced hours cost": (
         "idle_power", {"category": "idle_no_demand"},
         lambda row: {
             "power_w": IDLE_W, "energy_kwh": idle_kwh(row),
             "electricity_cost": (row["gpu_ms"] - row["untariffed_gpu_ms"]) / row["gpu_ms"]
             * idle_kwh(row) * PRICE_PER_KWH,
-        }, None,
-    ),
+        }, None),
     "an account has its energy a useful hour": (
         "energy_by_account", OF_A,
         lambda row: {
             "energy_mj": BUSY_W * 3600 * 1000,
             "energy_kwh_per_useful_gpu_h": 0.6 / row["useful_ms"] * HOUR_MS,
-        }, 0.02,
-    ),
+        }, 0.02),
     "an account has its carbon a useful hour": (
         "energy_by_account", OF_A,
         lambda row: {
             "carbon_kg": row["energy_mj"] / KWH_MJ * G_PER_KWH / 1000, "carbon_free_ratio": 0.4,
             "carbon_g_per_useful_gpu_h": row["energy_kwh_per_useful_gpu_h"] * G_PER_KWH,
             "unknown_hours": 0, "unknown_carbon_kwh": 0,
-        }, None,
-    ),
+        }, None),
     "idle time has the model's idle power and no useful hour": (
         "energy_by_account", OF_B,
         lambda row: {"energy_kwh_per_useful_gpu_h": None,
-                     "idle_energy_kwh": row["idle_ms"] / HOUR_MS * IDLE_W / 1000}, 0.01,
-    ),
+                     "idle_energy_kwh": row["idle_ms"] / HOUR_MS * IDLE_W / 1000}, 0.01),
     "carbon of hours without an intensity is unknown and named": (
         "energy_by_account", OF_B,
         lambda row: {"carbon_kg": None, "unknown_carbon_kwh": row["energy_kwh"],
                      "unknown_hours": 1, "unknown_from_at": at(3600), "unknown_to_at": at(7200)},
-        None,
-    ),
+        None),
     "carbon of the known hours is not taken for all": (
         "energy_by_account", {"availability": "free"},
         lambda row: {"carbon_kg": (row["energy_kwh"] - 0.1) * G_PER_KWH / 1000,
-                     "unknown_carbon_kwh": 0.1}, 0.05,
-    ),
+                     "unknown_carbon_kwh": 0.1}, 0.05),
     "a step has the energy of all allocated time": (
         "run_energy", {"team": "D"},
-        lambda _: {"steps": 659, "step_energy_wh": (BUSY_W + CAPPED_W) / 659}, 0.02,
-    ),
+        lambda _: {"steps": 659, "step_energy_wh": (BUSY_W + CAPPED_W) / 659}, 0.02),
     "a loaded program that does nothing, after the first ten minutes, is executing but idle": (
         "executing_idle", {"team": "B"},
         lambda _: {"power_w": IDLE_W, "idle_ms": 5 * 600_000, "energy_kwh": IDLE_W * 5 / 6000},
-        None,
-    ),
+        None),
     "the heat margin of a rack is that of its hottest GPU": (
         "heat_margin", {"rack": "r1"},
         lambda _: {"slowdown_margin_c": 10, "hottest_node": "a", "nodes": 2, "known_nodes": 1},
-        None,
-    ),
+        None),
     "a margin that is not known": (
-        "heat_margin", {"rack": None}, lambda _: {"slowdown_margin_c": None}, None,
-    ),
+        "heat_margin", {"rack": None}, lambda _: {"slowdown_margin_c": None}, None),
     "a feed carries the load of a failed one": (
         "feed_check", {"feed": "A"},
         lambda _: {"peak_w": (BUSY_W + IDLE_W) / 2, "load_w": (BUSY_W + 3 * IDLE_W) / 4,
-                   "failed_feed": "B", "failover_w": BUSY_W + IDLE_W, "is_exceeded": False}, 0.02,
-    ),
+                   "failed_feed": "B", "failover_w": BUSY_W + IDLE_W, "is_exceeded": False}, 0.02),
     "a feed that cannot carry it": (
         "feed_check", {"feed": "B"},
         lambda row: {"failover_w": 1.2 * (BUSY_W + IDLE_W), "is_exceeded": True,
-                     "margin_w": 750 - row["failover_w"]}, 0.01,
-    ),
+                     "margin_w": 750 - row["failover_w"]}, 0.01),
     "a feed whose capacity is not known": (
         "feed_check", {"feed": "C"},
         lambda _: {"failover_w": None, "capacity_w": None, "is_exceeded": None, "single_nodes": 1,
-                   "nodes": 1, "read_nodes": 1}, None,
-    ),
+                   "nodes": 1, "read_nodes": 1}, None),
     "head-room is against the limit of the GPU": (
         "power_headroom", {"node": "a"},
         lambda _: {"p99_limit_ratio": BUSY_W / 700, "capped_ratio": 1, "slowdown_margin_c": 10},
-        0.01,
-    ),
+        0.01),
     "head-room without a limit": (
         "power_headroom", {"node": "b"},
-        lambda _: {"p99_limit_ratio": None, "p99_power_w": IDLE_W}, None,
-    ),
+        lambda _: {"p99_limit_ratio": None, "p99_power_w": IDLE_W}, None),
     "head-room of a node that is not read": (
-        "power_headroom", {"node": "c"}, lambda _: {"p99_power_w": None, "read_gpus": 0}, None,
-    ),
+        "power_headroom", {"node": "c"}, lambda _: {"p99_power_w": None, "read_gpus": 0}, None),
     "work per joule at the lower of two power caps": (
         "work_by_power_cap", {"power_cap_w": 450},
         lambda _: {"job_name": "sweep", "work_unit": "steps", "hours": 1, "work_per_gpu_s": 1 / 12,
                    "work_per_j": 299 / (CAPPED_W * 3600),
-                   "gain_ratio": 299 / CAPPED_W * BUSY_W / 360 - 1}, 0.1,
-    ),
+                   "gain_ratio": 299 / CAPPED_W * BUSY_W / 360 - 1}, 0.1),
     "work per joule at the higher one": (
         "work_by_power_cap", {"power_cap_w": 700},
-        lambda _: {"gain_ratio": 0, "work_per_j": 360 / (BUSY_W * 3600)}, 0.02,
-    ),
+        lambda _: {"gain_ratio": 0, "work_per_j": 360 / (BUSY_W * 3600)}, 0.02),
 })  # fmt: skip
 def test_figures_of_power_and_energy(world, mart, of, expected, rel):
     (row,) = (row for row in table(world.store, mart) if row.items() >= of.items())
@@ -261,7 +238,6 @@ def short_peaks(cluster):
     read(cluster, "a", lambda second: 690.0 if second % 600 == 300 else IDLE_W, until=3600)
 
 
-# what it shows: what is loaded, what is read of it
 test_power_of_other_clusters = shown_by({
     "a GPU with one idle part has no idle power": (
         one_idle_part, "select distinct power_w from marts.idle_power where gpu_ms > 0", [(None,)]),

@@ -3,16 +3,8 @@
 import math
 
 import pytest
-from tests.queries.conftest import (
-    START_MS,
-    at,
-    built_once,
-    durable,
-    each,
-    read_from_world,
-    shown_by,
-    steps,
-)
+from tests.queries.conftest import built_once, durable, each, read_from_world, shown_by, steps
+from tests.queries.loaders import START_MS, at
 
 from goodput_queries.scope import Scope
 
@@ -102,7 +94,6 @@ RANKED = {
 OF_RUN = ("select cause, confidence from marts.attempt_causes where run_id = '{}' and attempt = 0 "
           "order by rank")  # fmt: skip
 OF_ECC, OF_BUS = (OF_RUN.format(run) for run in ("ecc", "bus"))
-# what it shows: what is read, its rows, its scope
 test_what_ended_attempts = read_from_world({
     **{f"causes of {run}, by what they prove": (OF_RUN.format(run), ranked)
        for run, ranked in RANKED.items()},
@@ -187,7 +178,6 @@ def test_evidence_for_and_against_a_cause(world, name, rank, expected):
 DRAINS = [{"start_at": 3_800 + second, "end_at": 3_800.5 + second} for second in range(80)]
 SAID = {"event": "failure", "kind": "permission", "msg": "no"}
 CHAIN = "select what, event_at from marts.failure_chains order by position"
-# what it shows: what is loaded, what is read of it
 test_an_end = shown_by({
     "a failure chain is bounded": (
         lambda c: [c.node("a", 1), run(c, "a", "a", steps(1, 39, 0, 100)),
@@ -212,12 +202,6 @@ def failed(cluster, node, state="FAILED", *events):
     cluster.events("1", [*steps(1, 10, 0), *events], host=node)
 
 
-def cause(cluster):
-    """Return cause, confidence, evidence and what to do of the only attempt."""
-    columns = "cause, cause_confidence, cause_evidence, cause_fix"
-    return cluster.read(f"select {columns} from marts.attempts").row(0)
-
-
 @pytest.mark.parametrize("order", [1, -1], ids=["inventory first", "inventory last"])
 def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, order):
     """What to do against it is reported with its losses."""
@@ -229,21 +213,17 @@ def test_an_xid_is_a_cause_though_the_inventory_names_no_bus_address(cluster, or
     failed(cluster, node)
     cluster.xid(node, 79, 110, pci_bus_id=BUS)
     yield
-    found = cause(cluster)
-    assert found[:2] == ("Xid 79", "Confirmed")
-    assert found[3].startswith("Drain the node and restart it")
+    found = cluster.read("select cause, cause_confidence, left(cause_fix, 29) from marts.attempts")
+    assert found.row(0) == ("Xid 79", "Confirmed", "Drain the node and restart it")
     fixes = cluster.read("select distinct fix from marts.losses where cause = 'Xid 79'")
     assert fixes["fix"].str.starts_with("Drain the node and restart it").to_list() == [True]
     assert cluster.own("distinct gpu_model", "marts.ledger_pieces") == [("NVIDIA H100",)]
 
 
-@pytest.mark.parametrize("said", [None, "exception"])
-def test_a_job_that_ran_out_of_host_memory_is_confirmed_by_its_state(cluster, said):
-    cluster.node("a", 1)
-    reported = [{"event": "failure", "kind": said, "t": 150}] if said else []
-    failed(cluster, "a", "OUT_OF_MEMORY", *reported)
-    yield
-    named, confidence, evidence, fix = cause(cluster)
-    assert (named, confidence) == ("OUT_OF_MEMORY", "Confirmed")
-    assert "host memory" in evidence
-    assert "host memory" in fix
+OUT_OF_MEMORY = [("OUT_OF_MEMORY", "Confirmed", True, True)]
+# what the job reports of its end
+test_a_job_that_ran_out_of_host_memory_is_confirmed_by_its_state = shown_by({
+    "nothing": ([], OUT_OF_MEMORY), "an exception": ([said("exception", 150)], OUT_OF_MEMORY),
+}, before=lambda c: c.node("a", 1), load=lambda c, end: failed(c, "a", "OUT_OF_MEMORY", *end),
+    read="select cause, cause_confidence, contains(cause_evidence, 'host memory'), "
+    "contains(cause_fix, 'host memory') from marts.attempts")  # fmt: skip

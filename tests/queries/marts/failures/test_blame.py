@@ -13,11 +13,10 @@ REFERENCE = Path(__file__).parents[4] / "queries/goodput_queries/sql/reference"
 
 def lines(cluster):
     """Return own waste, infrastructure waste and credit of each team in GPU-seconds."""
-    found = cluster.read(
-        """select team, sum(own_waste_ms) // 1000, sum(platform_waste_ms) // 1000,
+    sql = """select team, sum(own_waste_ms) // 1000, sum(platform_waste_ms) // 1000,
             sum(credit_ms) // 1000
         from marts.statement_lines where line = 'usage' group by team"""
-    )
+    found = cluster.read(sql)
     return {team: tuple(map(int, rest)) for team, *rest in found.rows()}
 
 

@@ -49,8 +49,6 @@ def near(value):
 
 UP_S = 3 * 3_600 - 500 - 60
 OF_SIZE = "gpu_ms, failures, mtbf_s, mtbf_low_s, mtbf_high_s from marts.reliability_by_job_size"
-
-
 # what it shows: the query, its rows, its scope
 test_outages_and_failures = read_from_world({
     "states that overlap are one outage whoever reports them": (

@@ -98,7 +98,6 @@ def test_value_of_a_day(world, node, kind, day, scope, expected):
 
 INCIDENTS = "from marts.gpu_incidents where node = '{}' order by start_at"
 KINDS = "select distinct node from marts.health_by_node_day"
-# what it shows: what is read, its rows, its scope
 test_errors_of_nodes = read_from_world({
     "memory errors of a GPU are listed by hour, and a counter that stays has no hour": (
         f"select kind, (epoch_ms(hour_at) - {START_MS}) // {HOUR_MS} as hour, rise "

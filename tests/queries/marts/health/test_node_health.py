@@ -62,7 +62,6 @@ def test_health_of_a_node(world, name, from_s, expected):
     assert world.store.read(sql, [name], scope=scope).to_dicts() == [expected]
 
 
-# what it shows: what is read, its rows
 test_health_of_the_fleet = read_from_world({
     "what the gang lost has its cost and the fix is the vendor's": (
         "select round(caused_cost, 6), left(what_to_do, 29) from marts.node_health "

@@ -90,7 +90,6 @@ test_how_often_a_gpu_is_throttled = shown_by({
 
 
 BUS = "00000000:19:00.0"
-
 EVENT = "select kind, code, severity from marts.gpu_events"
 
 
@@ -101,7 +100,6 @@ def xid(code, message, kind="xid"):
 
 
 LINK = "NETIR_LINK_EVT  {}   XC0 i0 Link 02"
-# what it shows: what is loaded, what is read of it
 test_the_severity_is_that_of_the_code_else_the_word_in_the_message = shown_by({
     "a word in the message: nonfatal": (
         xid(149, LINK.format("Nonfatal")), EVENT, [("xid", 149, "warning")]),

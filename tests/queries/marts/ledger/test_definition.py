@@ -3,7 +3,8 @@
 from datetime import date
 
 import pytest
-from tests.queries.conftest import START_MS, built_file, copy_of, durable, each, phase, steps
+from tests.queries.conftest import START_MS, built_file, copy_of, durable, phase, shown_by, steps
+from tests.tables import each
 
 from goodput_billing.render import files
 from goodput_billing.statement import closing
@@ -71,16 +72,6 @@ def test_statements_trends_and_runs_carry_the_current_definition(measured):
         assert found.item() == DEFINITION_VERSION
 
 
-def test_availability_needs_node_states_or_accounting(cluster):
-    cluster.node("a", 1)
-    cluster.samples("a#0", cluster.every(0, 600), lambda _: True)
-    yield
-    ratios = "availability_ratio, allocation_ratio, scheduling_ratio, scheduler_reason"
-    reason = "not measured (needs node states or accounting)"
-    found = cluster.read(f"select {ratios} from marts.goodput_summary").rows()
-    assert found == [(None, None, None, reason)]
-
-
 MACROS = {
     "has_runtime(50, 110, 10)": True,  # of 100 allocated without a gang's wait 50 are settled
     "has_runtime(51, 110, 10)": False, "has_runtime(0, 10, 10)": False,
@@ -90,9 +81,9 @@ MACROS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("sql", "expected"), MACROS.items())
-def test_ratios_are_of_what_is_settled_and_of_gpus_that_do_not_wait(shared_evidence, sql, expected):
-    assert shared_evidence.read(f"select {sql}").item() == expected
+def test_ratios_are_of_what_is_settled_and_of_gpus_that_do_not_wait(shared_evidence):
+    found = shared_evidence.read(f"select {', '.join(MACROS)}").row(0)
+    assert dict(zip(MACROS, found, strict=True)) == MACROS
 
 
 def unplaced(cluster, scope=EVERYTHING):
@@ -116,9 +107,8 @@ def unplaced(cluster, scope=EVERYTHING):
     "contested": (1, 0, [(0, 1000, ["a"], 1, {}), (900, 1500, ["a"], 1, {})], []),
 })  # fmt: skip
 def test_time_outside_the_ledger(cluster, gpus, listed_from, jobs, expected):
-    slots = [
-        {"gpu_uuid": f"GPU-{cluster.name}-{index}", "slurm_index": index} for index in range(gpus)
-    ]
+    uuid = f"GPU-{cluster.name}"
+    slots = [{"gpu_uuid": f"{uuid}-{index}", "slurm_index": index} for index in range(gpus)]
     listed = {"node": "a", "gpu_model": "h100", "valid_from_at": listed_from}
     cluster.add("gpus", *slots, source="inventory", **listed)
     for number, (start, end, nodes, count, more) in enumerate(jobs):
@@ -128,9 +118,7 @@ def test_time_outside_the_ledger(cluster, gpus, listed_from, jobs, expected):
 
 
 @each(("h100", "h100"), (None, "h100"), ("a100", "a100"))
-def test_unplaced_time_has_its_part_of_a_window_and_the_price_of_its_kind_of_gpu(
-    cluster, kind, priced
-):
+def test_unplaced_time_has_its_part_of_a_window_and_its_price(cluster, kind, priced):
     cluster.node("a", 2, model="NVIDIA H100 80GB HBM3")
     cluster.add("rates", gpu_model=priced, price_per_gpu_h=3, valid_from_at=-86400)
     cluster.job("1", 0, 7200, [], 2, gpu_type=kind)
@@ -141,9 +129,7 @@ def test_unplaced_time_has_its_part_of_a_window_and_the_price_of_its_kind_of_gpu
     assert unplaced(cluster, scope) == [("1", "no_node_list", 6000)]
 
 
-def ladder(cluster, **scope):
-    frame = cluster.read("from marts.evidence_ladder", scope=Scope(**scope))
-    return frame.row(0, named=True)
+LADDER = "from marts.evidence_ladder"
 
 
 def node_read(cluster):
@@ -174,25 +160,24 @@ def test_rung_of_the_evidence(cluster, jobs, has_steps, expected, about):
     if has_steps:
         cluster.events("0", [{"t": 0, "event": "job.start"}, *steps(1, 100, 0)])
     yield
-    row = ladder(cluster)
+    row = cluster.read(LADDER).row(0, named=True)
     assert (row["rung"], row["ratio"], row["coverage"]) == pytest.approx(expected)
     assert row["next_step"] is None if about is None else about in row["next_step"]
     if has_steps:  # filters finer than the cluster change no rung
-        assert ladder(cluster, team="other")["rung"] == expected[0]
+        assert cluster.read(LADDER, Scope(team="other"))["rung"].item() == expected[0]
 
 
-def test_telemetry_without_activity_is_asked_for_it(cluster):
-    cluster.job_on_a_node("1", 0, 1000, 1)
-    cluster.readings(cluster.gpu("a#0"), range(0, 1001, 10), power_w=300.0)
-    yield
-    assert ladder(cluster)["next_step"].endswith(": their telemetry has none")
-
-
-def test_a_window_of_minutes_counts_those_minutes_alone(cluster):
-    node_read(cluster)
-    for gpu in ("a#0", "a#1"):
-        cluster.samples(gpu, cluster.every(1010, 2000), lambda _: True)
-    yield
-    row = ladder(cluster, from_ms=START_MS + 1_000_000, to_ms=START_MS + 2_000_000)
-    assert row["ratio"] == pytest.approx(1.0)
-    assert row["capacity_ms"] == 2_000_000
+RATIOS = "availability_ratio, allocation_ratio, scheduling_ratio, scheduler_reason"
+LATER = Scope(START_MS + 1_000_000, START_MS + 2_000_000)
+test_availability_needs_node_states_or_accounting = shown_by({
+    "without": (node_read, f"select {RATIOS} from marts.goodput_summary",
+                [(None, None, None, "not measured (needs node states or accounting)")]),
+    "telemetry without activity is asked for it": (
+        lambda c: [c.job_on_a_node("1", 0, 1000, 1),
+                   c.readings(c.gpu("a#0"), range(0, 1001, 10), power_w=300.0)],
+        f"select right(next_step, 26) {LADDER}", [(": their telemetry has none",)]),
+    "a window of minutes counts those minutes alone": (
+        lambda c: [node_read(c), *(c.samples(gpu, c.every(1010, 2000), lambda _: True)
+                                   for gpu in ("a#0", "a#1"))],
+        lambda c: c.read(f"select ratio, capacity_ms {LADDER}", LATER).rows(), [(1, 2_000_000)]),
+})  # fmt: skip

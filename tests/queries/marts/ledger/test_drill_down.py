@@ -40,9 +40,8 @@ def session(request, recorded_demo, module_store, tmp_path_factory):
 @pytest.fixture(scope="module")
 def windows(session):
     """Give all time and a window that cuts hours, runs and gaps."""
-    first, last = session.read(
-        "select epoch_ms(min(first_at)), epoch_ms(max(as_of_at)) from marts.clusters"
-    ).row(0)
+    sql = "select epoch_ms(min(first_at)), epoch_ms(max(as_of_at)) from marts.clusters"
+    first, last = session.read(sql).row(0)
     third = min((last - first) // 3, CUT_MAX_MS)
     return EVERYTHING, Scope(from_ms=last - 2 * third + 137, to_ms=last - third - 211)
 
@@ -139,9 +138,8 @@ def test_a_part_of_a_gap_lies_within_its_category(cluster):
     cluster.state("a", "drained", 600, 1000)
     cluster.samples("a#0", cluster.every(-10, 1000), lambda s: s <= 0)
     yield
-    parts = cluster.read(
-        "select category, gpu_ms, start_at, end_at, is_main from marts.idle_gap_parts order by 3"
-    )
+    sql = "select category, gpu_ms, start_at, end_at, is_main from marts.idle_gap_parts order by 3"
+    parts = cluster.read(sql)
 
     assert parts.rows() == [
         ("idle_no_demand", 600_000, cluster.at(0), cluster.at(600), True),
@@ -205,8 +203,6 @@ def test_data_quality_has_the_allocated_time_of_the_ledger(session, windows):
 
 
 ROOT = Path(__file__).parents[4]
-
-
 recorded = store_of("recorded_demo")
 
 
@@ -219,9 +215,8 @@ def test_the_ledger_of_main_is_the_reference_ledger(recorded):
         "fault_stall": 19.6, "teardown": 15.6,
         "data_stall": 24.05,  # waits of 5 % of a step (6 ms here) and more
     }  # fmt: skip
-    assert {k: found[k] for k in reference} == {
-        k: pytest.approx(v, rel=0.01) for k, v in reference.items()
-    }
+    near = {k: pytest.approx(v, rel=0.01) for k, v in reference.items()}
+    assert {k: found[k] for k in reference} == near
     assert 16.0 <= found["idle_held"] <= 17.7
     assert found["idle_held"] + found["busy_unclassified"] == pytest.approx(17.70, abs=0.1)
     assert found["straggler_wait"] == pytest.approx(13.2, abs=0.6)
@@ -240,21 +235,19 @@ def test_the_whole_session_balances_and_a_hang_that_kept_nothing_made_no_progres
 
 
 def test_the_idle_gap_is_seen_on_each_gpu_and_none_inside_undisturbed_steps(recorded):
-    gaps = recorded.read(
-        """select gpu_index, gap_s from marts.idle_gaps
+    sql = """select gpu_index, gap_s from marts.idle_gaps
         where run_id = 'main' and category = 'idle_held' order by gpu_index"""
-    )
+    gaps = recorded.read(sql)
 
     assert gaps["gpu_index"].to_list() == [0, 1, 2, 3]
     assert all(3.85 <= gap <= 4.05 for gap in gaps["gap_s"])
-    inside = recorded.read(
-        """with steps as (
+    sql = """with steps as (
             select min(start_at) as start_at, max(end_at) as end_at from marts.train_steps
             where run_key = 'lab/main' and attempt = 0 and step between 2 and 118
         )
         select gaps.* from marts.idle_gaps as gaps, steps
         where gaps.start_at < steps.end_at and gaps.end_at > steps.start_at"""
-    )
+    inside = recorded.read(sql)
 
     assert inside.height == 0
 
@@ -263,9 +256,8 @@ def test_stragglers_are_named_where_they_were_injected(recorded):
     truth = map(json.loads, (ROOT / "tests/truth/h200x4-a.jsonl").read_text().splitlines())
     slow = [line for line in truth if line["kind"] == "slow_step"]
     injected = {(line["attempt"], line["step"]): line["rank"] for line in slow}
-    steps = recorded.read(
-        "select attempt, step, straggler_rank from marts.train_steps where run_key = 'lab/main'"
-    )
+    sql = "select attempt, step, straggler_rank from marts.train_steps where run_key = 'lab/main'"
+    steps = recorded.read(sql)
     named = {(a, s): rank for a, s, rank in steps.iter_rows() if rank is not None}
 
     assert len(injected) == 120

@@ -48,7 +48,6 @@ def two_jobs(cluster):
 
 
 UNKNOWN = ("price_per_kwh", "power_limit_w", "cost_per_productive_gpu_h")
-# what it shows: what is loaded, what is read of it
 test_what_is_known = shown_by({
     "without rates, tariffs and limits they are not known": (
         a_node, lambda c: [name in of(c, "upgrade", "h100") for name in ("old_power_w", *UNKNOWN)],
@@ -86,18 +85,16 @@ def test_what_is_known_of_a_choice(request, world, scenario, scope, choice, expe
 
 
 def test_use_has_the_bounds_of_what_is_not_settled(priced):
+    """Models are offered largest first, and runs where they save."""
+    assert measured(priced.store, "upgrade", EVERYTHING, "B200") == {}
+    assert list(choices(priced.store, "upgrade", EVERYTHING)) == ["h100", EVERY_MODEL]
+    assert choices(priced.store, "checkpoints", EVERYTHING) == {}
     known = measured(priced.store, "upgrade", EVERYTHING, "h100")
 
     # the job said nothing: one GPU was seen busy, of the other nothing is known
     assert float(known["use_ratio"].span.lo) == 0
     assert float(known["use_ratio"].span.hi) == pytest.approx(0.25)
     assert "cost_per_productive_gpu_h" not in known
-
-
-def test_models_are_offered_largest_first_and_runs_where_they_save(priced):
-    assert measured(priced.store, "upgrade", EVERYTHING, "B200") == {}
-    assert list(choices(priced.store, "upgrade", EVERYTHING)) == ["h100", EVERY_MODEL]
-    assert choices(priced.store, "checkpoints", EVERYTHING) == {}
 
 
 @built_once

@@ -10,13 +10,8 @@ SIZES = tuple(KIB << 4 * power for power in range(5))
 
 
 def inspected(cluster, *busbw, size=MIB, first=0):
-    """Load operations of two ranks of a node; the record of a rank that waited has half."""
-    cluster.add("collectives",
-                *({"pid": cluster.first_pid + rank, "rank": rank, "sequence_number": first + number,
-                   "busbw_bytes_per_s": gb * 1e9 / (2 - rank), "dumped_at": 10.0 + number}
-                  for number, gb in enumerate(busbw) for rank in range(2)), node="a",
-                comm_id=cluster.name, ranks=2, nodes=1, operation="AllReduce", is_p2p=False,
-                message_bytes=size, exec_time_s=0.001)  # fmt: skip
+    """Load operations of two ranks of a node."""
+    cluster.collectives("0x1", ["a"], busbw, size=size, first=first, second=10.0)
 
 
 def logged(cluster, algorithm, protocol, *, size=MIB):
@@ -51,7 +46,6 @@ def ring(size, ranks):
 ALGORITHMS = "from marts.algorithm_bandwidth order by algorithm"
 FITS = "from marts.collective_fits"
 FITTED = (16, 2, 5, *map(pytest.approx, (30e-6, 100e9, 1_600_000)), pytest.approx(0, abs=1e-6))
-# what it shows: what is loaded, what is read of it
 test_collectives = shown_by({
     "an operation has the algorithm that rank 0 logged for its size": (
         lambda c: [inspected(c, 100.0, 120.0), inspected(c, 10.0, size=KIB, first=2),
@@ -115,19 +109,16 @@ def test_a_forecast_is_tested_on_the_next_number_of_ranks(cluster):
 
 def test_published_times_of_144_gpus_are_forecast_from_those_of_72(cluster):
     """AllReduce on GB200 of one rack and of two: reference.bus_bandwidth."""
-    published = cluster.read(
+    known = cluster.read(
         "select ranks, size_bytes, 1 / busbw_bytes_per_s as s from reference.bus_bandwidth"
         " where gpu_kind = 'gb200' and size_bytes >= 512 * 1024 * 1024"
     )
-    took = {
-        (ranks, size): 2 * (ranks - 1) / ranks * size * s for ranks, size, s in published.rows()
-    }
+    took = {(ranks, size): 2 * (ranks - 1) / ranks * size * s for ranks, size, s in known.rows()}
     sizes = tuple(size for ranks, size in took if ranks == 72)
     benchmarked(cluster, 18, lambda size, _: took[72, size], sizes=sizes, ranks=72)
     yield
-    rows = cluster.read(
-        "select size_bytes, forecast_s from marts.collective_forecasts where forecast_ranks = 144"
-    ).rows()
+    sql = "select size_bytes, forecast_s from marts.collective_forecasts where forecast_ranks = 144"
+    rows = cluster.read(sql).rows()
     both = {size: s / took[144, size] for size, s in rows if (144, size) in took}
     assert both == {size: pytest.approx(1, abs=0.05) for size in (2**30, 2**33)}
 

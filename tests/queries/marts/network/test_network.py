@@ -139,7 +139,6 @@ def line_rates(gpus, *ports):
 
 LINE_RATES = "select device, line_rate_ratio, bytes_per_s from marts.line_rates order by device"
 UNKNOWN, TWICE = {"speed": None}, [{"device": "eth1"}, {"device": "eth1", "source": "other"}]
-# what it shows: what is loaded, what is read of it
 test_line_rates_of_ports = shown_by({
     "8 GPUs that send 1 GB/s each share a port of 100 Gbit/s": (
         line_rates(8, {}), LINE_RATES, [("eth0", *map(pytest.approx, (0.64, 8 * GB)))]),

@@ -31,7 +31,6 @@ def world(evidence):
     evidence.job_on_a_node("1", 0, 600, 2)
 
 
-# what it shows: what is read, its rows
 test_replays = read_from_world({
     "the largest part is the cause, and only the last trace of a run counts": (
         "select run_key, round(slowdown_ratio, 3), cause, round(slowest_stage_share, 3), "

@@ -1,6 +1,6 @@
 """Who held up a collective that never ended: by Flight Recorder dumps, by NCCL RAS, by both."""
 
-from tests.queries.conftest import shown_by
+from tests.queries.conftest import Evidence, built_once, read_from_world, shown_by
 
 from goodput_queries.scope import Scope
 
@@ -15,10 +15,8 @@ def dumps(site, came, *, group="dp", ranks=(0, 1, 2, 3), sequence=45, since=100,
     differing, of_cluster = more.pop("differing", {}), more.pop("cluster", site.name)
     named = {"dump_set": more.pop("dump_set", f"{site.name}/rank_*"), "group_name": group,
              "group_description": group, "cluster": of_cluster}  # fmt: skip
-    groups = [
-        {"rank": rank, "last_enqueued": enqueued, "last_completed": completed}
-        for rank, (enqueued, completed) in came.items()
-    ]
+    groups = [{"rank": rank, "last_enqueued": enqueued, "last_completed": completed}
+              for rank, (enqueued, completed) in came.items()]  # fmt: skip
     site.add("flight_groups", *groups, source="flight-recorder", ranks=list(ranks),
              last_moment_at=last, **named)  # fmt: skip
     record = {"record_id": sequence, "sequence_number": sequence, "operation": "all_reduce",
@@ -59,25 +57,15 @@ def answers(site, reported, *, size=4, **more):
              operation="AllReduce", **more)  # fmt: skip
 
 
-def hangs(cluster, columns):
-    """Build and return columns of the hangs of a cluster."""
-    cluster.build()
-    return cluster.read(f"select {columns} from marts.hangs order by all").rows()
-
-
 def cases(table):
     """Return a table whose columns of hangs are a select."""
-    return {
-        name: (*given, f"select {columns} from marts.hangs order by all", rows)
-        for name, (*given, columns, rows) in table.items()
-    }
+    return {name: (*given, f"select {columns} from marts.hangs order by all", rows)
+            for name, (*given, columns, rows) in table.items()}  # fmt: skip
 
 
 THREE_WAIT = {0: (45, 44), 1: (44, 44), 2: (45, 44), 3: (45, 44)}
 ALL_WAIT = dict.fromkeys(range(4), (45, 44))
-DIFFERS = (
-    "launched broadcast of Float x 8 in the place of all_reduce 45 of dp, in which 3 ranks wait"
-)
+OTHER = "launched broadcast of Float x 8 in the place of all_reduce 45 of dp, in which 3 ranks wait"
 IN_DP = ({0: (45, 44), 3: (44, 44)}, {"group": "dp", "ranks": (0, 3)})
 AT_THREE = (100, 120, 140)
 # what it shows: dumps (how far ranks came, what differs from the usual), columns, hangs
@@ -95,7 +83,7 @@ test_hangs_of_dumps = shown_by(cases({
         [(THREE_WAIT, {"last": 140, "timeout_s": 600.0})], "culprit_rank", [(1,)]),
     "a rank that launched another operation differs": (
         [(ALL_WAIT, {"differing": {2: {"operation": "broadcast"}}})],
-        "what, culprit_ranks, waiting_ranks, evidence", [("differs", [2], [0, 1, 3], DIFFERS)]),
+        "what, culprit_ranks, waiting_ranks, evidence", [("differs", [2], [0, 1, 3], OTHER)]),
     "sizes may differ between ranks of an all-to-all": (
         [(ALL_WAIT, {"operation": "all_to_all", "differing": {2: {"input_elements": 4}}})],
         "what, culprit_ranks", [("operation stands", None)]),
@@ -151,61 +139,55 @@ test_hangs_of_counts = shown_by(cases({
 }), load=lambda c, counts, size: answers(c, counts, size=size))  # fmt: skip
 
 
-def gang(cluster, job="9", node="a"):
+def gang(cluster, job="9", node="a", start=0):
     """Load a job of four ranks that reports events."""
     cluster.node(node, 4)
-    cluster.job(job, 0, 1000, [node], 4, "TIMEOUT")
-    starts = [
-        {"event": "job.start", "t": 5, "rank": r, "pid": cluster.first_pid + r} for r in range(4)
-    ]
+    cluster.job(job, start, start + 1000, [node], 4, "TIMEOUT")
+    starts = [{"event": "job.start", "t": start + 5, "rank": r, "pid": cluster.first_pid + r}
+              for r in range(4)]  # fmt: skip
     cluster.events(job, starts, host=node)
 
 
-def test_the_attempt_that_had_these_ranks_then_reports_node_and_gpu(evidence):
-    gang(evidence)
-    dumps(evidence, THREE_WAIT, cluster=None)
-
-    columns = "cluster, run_id, attempt, culprit_node, culprit_gpu_uuid"
-    assert hangs(evidence, columns) == [("c", "9", 0, "a", "c/a#1")]
-    for run, count in (("c/9", 1), ("c/8", 0)):
-        assert evidence.read("from marts.hangs", Scope(run=run)).height == count
-
-
-def test_of_two_jobs_with_these_ranks_the_one_in_the_folders_name_is_taken(evidence):
-    gang(evidence)
-    gang(evidence, "77", "b")
-    dumps(evidence, THREE_WAIT, cluster=None)
-    dumps(evidence, THREE_WAIT, cluster=None, dump_set="job-77/rank_*", since=101)
-    dumps(evidence, THREE_WAIT, cluster=None, dump_set="job-779/rank_*", since=102, last=117)
-
-    found = hangs(evidence, "communicator, run_id, culprit_node")
-    assert [row[1:] for row in found] == [("77", "b"), (None, None), (None, None)]
-
-
-def test_an_address_of_ras_becomes_a_node_and_a_gpu(evidence):
-    """The Inspector knows the node of the same rank and process, and cuts hashes."""
-    evidence.add("gpus", node="a", gpu_uuid="GPU-5", gpu_index=5)
+@built_once
+def world(evidence):
+    """Give sources that name no cluster: the jobs of a time, of which some have these ranks."""
+    both, two, address = (Evidence(evidence.store, name, pid) for name, pid in (
+        ("c", 100), ("two", 200), ("address", 300)))  # fmt: skip
+    gang(both)
+    both.add("rank_map", *({"rank": r, "pid": both.first_pid + r} for r in range(4)),
+             source="nccl-ras", cluster=None, comm_id=comm(both), ranks=4, node="192.0.2.2",
+             seen_at=6)  # fmt: skip
+    dumps(both, THREE_WAIT, cluster=None)
+    answers(both, {t: {39: [1], 40: [0, 2, 3]} for t in (102, 120, 140)}, cluster=None)
+    for job, node in (("9", "b"), ("77", "d")):
+        gang(two, job, node, start=2000)
+    for name, since in (("rank_*", 2100), ("job-77/rank_*", 2101), ("job-779/rank_*", 2102)):
+        dumps(two, THREE_WAIT, cluster=None, dump_set=name, since=since, last=since + 15)
+    address.add("gpus", node="e", gpu_uuid="GPU-5", gpu_index=5)
     rank = {"rank": 1, "ranks": 4, "pid": 71}
-    evidence.add("rank_map", rank, source="nccl-ras", cluster=None, comm_id=comm(evidence),
-                 node="192.0.2.2", gpu_index=5, seen_at=100)  # fmt: skip
-    evidence.add("collectives", rank, cluster=None, comm_id=comm(evidence)[:16], node="a",
-                 operation="AllReduce", is_p2p=False, sequence_number=0, exec_time_s=1.0,
-                 dumped_at=90)  # fmt: skip
-    answers(evidence, {t: {39: [1], 40: [0, 2, 3]} for t in (100, 140)}, cluster=None)
-
-    assert hangs(evidence, "culprit_node, culprit_gpu_uuid") == [("a", "GPU-5")]
+    address.add("rank_map", rank, source="nccl-ras", cluster=None, comm_id=comm(address),
+                node="192.0.2.3", gpu_index=5, seen_at=4000)  # fmt: skip
+    address.add("collectives", rank, cluster=None, comm_id=comm(address)[:16], node="e",
+                operation="AllReduce", is_p2p=False, sequence_number=0, exec_time_s=1.0,
+                dumped_at=3990)  # fmt: skip
+    answers(address, {t: {39: [1], 40: [0, 2, 3]} for t in (4000, 4040)}, cluster=None)
 
 
-def test_both_sources_naming_one_rank_confirm_each_other(evidence):
-    gang(evidence)
-    evidence.add("rank_map", *({"rank": r, "pid": evidence.first_pid + r} for r in range(4)),
-                 source="nccl-ras", cluster=None, comm_id=comm(evidence), ranks=4, node="192.0.2.2",
-                 seen_at=6)  # fmt: skip
-    dumps(evidence, THREE_WAIT, cluster=None)
-    answers(evidence, {t: {39: [1], 40: [0, 2, 3]} for t in (102, 120, 140)}, cluster=None)
-
-    columns = "culprit_rank, culprit_node, evidence_sources, confidence"
-    assert hangs(evidence, columns) == [(1, "a", "flight-recorder, nccl-ras", "Confirmed")]
+test_places_of_hangs = read_from_world({
+    "the attempt that had these ranks then reports node and GPU, and both sources confirm it": (
+        "select cluster, run_id, attempt, culprit_rank, culprit_node, culprit_gpu_uuid, "
+        "evidence_sources, confidence from marts.hangs",
+        [("c", "9", 0, 1, "a", "c/a#1", "flight-recorder, nccl-ras", "Confirmed")],
+        Scope(run="c/9")),
+    "another run has none": ("from marts.hangs", [], Scope(run="c/8")),
+    "of two jobs with these ranks the one in the folder's name is taken": (
+        "select cluster, run_id, culprit_node from marts.hangs order by all",
+        [("two", "77", "d")], Scope(cluster="two")),
+    # the Inspector knows the node of the same rank and process, and cuts hashes
+    "an address of RAS becomes a node and a GPU": (
+        "select run_id, culprit_node, culprit_gpu_uuid from marts.hangs where run_key is null "
+        "order by all", [(None, "e", "GPU-5"), (None, None, None), (None, None, None)]),
+})  # fmt: skip
 
 
 PAIR = {"ranks": (0, 1)}

@@ -12,9 +12,8 @@ def trained(evidence, name, *, gpus=2, length=2.0, count=60, start=0, **more):
     """Load a run on a node of its own; more: fields of each step, and `extra` of job.start."""
     extra = more.pop("extra", None)
     evidence.node(f"n{name}", gpus, model=more.pop("model", "h100"))
-    evidence.job(
-        name, start, start + count * length, [f"n{name}"], gpus, job_name=more.pop("job", "llm")
-    )
+    end, name_of_job = start + count * length, more.pop("job", "llm")
+    evidence.job(name, start, end, [f"n{name}"], gpus, job_name=name_of_job)
     events = [{"event": "job.start", "t": start, "extra": json.dumps(extra) if extra else None}]
     events += steps(1, count, start, length, **more)
     evidence.events(name, [{"extra": None, **event} for event in events], host=f"n{name}")

@@ -123,9 +123,11 @@ def gang(cluster, of_a_step=None, **values):
 
 SENTENCE = "Neither profiling metrics of its GPUs nor its communication are measured."
 BUSY_HOST = "SMs are active 25 % of the time, and processors 90 %."
+
+
 # what of a step is not computing, what one of two GPUs reads, share of busy processors; what the
 # run is bound by, and its sentence where it is shown
-BOUNDS = [
+@each(
     ({"data_s": 3.0}, {"tensor_active_ratio": 0.6}, None, "input", None),
     ({"comm_s": 4.0}, {"tensor_active_ratio": 0.55}, None, "communication", None),
     ({}, {"tensor_active_ratio": 0.6, "dram_active_ratio": 0.4}, None, "compute", None),
@@ -138,10 +140,7 @@ BOUNDS = [
     ({}, {"tensor_active_ratio": 0.2, "clocks_event_reasons": 4}, None, "unknown", None),
     ({}, {"power_w": 300.0}, None, "unknown", SENTENCE),
     ({}, {"sm_active_ratio": 0.25}, 0.9, "host", BUSY_HOST),
-]
-
-
-@pytest.mark.parametrize(("of_a_step", "values", "processors", "expected", "sentence"), BOUNDS)
+)  # fmt: skip
 def test_a_run_is_bound_by(cluster, of_a_step, values, processors, expected, sentence):
     gang(cluster, of_a_step, **values)
     if processors:

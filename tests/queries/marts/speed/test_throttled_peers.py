@@ -91,17 +91,15 @@ test_the_throttled_gpu = shown_by({
 
 # what it shows: unthrottled steps, what ranks 0 and 1 measure, which one is late by NCCL; losses,
 # where the GPU of rank 1 is held back
-@each(
-    {
-        # by the ranks' own measure
-        "a straggler that is throttled passes the blame on": (10, WAITS, LATE, None, {PEER: 55}),
-        # rank 1 waits, its clocks cost nothing
-        "a straggler beside a throttled GPU keeps the blame": (10, LATE, WAITS, None, {OWN: 55}),
-        # the attempt's median is that of its unthrottled steps: 12 of them and 10 slow ones
-        "by NCCL the throttled GPU is the late one": (12, {}, {}, 1, {OF_GPU: 50, PEER: 50}),
-        "by NCCL the other one is late": (12, {}, {}, 0, {("straggler_wait", None, "own"): 50}),
-    }
-)
+@each({
+    # by the ranks' own measure
+    "a straggler that is throttled passes the blame on": (10, WAITS, LATE, None, {PEER: 55}),
+    # rank 1 waits, its clocks cost nothing
+    "a straggler beside a throttled GPU keeps the blame": (10, LATE, WAITS, None, {OWN: 55}),
+    # the attempt's median is that of its unthrottled steps: 12 of them and 10 slow ones
+    "by NCCL the throttled GPU is the late one": (12, {}, {}, 1, {OF_GPU: 50, PEER: 50}),
+    "by NCCL the other one is late": (12, {}, {}, 0, {("straggler_wait", None, "own"): 50}),
+})  # fmt: skip
 def test_who_is_blamed_for_waits_beside_a_throttled_gpu(cluster, fast, r0, r1, late, expected):
     slow_gang(cluster, fast=fast, r0=r0, r1=r1)
     readings(cluster, hot=1, until=269)
@@ -185,15 +183,10 @@ def test_stragglers_of_a_gang(cluster, comm_s, count, length, late, ledger):
 
 PARTS = {"fwd_s": [0.5] * 4, "bwd_s": [1.4, 1.4, 1.4, 0.6]}
 # what the ranks also report; the wait that it gives, or none where no GPU is named
-OF_PARTS = {
+test_stragglers_by_the_parts_of_steps = shown_by({
     "a rank that is late in all steps": ([None] * 4, {}, [(3, 19, 45.6)]),
     "a rank without parts": ([None] * 4, {"bwd_s": [1.4, 1.4, None, 0.6]}, []),
     "an optimizer that one rank reports": ([None] * 4, {"opt_s": [0.1, None, None, None]}, []),
     "what is measured comes first": ([0.9, 0.1, 0.9, 0.9], {}, [(1, 19, 45.6)]),
-}
-
-
-test_stragglers_by_the_parts_of_steps = shown_by(
-    OF_PARTS, load=lambda c, comm_s, parts: gang(c, comm_s, **PARTS | parts),
-    read="select rank, steps, round(imposed_wait_gpu_s, 3) from marts.stragglers",
-)  # fmt: skip
+}, load=lambda c, comm_s, parts: gang(c, comm_s, **PARTS | parts),
+    read="select rank, steps, round(imposed_wait_gpu_s, 3) from marts.stragglers")  # fmt: skip

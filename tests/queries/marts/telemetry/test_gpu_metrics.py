@@ -40,7 +40,6 @@ def world(made):
 FIRST, LATE = START_MS, START_MS + 2 * TEN_MINUTES_MS
 METRICS = "from marts.gpu_metrics where gpu_uuid = '{}' order by gpu_instance, start_ms"
 OF_A = METRICS.format("GPU-a")
-# what it shows: what is read, its rows, its scope
 test_metrics_by_ten_minutes = read_from_world({
     "ten minutes without a sample have no row": (
         f"select start_ms, samples {OF_A}", [(FIRST, 4), (LATE, 1)]),

@@ -25,7 +25,6 @@ def world(made):
 
 
 HOUR = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
-# what it shows: what is read, its rows, its scope
 test_what_is_shown_of_gpus = read_from_world({
     "the inventory has limits and the last reading": (
         "select gpu_index, power_limit_w, last_reading_at from marts.gpus order by 1",

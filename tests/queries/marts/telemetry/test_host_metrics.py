@@ -5,8 +5,6 @@ from tests.queries.conftest import at, each, shown_by
 from goodput_queries.scope import Scope
 
 INTERVALS = "select * from marts.host_intervals order by node, end_ms"
-
-
 LINKS = "from marts.link_errors order by node, kind, device, port"
 LOST = """select link_errors.link_downs, round(down_ratio, 6), trouble, after_at, start_at,
         is_seen_down, case when is_seen_down then end_at end

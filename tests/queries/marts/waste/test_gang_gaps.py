@@ -49,42 +49,33 @@ test_gaps = shown_by({
         "select rule, gap_s, gpus, held_gpus, gpu_ms, node, gpu_uuid, score, round(cost, 6), "
         f"coincides, confidence, evidence {GAPS}",
         [("gang_gap", 110.0, 4, 4, 440_000, "a", None, 1.0, 0.44, "Nothing known",
-          "Not confirmed", TOGETHER)],
-    ),
+          "Not confirmed", TOGETHER)]),
     "a GPU that is idle alone is no gap of the gang": (
-        lambda c: gang(c, ONE, idle_gpus=1), GAPS, [],
-    ),
+        lambda c: gang(c, ONE, idle_gpus=1), GAPS, []),
     "three of four GPUs are most of them": (
         lambda c: gang(c, ONE, idle_gpus=3), f"select gpus, held_gpus, gpu_ms {GAPS}",
-        [(3, 4, 330_000)],
-    ),
+        [(3, 4, 330_000)]),
     "idle GPUs that nobody holds are no gang": (
         lambda c: [c.node("a", 2, watched=600),
                    *(c.samples(f"a#{gpu}", c.every(-10, 600), lambda _: False) for gpu in (0, 1))],
-        GAPS, [],
-    ),
+        GAPS, []),
     "a busy disk explains a gap that the job does not": (
         lambda c: [gang(c, ONE), disk(c)], f"select coincides, confidence {GAPS}",
-        [("Host disk busy", "Likely")],
-    ),
+        [("Host disk busy", "Likely")]),
     "the gaps of a gang have no more time than those of its GPUs": (
         lambda c: gang(c, every(500, 60), idle_gpus=3),
         "select 0 < (select sum(gpu_ms) from marts.gang_gaps), (select sum(gpu_ms) from "
-        "marts.gang_gaps) <= (select sum(gpu_ms) from marts.idle_gaps)", [(True, True)],
-    ),
+        "marts.gang_gaps) <= (select sum(gpu_ms) from marts.idle_gaps)", [(True, True)]),
     "pauses that take next to nothing are not regular": (  # 1.7 % of the time
         lambda c: gang(c, every(1200, 10)),
-        f"select gap_s, (select count(*) from marts.periodic_gaps) {GAPS}", [(20.0, 0)] * 6,
-    ),
+        f"select gap_s, (select count(*) from marts.periodic_gaps) {GAPS}", [(20.0, 0)] * 6),
     "repeats that readings missed do not hide the period": (
         lambda c: gang(c, [gap for n, gap in enumerate(every(300, 40)) if n % 5 != 2], gpus=1),
-        f"select period_s, missed, right(gpu_uuid, 3) {PERIODIC}", [(300.0, 4, "a#0")],
-    ),
+        f"select period_s, missed, right(gpu_uuid, 3) {PERIODIC}", [(300.0, 4, "a#0")]),
     "sums are of the GPUs in the scope and the gang stays whole": (
         lambda c: gang(c, ONE),
         lambda c: c.read(f"select gpus, gpu_ms {GAPS}", Scope(gpu_uuid=c.gpu("a#0"))).rows(),
-        [(4, 110_000)],
-    ),
+        [(4, 110_000)]),
 })  # fmt: skip
 
 
@@ -187,7 +178,6 @@ def low_use(gpus, **more):
 
 
 FOUND = "from marts.low_use"
-# what it shows: what is loaded, what is read of it
 test_what_low_use_is_found = shown_by({
     "fewer GPUs have room for the load of many": (
         low_use(4), f"select rule, needed_gpus, mig_profile, gpu_ms {FOUND}",
@@ -216,25 +206,22 @@ def readings(cluster, works, memory=LOADED, events=()):
 
 
 RESTORED = [*steps(1, 40, 0), phase("restore", 410, 450), *steps(41, 114, 460)]
+
+
 # what it shows: when the GPU works in a hold of 1200 s, memory in use, job events; seconds of
 # executing idle
-WORK = {
+@each({
     "a pause of 20 s, from its first second": ([(1, 400), (420, 1201)], LOADED, [], 20),
     "without a program there is nothing that could run": ([(1, 400), (420, 1201)], EMPTY, [], 0),
     "before the first activity a program starts": ([(300, 1201)], LOADED, [], 0),
     "one that never works is starting for ten minutes": ([], LOADED, [], 600),
     "declared phases are left out": ([(1, 400), (460, 1201)], LOADED, RESTORED, 20),
-}
-
-
-@each(WORK)
+})  # fmt: skip
 def test_executing_idle_of_a_hold(cluster, works, memory, events, idle_s):
     readings(cluster, works, memory, events)
     yield
-    (run,), (team,) = (
-        cluster.read(f"select * from marts.executing_idle{by}").rows(named=True)
-        for by in ("", "_by_team")
-    )
+    (run,), (team,) = (cluster.read(f"select * from marts.executing_idle{by}").rows(named=True)
+                       for by in ("", "_by_team"))  # fmt: skip
     assert run.items() >= team.items()
     assert (run["idle_ms"] / 1000, run["held_ms"] / 1000) == (idle_s, pytest.approx(1200, abs=1))
     assert run["idle_ratio"] == pytest.approx(idle_s / 1200, abs=0.001)
