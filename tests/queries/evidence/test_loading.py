@@ -51,10 +51,9 @@ def test_a_batch_in_pieces_fills_row_groups(tmp_path):
     with contextlib.closing(LocalStore(tmp_path / "g.duckdb")) as store:
         load(store, "gpu_samples", pl.concat(parts, rechunk=False), "a")
 
-        groups = store.read(
-            """select max("count") as size from pragma_storage_info('raw.gpu_samples')
+        sql = """select max("count") as size from pragma_storage_info('raw.gpu_samples')
             where column_name = 'ts' group by row_group_id order by row_group_id"""
-        )
+        groups = store.read(sql)
 
     assert groups["size"].to_list() == [ROW_GROUP, ROW_GROUP, 1000]
 
@@ -194,8 +193,7 @@ def test_a_key_that_comes_twice_in_a_batch_is_stored_once_in_any_order(store, gp
 def test_texts_of_a_key_may_be_categories_and_moments_of_another_unit(store):
     rows = samples(8).with_columns(pl.col("gpu_uuid").cast(pl.Categorical()))
     load(store, "gpu_samples", rows, "categories")
-    again = rows.with_columns(
-        pl.col("gpu_uuid").cast(pl.String), pl.col("ts").cast(pl.Datetime("ns"))
-    )
+    others = pl.col("gpu_uuid").cast(pl.String), pl.col("ts").cast(pl.Datetime("ns"))
+    again = rows.with_columns(*others)
 
     assert load(store, "gpu_samples", again, "texts").rows_new == 0

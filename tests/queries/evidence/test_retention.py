@@ -72,7 +72,7 @@ def test_readings_of_hosts_links_and_engines_go_and_those_of_power_meters_stay(t
     assert two_days.store.read("select symbol_errors from marts.link_errors").item() == before == 48
 
 
-def test_a_full_build_keeps_what_can_no_longer_be_built(dropped, before):
+def test_a_full_build_and_late_evidence_keep_what_can_no_longer_be_built(dropped, before):
     oldest = dropped.store.read("select epoch_ms(min(ts)) from raw.gpu_samples").item()
     assert oldest >= LAST_DAY_MS
 
@@ -81,6 +81,9 @@ def test_a_full_build_keeps_what_can_no_longer_be_built(dropped, before):
     assert hourly(dropped) == before
     assert dropped.violations() == 0
     assert drop_old(dropped.store, WEEK).is_empty(), "nothing more"
+    dropped.job("late", 40_000, 47_000, ["a"], 1)
+    dropped.build()
+    assert hourly(dropped) == before
 
 
 @pytest.mark.machine
@@ -101,13 +104,6 @@ def test_a_file_of_another_version_keeps_its_frozen_hours_in_every_roll_up(two_d
     assert rolled_up() == before
 
 
-def test_late_evidence_does_not_change_frozen_hours(dropped, before):
-    dropped.job("late", 40_000, 47_000, ["a"], 1)
-    dropped.build()
-
-    assert hourly(dropped) == before
-
-
 def test_windows_without_segments_are_answered_in_whole_hours_and_others_exactly(two_days):
     drop_old(two_days.store, Retention(samples_days=1, segments_days=1))
     without = Scope(from_ms=START_MS + 1_800_000, to_ms=START_MS + 5_400_000)
@@ -117,13 +113,6 @@ def test_windows_without_segments_are_answered_in_whole_hours_and_others_exactly
     assert ledger(two_days.store, scope=kept)["gpu_ms"].sum() == 3_599_999
     assert capacity_ms(two_days.store, kept) == 3_599_999
     assert two_days.violations() == 0, "job runs of dropped segments are left out"
-
-
-def test_what_no_build_has_seen_is_not_dropped(two_days):
-    two_days.job("late", 40_000, 47_000, ["a"], 1)
-
-    with pytest.raises(UnbuiltError, match="run `goodput build` first"):
-        drop_old(two_days.store, WEEK)
 
 
 test_ages_that_make_no_sense_are_refused = refuses(
@@ -136,8 +125,12 @@ test_ages_that_make_no_sense_are_refused = refuses(
 
 
 def test_more_than_a_tenth_goes_only_by_a_persons_word(two_days):
+    """What no build has seen is not dropped."""
     with pytest.raises(TooMuchDroppedError, match=r"\(83%\).*`goodput prune --yes`"):
         drop_old(two_days.store, WEEK, is_confirmed=False)
+    two_days.job("late", 40_000, 47_000, ["a"], 1)
+    with pytest.raises(UnbuiltError, match="run `goodput build` first"):
+        drop_old(two_days.store, WEEK)
 
     assert two_days.store.read("from state.kept_from").is_empty()
     assert two_days.store.read("select count(*) from raw.gpu_samples").item() == 289
@@ -161,16 +154,12 @@ AHEAD = 20 * DAY_S
 @each({
     # the first day of the evidence
     "age counts from the clock where evidence lies ahead of it": (
-        lambda _: None, datetime(2027, 1, 15, 20), None,  # noqa: DTZ001 -- naive UTC
-    ),
+        lambda _: None, datetime(2027, 1, 15, 20), None),  # noqa: DTZ001 -- naive UTC
     "a lone reading makes nothing old": (
-        lambda c: c.samples("a#0", [AHEAD], lambda _: True), NOW + timedelta(days=60), 0,
-    ),
+        lambda c: c.samples("a#0", [AHEAD], lambda _: True), NOW + timedelta(days=60), 0),
     "two sources confirm what an hour of readings does not": (
         lambda c: [c.samples("a#0", [AHEAD], lambda _: True),
-                   c.state("*", "up", AHEAD, AHEAD + 60)],
-        NOW + timedelta(days=60), 18,
-    ),
+                   c.state("*", "up", AHEAD, AHEAD + 60)], NOW + timedelta(days=60), 18),
 })  # fmt: skip
 def test_what_is_old_where_evidence_lies_ahead(two_days, ahead, now, days):
     ahead(two_days)

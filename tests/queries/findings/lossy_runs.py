@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 START_MS, TEARDOWN_MS, SAVE_MS, COMM_MS, READ_MS = 41_000, 3_000, 2_013, 1_000, 5_000
 HW_THERMAL = 0x40
 LATE, HOT = 1, 0  # rank that is late, GPU that is throttled
-
 # In the order in which they are taken away: what is in two of them is of the first.
 LOSSES = ("gaps", "pauses", "crashes", "limit", "input", "slow")
 OF_KIND = {"gap": "gaps", "pause": "pauses", "crash": "crashes"}

@@ -29,13 +29,8 @@ store = store_of("built_down")  # to which nothing is recorded
 
 
 @pytest.fixture(scope="module")
-def every(store):
-    return findings(store)
-
-
-@pytest.fixture(scope="module")
-def known(every):
-    return errors(every)
+def known(store):
+    return errors(findings(store))
 
 
 def findings(store):
@@ -55,24 +50,25 @@ def numbers(rows):
     return len(rows), *(sum(row[name] or 0 for row in rows) for name in ("gpu_ms", "back_ms"))
 
 
-def test_one_rule_and_subject_have_one_key_and_an_occurrence_each_time(known):
+def test_an_acknowledgement_is_of_its_occurrence_and_survives_a_full_build(down, known):
+    """One rule and subject have one key, and an occurrence each time."""
     first, second = known
-
     assert first["finding_key"] == second["finding_key"]
     assert second["since_at"] - first["since_at"] > timedelta(hours=6)
-    assert {first["state"], second["state"]} == {"closed"}
 
-
-def test_an_acknowledgement_is_of_its_occurrence_and_survives_a_full_build(down, known):
-    record(down.store, known[1], "acknowledge", said_by="ops", note="ticket 7")
+    record(down.store, second, "acknowledge", said_by="ops", note="ticket 7")
     down.store.build(is_full=True)
 
     said = [(row["state"], row["note"], row["said_by"]) for row in errors(findings(down.store))]
     assert said == [("closed", None, None), ("acknowledged", "ticket 7", "ops")]
 
 
-def test_a_dismissal_holds_for_what_comes_later_until_it_is_reopened(down, every, known):
-    """It leaves the fix list, and changes no number of the findings."""
+def test_a_dismissal_holds_for_what_comes_later_until_it_is_reopened(down, store, known):
+    """It leaves the fix list, and changes no number of the findings.
+
+    Answers are counted by rule, and only the last one of a finding.
+    """
+    every = findings(store)
     listed = sum(row["fix"] == "drain_node" for row in every)
 
     record(down.store, known[0], "dismiss", said_by="ops", note="test node")
@@ -82,17 +78,12 @@ def test_a_dismissal_holds_for_what_comes_later_until_it_is_reopened(down, every
     assert numbers(dismissed) == numbers(every)
     fixes = "select coalesce(sum(findings), 0) from marts.fixes where fix = 'drain_node'"
     assert down.store.read(fixes).item() == listed - 2
-    record(down.store, known[0], "reopen", said_by="ops")
-    assert states(findings(down.store)) == ["closed", "closed"]
-
-
-def test_answers_are_counted_by_rule_and_only_the_last_one_of_a_finding(down, known):
-    record(down.store, known[0], "dismiss", said_by="ops", note="test node")
     record(down.store, known[0], "acknowledge", said_by="ops")
-
     rows = findings(down.store)
     answers = {(row["rule"] == "gpu_error", row["accepted"], row["dismissed"]) for row in rows}
     assert answers == {(True, 1, 0), (False, None, None)}
+    record(down.store, known[0], "reopen", said_by="ops")
+    assert states(findings(down.store)) == ["closed", "closed"]
 
 
 def test_a_finding_says_how_often_such_ones_were_right_in_tests(store, known):

@@ -26,9 +26,8 @@ def cases():
     """Yield the cases of all rules."""
     for rule, kind in itertools.product(rules.rules(), rules.CASES):
         for case in given.cases(rule.name, kind):
-            yield pytest.param(
-                rule.name, {**case, "kind": kind}, id=f"{rule.name} {kind}: {case['name']}"
-            )
+            named = f"{rule.name} {kind}: {case['name']}"
+            yield pytest.param(rule.name, {**case, "kind": kind}, id=named)
 
 
 ALL = list(cases())
@@ -132,9 +131,8 @@ COLUMNS = {"rule": "varchar", **rules.REQUIRED, **rules.SUBJECT}
 
 
 @pytest.mark.parametrize("mart", rules.families())
-def test_each_has_rule_subject_time_cost_and_evidence(evidence, mart):
-    found = evidence.store.read(f"select * from marts.{mart}").schema
+def test_each_has_rule_subject_time_cost_and_evidence(shared_evidence, mart):
+    found = shared_evidence.read(f"select * from marts.{mart}").schema
 
-    assert {name: found.get(name) for name in COLUMNS} == {
-        name: KINDS[kind] for name, kind in COLUMNS.items()
-    }
+    expected = {name: KINDS[kind] for name, kind in COLUMNS.items()}
+    assert {name: found.get(name) for name in COLUMNS} == expected

@@ -84,12 +84,11 @@ def test_the_parts_of_a_loss_add_up_to_the_ledger(cluster):
     given.load(cluster, world)
     yield
     claimed = cluster.read("select sum(gpu_ms) from marts.loss_claims").item()
-    lost = cluster.read(
-        """select sum(gpu_ms) from marts.ledger_blamed_by_node
+    sql = """select sum(gpu_ms) from marts.ledger_blamed_by_node
         inner join reference.gpu_second_categories using (category)
         where kind in ('badput', 'unavailable', 'unknown', 'unsettled') and category not in (
             'planned', 'free_unknown', 'at_risk', 'teardown', 'maintenance', 'powered_off')"""
-    ).item()
+    lost = cluster.read(sql).item()
     assert claimed == lost > 0
 
 
@@ -156,7 +155,6 @@ def ended(cluster):
 
 COLUMNS = "user_name, team, job_name, state, severity, owner, idle_gpus, idle_since_at"
 JOBS = f"; 5 jobs waiting: train0 (1), {SHOWN} (2), train2 (3) ..."
-# what it shows: what is loaded, what is read of it
 test_findings = shown_by({
     "an end that cost a GPU-hour is found however large its run": (
         lambda c: [c.node("a", GPUS), c.node("b", 60, watched=3 * HOUR),

@@ -33,11 +33,10 @@ def test_the_fix_list_is_the_difference_to_the_runs_without_their_losses(store):
             assert ms <= run.wasted_gpu_ms() - run.without((loss,)).wasted_gpu_ms()
     fixes = store.read("select cluster, fix, back_ms from marts.fixes where back_ms > 0").rows()
     assert {(name, fix): ms for name, fix, ms in fixes} == expected
-    recomputed = store.read(
-        f"""select sum(case run_id when 'real' then gpu_ms else -gpu_ms end)::bigint
+    sql = f"""select sum(case run_id when 'real' then gpu_ms else -gpu_ms end)::bigint
         from marts.ledger_blamed_by_node
         where run_id is not null and category not in {USEFUL}"""
-    ).item()
+    recomputed = store.read(sql).item()
     assert sum(ms for *_, ms in fixes) == recomputed
 
 

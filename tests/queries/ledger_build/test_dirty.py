@@ -139,8 +139,10 @@ def test_without_loads_of_samples_no_engine_is_new(cursor):
 
 
 IN_75_YEARS = 75 * 365 * 24 * 60
+
+
 # what it shows: intervals in minutes, those of the build before, hours that are opened again
-DIFFERENCES = {
+@each({
     "a job seen to run on": ([("a", 0, 330)], [("a", 0, 320)], [5]),
     "a job that is new": ([("a", 10, 170)], [], [0, 1, 2]),
     "near the end of an hour": ([("a", 0, 358)], [("a", 0, 356)], [5, 6]),
@@ -153,10 +155,7 @@ DIFFERENCES = {
     "a plan that ends after the evidence": ([("a", 490, IN_75_YEARS)], [], [8, 9, 10]),
     "a plan that ends later": ([("a", 0, IN_75_YEARS)], [("a", 0, IN_75_YEARS + 60)], []),
     "a plan that is cut": ([("a", 0, 570)], [("a", 0, IN_75_YEARS)], [9, 10]),
-}
-
-
-@each(DIFFERENCES)
+})  # fmt: skip
 def test_hours_in_which_intervals_differ_are_opened_again(cursor, new, old, hours):
     for name, rows in (("new", new), ("old", old)):
         cursor.execute(f"create table {name}_rows (job text, start bigint, stop bigint)")

@@ -2,12 +2,7 @@
 
 from tests.tables import each
 
-from goodput_queries.ledger_build.placement.dirty_nodes import (
-    Since,
-    add_before_named,
-    add_made_up,
-    add_spread,
-)
+from goodput_queries.ledger_build.placement import dirty_nodes
 from goodput_queries.ledger_build.placement.evidence import Claim, JobRun, Phase, Slot
 
 NODE, OTHER = ("c", "a"), ("c", "b")
@@ -34,12 +29,14 @@ def named(new, assumed, before=()):
               (NODE, GPU, held(*assumed, Phase.ASSUMED))]  # fmt: skip
     key = "old" if before else "new"
     claims = [] if new is None else [held(*new, Phase.NAMED, key)]
-    return lambda since: add_before_named(since, slots(*claims), stored)
+    return lambda since: dirty_nodes.add_before_named(since, slots(*claims), stored)
 
 
 def stored(start, end, phase):
     """Return what adds a job run that was placed on the node before."""
-    return lambda since: add_spread(since, [], {}, [(NODE, GPU, held(start, end, phase))])
+    return lambda since: dirty_nodes.add_spread(
+        since, [], {}, [(NODE, GPU, held(start, end, phase))]
+    )
 
 
 THERE = [(120, 150)]
@@ -62,17 +59,17 @@ THERE = [(120, 150)]
     "nor before": (stored(50, 60, Phase.SPREAD), {NODE: DIRTY_FROM}),
     "nor one of one node": (stored(50, 200, Phase.ASSUMED), {NODE: DIRTY_FROM}),
     "all nodes of a spread job run, from its start": (
-        lambda since: add_spread(since, [job_run("a", "b")],
+        lambda since: dirty_nodes.add_spread(since, [job_run("a", "b")],
                                  slots(held(150, 200, Phase.SPREAD)), []),
         {NODE: DIRTY_FROM, OTHER: 150}),
     "a node of made-up slots, from the first job run on": (
-        lambda since: add_made_up(since, [], {NODE}), {NODE: 0}),
+        lambda since: dirty_nodes.add_made_up(since, [], {NODE}), {NODE: 0}),
     "all nodes of a job run on made-up slots, from its start": (
-        lambda since: add_made_up(since, [job_run("b", "f"), job_run("d", "e")],
+        lambda since: dirty_nodes.add_made_up(since, [job_run("b", "f"), job_run("d", "e")],
                                   {OTHER, ("c", "elsewhere")}),
         {NODE: DIRTY_FROM, OTHER: 0, ("c", "f"): 150}),
 })  # fmt: skip
 def test_nodes_are_dirty_from(add, expected):
-    since = Since({NODE: DIRTY_FROM})
+    since = dirty_nodes.Since({NODE: DIRTY_FROM})
     add(since)
     assert since.by_node == expected

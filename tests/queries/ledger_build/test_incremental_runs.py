@@ -68,8 +68,6 @@ EVENTS = st.builds(lambda run, attempt, start, host: ("events", run, attempt, st
                    st.sampled_from(["r", "q", "7", "8", "", "elsewhere"]),
                    st.sampled_from([0, 1, None]), st.sampled_from([10, 210, 610]),
                    st.sampled_from("ab"))  # fmt: skip
-
-
 HOLDS = st.builds(lambda job, start, node, index: ("hold", job, start, node, index),
                   st.sampled_from("789"), st.sampled_from([0, 200, 600]), st.sampled_from("ab"),
                   st.integers(0, 2))  # fmt: skip

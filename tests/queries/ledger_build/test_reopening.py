@@ -26,8 +26,6 @@ def built_two_nodes(evidence):
 
 
 two_nodes = copy_of("built_two_nodes")
-
-
 LEFT = {"gpu_uuid": "c/b#1", "slurm_index": 1, "gpu_index": 1, "valid_to_at": 2 * HOUR_S}
 PLACED = {"source": "inventory", "node": "b", "gpu_model": "h100", "valid_from_at": 0}
 # what turns out hours later
@@ -37,8 +35,6 @@ LATE = {
     "a GPU has left": lambda c: c.add("gpus", LEFT, **PLACED),
     "a node is new": lambda c: [c.node("d", 4), c.job("job-d", HOUR_S, 2 * HOUR_S, ["d"], 4)],
 }
-
-
 WALLS = "select sum(wall_mj) from marts.statement_energy_hourly where availability = 'held'"
 
 
@@ -68,8 +64,6 @@ BEGUN = START_MS // 3_600_000
     ({1, 2, 3, 4, 5}, [(1, 6)]),  # years before these nodes were there
     ({BEGUN, BEGUN + 1, BEGUN + 2}, [(BEGUN, BEGUN + 2), (BEGUN + 2, BEGUN + 3)]),
 ])  # fmt: skip
-def test_a_pass_has_hours_that_follow_one_another_of_the_gpus_that_are_present(
-    two_small_nodes, hours, expected
-):
+def test_a_pass_has_hours_in_a_row_of_gpus_that_are_present(two_small_nodes, hours, expected):
     with two_small_nodes.store.cursor() as cursor:
         assert passes.passes(cursor, hours, most_gpu_hours=12) == expected

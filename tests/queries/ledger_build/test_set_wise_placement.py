@@ -61,9 +61,8 @@ def store(tmp_path_factory):
     store = LocalStore(tmp_path_factory.mktemp("placement") / "placement.duckdb")
     with store.writing() as cursor:
         for slot in SLOTS:
-            cursor.execute(
-                "insert into intermediate.int_slots values ($1, $2, $3, $4, $5, null, $6, $7)", slot
-            )
+            values = "values ($1, $2, $3, $4, $5, null, $6, $7)"
+            cursor.execute(f"insert into intermediate.int_slots {values}", slot)
         cursor.execute(
             "insert into raw.node_states values "
             "('test', 'c', 'a', 'down', 'down', make_timestamp_ms(75), null, null, null, 1)"
@@ -100,10 +99,8 @@ def both_ways(store, jobs, monkeypatch):
         for number, job in enumerate(jobs):
             write_job_run(cursor, number, job)
         rows = set_wise.place_all(cursor)
-        ours = {
-            name: cursor.execute(f"from temp.{table}").fetchall()
-            for name, table in set_wise.STAGES.items()
-        }
+        ours = {name: cursor.execute(f"from temp.{table}").fetchall()
+                for name, table in set_wise.STAGES.items()}  # fmt: skip
         nodes = {node for _, node in cursor.execute("from temp.nodes_in_sequence").fetchall()}
         theirs = {name: frame.rows() for name, frame in place(cursor)._asdict().items()}
         cursor.execute("rollback")

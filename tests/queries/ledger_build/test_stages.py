@@ -100,9 +100,8 @@ def test_a_build_that_skips_nothing_gives_the_same_ledger(part, filled, own_stor
 
 
 TABLES = ("raw.rates", "raw.node_states", "raw.gpu_instances")  # emptied all at once
-STAGES = [
-    f"intermediate.int_{name}" for name in ("prices", "node_states", "gpu_instances", "step_losses")
-]
+KINDS = ("prices", "node_states", "gpu_instances", "step_losses")
+STAGES = [f"intermediate.int_{kind}" for kind in KINDS]
 
 
 def test_what_a_stage_has_no_sources_for_any_more_goes_from_it(evidence):

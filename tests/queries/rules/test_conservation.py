@@ -18,7 +18,6 @@ from goodput_queries.scope import EVERYTHING, Scope
 SPAN_S = 3 * 3600
 PHASES = ["init", "restore", "ckpt_save", "eval", "data_wait", "custom:warmup"]
 STATES = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "PREEMPTED"]
-
 relaxed = settings(
     max_examples=examples(4),
     deadline=None,
@@ -129,18 +128,15 @@ def spent(evidence, scope=EVERYTHING):
 
 
 def segments(store):
-    return store.read(
-        "select * from intermediate.int_ledger_segments order by gpu_uuid, gpu_instance, start_ms"
-    ).rows()
+    sql = "select * from intermediate.int_ledger_segments order by gpu_uuid, gpu_instance, start_ms"
+    return store.read(sql).rows()
 
 
 @pytest.mark.machine  # random worlds, up to eight ledgers each
 @relaxed
 @given(calls=contradictory_evidence(), part=st.integers(1, 10),
        cuts=st.lists(seconds(), min_size=1, max_size=4))  # fmt: skip
-def test_any_evidence_is_in_exactly_one_category_in_parts_and_windows(
-    new_evidence, calls, part, cuts
-):
+def test_any_evidence_is_in_one_category_in_parts_and_windows(new_evidence, calls, part, cuts):
     """Built in two parts as at once, and the sums of adjacent windows are those of the whole."""
     evidence = new_evidence()
     fleet(evidence)

@@ -32,10 +32,8 @@ def cut_gpu(cluster):
     gpu = {"gpu_uuid": cluster.gpu("g"), "source": "dcgm", "valid_from_at": 0}
     cluster.add("gpus", {"node": "m", "gpu_index": 0, "gpu_model": "h100", **gpu})
     profiles = enumerate(("9g.90gb", "4g.40gb", "3g.40gb", "2g.20gb"))
-    parts = [
-        {"gpu_instance": str(n), "profile": profile, "compute_slices": int(profile[0])}
-        for n, profile in profiles
-    ]
+    parts = [{"gpu_instance": str(n), "profile": profile, "compute_slices": int(profile[0])}
+             for n, profile in profiles]  # fmt: skip
     cluster.add("gpu_instances", *parts, **gpu)
 
 
@@ -58,7 +56,6 @@ HELD = "select job_id, sum(gpu_ms)::bigint from marts.ledger_scoped group by all
 DIFFERENCES = "select reason, job_runs, gpu_ms from marts.statement_differences"
 SPLITS = {"data_stall": 40, "straggler_wait": 40, "exposed_comm": 20}
 BUSY = kind("busy with no job", "n, gpu_ms")
-# what it shows: what is loaded, what is named of it
 test_what_is_named = shown_by({
     "of two jobs on one GPU the later start has it and the overlap is reported": (
         lambda c: [c.job_on_a_node("1", 0, 100, 1), c.job("2", 60, 100, ["a"], 1)],
@@ -151,14 +148,12 @@ def test_a_log_under_another_name_whose_clock_is_off_is_named_with_its_offset(cl
 
 
 # what it shows: job runs, begin of the events and their host, why they match none of them
-@each(
-    {
-        "a host that nobody knows": (1, 10, "elsewhere", "in no inventory"),
-        "a host without a job then": (1, 1000, "a", "no job was allocated GPUs"),
-        "a host of several jobs": (2, 10, "a", "several jobs"),
-        "no host, and a job of that id in two clusters": (1, 10, None, "job of another cluster"),
-    }
-)
+@each({
+    "a host that nobody knows": (1, 10, "elsewhere", "in no inventory"),
+    "a host without a job then": (1, 1000, "a", "no job was allocated GPUs"),
+    "a host of several jobs": (2, 10, "a", "several jobs"),
+    "no host, and a job of that id in two clusters": (1, 10, None, "job of another cluster"),
+})  # fmt: skip
 def test_the_finding_says_why_events_match_no_job(evidence, jobs, start, host, why):
     evidence.node("a", 2)
     for job in range(jobs):

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.queries.conftest import START_MS, durable, phase, steps
-from tests.queries.rules.jobs.without_a_scheduler import phases
+from tests.queries.rules.jobs.unscheduled import phases
 
 from goodput_queries.scope import Scope
 
@@ -83,10 +83,9 @@ def test_nothing_that_people_read_has_a_category_stepping(cluster):
     cluster.events("1", [*steps(1, 400, 100, 2.0, **waits), durable(400, 900)])
     yield
     scope = Scope(START_MS + 1, START_MS + 999_999, cluster.name, bucket_ms=60_000)
-    views = cluster.read(
-        """select distinct schema_name || '.' || table_name from duckdb_columns()
+    sql = """select distinct schema_name || '.' || table_name from duckdb_columns()
         where schema_name = 'marts' and column_name = 'category'"""
-    ).to_series()
+    views = cluster.read(sql).to_series()
     assert len(views) > 10
     for view in views:
         found = cluster.store.read(f"from {view} where category = 'stepping'", scope=scope)
@@ -97,10 +96,9 @@ def test_the_drill_down_of_a_stretch_is_a_row_for_each_category(cluster):
     cluster.job_on_a_node("1", 0, 1000, 1)
     cluster.events("1", [*steps(1, 400, 100, 2.0, data_s=0.5), durable(400, 900)])
     yield
-    found = cluster.read(
-        """select category, is_amount, interval_s, gpu_ms from marts.category_intervals
+    sql = """select category, is_amount, interval_s, gpu_ms from marts.category_intervals
         where category in ('data_stall', 'step_unsplit', 'teardown') order by category"""
-    )
+    found = cluster.read(sql)
     assert found.rows() == [
         ("data_stall", True, 798.5, 200_000),
         ("step_unsplit", True, 800.0, 600_000),

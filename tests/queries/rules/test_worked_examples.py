@@ -63,11 +63,10 @@ def test_example_2_failure_hang_restart(cluster):
     cluster.events("run7", first, attempt=1)
     cluster.events("run7", second, attempt=2)
     yield
-    by_attempt = cluster.read(
-        """select attempts.attempt, category, sum(gpu_ms)::bigint // 1000 as gpu_s
+    sql = """select attempts.attempt, category, sum(gpu_ms)::bigint // 1000 as gpu_s
         from marts.ledger_scoped join intermediate.int_attempts as attempts using (attempt_key)
         group by all"""
-    )
+    by_attempt = cluster.read(sql)
     assert {tuple(key): gpu_s for *key, gpu_s in by_attempt.rows()} == {
         (0, "startup"): 4800, (0, "step_unsplit"): 64000, (0, "checkpoint_save"): 1280,
         (0, "lost_work"): 8800, (0, "fault_stall"): 9600, (1, "startup"): 3840, (1, "restore"): 960,

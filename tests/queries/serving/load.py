@@ -155,11 +155,7 @@ def _apart(cluster):
             slow = [(float(second), 5.5) for second in range(60, HOUR + 1, 60)]
             fast = [(float(second), 0.05) for second in range(HOUR + 60, 2 * HOUR + 1, 60)]
             engine.histogram("ttft_s", [*slow, *fast], (0.0, float(HOUR), 2.0 * HOUR))
-            engine.log(
-                {"arrival": at - value, "ttft": value, "e2e": value + 1} for at, value in slow
-            )
-            engine.log(
-                {"arrival": at - value, "ttft": value, "e2e": value + 1} for at, value in fast[:-1]
-            )
+            for seen in (slow, fast[:-1]):
+                engine.log({"arrival": at - s, "ttft": s, "e2e": s + 1} for at, s in seen)
         else:  # which is not what a user sees
             engine.histogram("ttft_s", [(60.0, 9.9)] * 9, (0.0, float(HOUR)))

@@ -43,10 +43,9 @@ def served(new_evidence, built):
 def hours(evidence):
     """Return the categories of node a in each hour, with seconds."""
     evidence.store.build()
-    rows = evidence.store.read(
-        """select (hour_ms - 1800000000000) // 3600000, category, sum(gpu_ms)::bigint / 1000
+    sql = """select (hour_ms - 1800000000000) // 3600000, category, sum(gpu_ms)::bigint / 1000
         from marts.ledger_hourly where node = 'a' group by all"""
-    ).rows()
+    rows = evidence.store.read(sql).rows()
     return {hour: {c: s for of, c, s in rows if of == hour} for hour, *_ in rows}
 
 

@@ -108,7 +108,6 @@ def of(model, columns, where="level = 'model'"):
 
 
 WINDOW = Scope(from_ms=START_MS + 60_000, to_ms=START_MS + 400_000)
-# what it shows: what is read, its rows, its scope
 test_latencies_of_engines = read_from_world({
     # the reading after the restart has more than eight
     "the first requests after a start are separate": (

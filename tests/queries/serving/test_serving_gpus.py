@@ -24,11 +24,10 @@ def places(cluster):
 
 def time_of(cluster):
     """Return GPU-seconds by category, phase and whether a job run had the GPUs."""
-    rows = cluster.read(
-        """select category, coalesce(phase, ''), job_run_key is not null,
+    sql = """select category, coalesce(phase, ''), job_run_key is not null,
             sum(gpu_ms)::bigint // 1000
         from marts.ledger_scoped_by_node group by all"""
-    ).rows()
+    rows = cluster.read(sql).rows()
     return {tuple(key): seconds for *key, seconds in rows}
 
 

@@ -178,9 +178,8 @@ def load(number):
 
 def test_bounds_of_histograms_contain_the_share_of_the_request_log(evidence):
     """Requests of a load have equally many tokens, so that a share of requests is one of tokens."""
-    evidence.store.serving_objectives = (
-        ServingObjective(ttft_s=TTFT_S, inter_token_s=INTER_TOKEN_S),
-    )
+    objective = ServingObjective(ttft_s=TTFT_S, inter_token_s=INTER_TOKEN_S)
+    evidence.store.serving_objectives = (objective,)
     evidence.node("a", 1, watched=3600)
     truth = {}
     with loaded_at_once(evidence) as kept:

@@ -29,9 +29,8 @@ def _load(evidence):
         engine = Engine(evidence, f"e-{number}", f"m-{number}", node=node, gpus=[f"{node}#0"])
         latency(engine)
         waits = {s: 30.0 * (number == 6 and s in SPIKE) for s in MINUTES}
-        engine.samples(
-            {s: {"requests_running": 8.0, "requests_waiting": n} for s, n in waits.items()}
-        )
+        read = {s: {"requests_running": 8.0, "requests_waiting": n} for s, n in waits.items()}
+        engine.samples(read)
     throttled(evidence, "n1#0", SPIKE)
     throttled(evidence, "n2#0", range(2 * HOUR))  # as it is all the time it explains no spike
     evidence.xid("n2", 74, 3590, gpu_uuid="c/n2#0")
@@ -43,10 +42,8 @@ def _load(evidence):
 
 def latency(engine, spike=SPIKE, usual=0.3, slow=4.0):
     """Load two requests a second, of which a few always take longer."""
-    seen = [
-        (float(s), slow if s in spike else 0.9 if s % 100 == 0 else usual)
-        for s in range(30, 2 * HOUR, 2)
-    ]
+    seen = [(float(s), slow if s in spike else 0.9 if s % 100 == 0 else usual)
+            for s in range(30, 2 * HOUR, 2)]  # fmt: skip
     engine.histogram("ttft_s", seen, MINUTES[::5])
 
 
@@ -78,9 +75,8 @@ def quiet(evidence):
     few = [(s, 4.0 if s in SPIKE else 0.3) for s in MINUTES[1:]]
     Engine(evidence, "few", "few").histogram("ttft_s", few, MINUTES[::5])
     times = {float(s): 2.5 if s in SPIKE else 0.5 for s in range(0, 2 * HOUR, 10)}
-    Engine(evidence, "logged", "logged").log(
-        {"arrival": s, "ttft": ttft, "e2e": 9.0} for s, ttft in times.items()
-    )
+    requests = ({"arrival": s, "ttft": ttft, "e2e": 9.0} for s, ttft in times.items())
+    Engine(evidence, "logged", "logged").log(requests)
 
 
 @pytest.fixture(scope="module")

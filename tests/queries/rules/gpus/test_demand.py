@@ -1,6 +1,6 @@
 """Free GPU time with demand: which waiting jobs could have used it, and which instances."""
 
-from tests.queries.conftest import Cluster, built_in, each, shown_by
+from tests.queries.conftest import Cluster, each, shown_by
 
 DEMAND, NONE = {"idle_with_demand": 100}, {"idle_no_demand": 100}
 # what it shows: what the accounting has of a job that waits 100 s, GPU-seconds of a free GPU
@@ -17,24 +17,24 @@ test_a_job_that_waits = shown_by({
     "held by a limit of its association": ({"reason": "AssocGrpGRES"}, NONE),
     "with details of the reason": ({"reason": "Dependency (afterok:7)"}, NONE),
     "for its reservation": ({"reason": "Resources", "reservation": "course"}, NONE),
+    # after the start, which ended the wait
+    "a listing without a reason ends nothing": (
+        {"start": 80, "listings": [(40, "Priority"), (95, None)]},
+        {"idle_with_demand": 80, "idle_no_demand": 20, "unknown": 20}),
 }, before=lambda c: c.node("a", 1, partitions=("p",), watched=100), read=Cluster.gpu_s,
     load=lambda c, job: waiting_job(c, **job))  # fmt: skip
 
 
-@built_in(2)
-def test_the_last_reason_that_the_accounting_has_decides(cluster):
-    cluster.node("a", 1, partitions=("p",), watched=100)
-    for second, reason, expected in ((50, "QOSMaxGRESPerUser", NONE), (90, "Priority", DEMAND)):
-        seen = {"reason": reason, "observed_at": cluster.at(second)}
-        waiting_job(cluster, **seen)
-        yield
-        assert cluster.gpu_s() == expected
+def seen(second, reason):
+    return lambda c: waiting_job(c, reason=reason, observed_at=c.at(second))
 
 
-# what it shows: nodes with features, what a listing has of the job, the nodes it could use
+test_the_accounting = shown_by({"the last reason that it has decides": (
+             [seen(50, "QOSMaxGRESPerUser"), seen(90, "Priority")], [NONE, DEMAND])},
+    before=lambda c: c.node("a", 1, partitions=("p",), watched=100), read=Cluster.gpu_s,
+    builds=2)  # fmt: skip
 A_B = {"a": ["h100", "ib"], "b": ["a100"]}
-
-
+# what it shows: nodes with features, what a listing has of the job, the nodes it could use
 test_a_job_could_use_the_nodes_it_asks_for = shown_by({
     "any node": (A_B, {}, "ab"),
     "a node": (A_B, {"requested_nodes": ["a"]}, "a"),
@@ -82,19 +82,11 @@ def test_demand_for_two_free_instances(cluster, gpu_type, has_others, expected):
     assert cluster.gpu_s() == expected
 
 
-def test_a_listing_without_a_reason_ends_nothing(cluster):
-    """It is from after the start of the job, which ended its wait."""
-    cluster.node("a", 1, partitions=("p",), watched=100)
-    waiting_job(cluster, 80)
-    for second, reason in ((40, "Priority"), (95, None)):
-        listing(cluster, second, reason=reason)
-    yield
-    assert cluster.gpu_s()["idle_with_demand"] == 80
-
-
-def waiting_job(cluster, start=None, **more):
+def waiting_job(cluster, start=None, listings=(), **more):
     run = (start, 100, ["z"], 1, "COMPLETED") if start else (None, None, [], 0, "PENDING")
     cluster.job("1", *run, submit=0, gpus_requested=1, partition="p", **more)
+    for second, reason in listings:
+        listing(cluster, second, reason=reason)
 
 
 def listing(cluster, second, **request):

@@ -36,10 +36,9 @@ test_gpus_that_are_numbered_again = shown_by({
 
 def places(cluster):
     """Return where its GPU was, and from when to when in seconds."""
-    return cluster.read(
-        f"""select node, (start_ms - {START_MS}) // 1000, (end_ms - {START_MS}) // 1000
+    sql = f"""select node, (start_ms - {START_MS}) // 1000, (end_ms - {START_MS}) // 1000
         from intermediate.int_gpu_units where gpu_uuid = 'GPU-{cluster.name}' order by start_ms"""
-    ).rows()
+    return cluster.read(sql).rows()
 
 
 def listed(cluster, node, *, since=0, source="dcgm", of=None):
@@ -86,7 +85,6 @@ def test_an_inventory_comes_before_a_node_where_only_a_job_held_the_gpu(cluster,
     assert [node for node, *_ in places(cluster)] == [f"{cluster.name}-a"]
 
 
-# what it shows: what is loaded, what is read of it
 test_gpus_that_move = shown_by({
     "GPUs that change numbers at a reboot stay two": (
         lambda c: [inventory(c, 0, a=0, b=1), inventory(c, 500, a=1, b=0), c.watched(1000),

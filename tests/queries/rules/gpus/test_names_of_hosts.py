@@ -28,15 +28,12 @@ def test_a_host_is_its_node_with_and_without_its_domain(cluster, of_job, of_even
 
 
 # what it shows: when the inventory has the GPU in node `a`, when the pod sees it; s of its nodes
-SEEN = {
+@each({
     "at no time": ((0, None), None, {"a": 1000}),
     "from the start": ((0, None), 0, {"a": 1000}),
     "later": ((0, None), 500, {"a": 1000}),
     "after it left the inventory's node": ((0, 400), 500, {"a": 400, "exporter": 500}),
-}
-
-
-@each(SEEN)
+})  # fmt: skip
 def test_a_host_whose_gpus_an_inventory_file_has_on_a_node_is_that_node(
     cluster, listed_s, seen_s, expected
 ):
@@ -48,10 +45,9 @@ def test_a_host_whose_gpus_an_inventory_file_has_on_a_node_is_that_node(
     cluster.add("gpus", gpu, source="dcgm", node=pod, valid_from_at=seen_s)
     cluster.watched(1000)
     yield
-    rows = cluster.read(
-        "select node, sum(gpu_ms)::bigint // 1000 from marts.ledger_scoped group by node"
-    )
-    assert {node.removesuffix(f"-{cluster.name}"): s for node, s in rows.rows()} == expected
+    sql = "select node, sum(gpu_ms)::bigint // 1000 from marts.ledger_scoped group by 1"
+    rows = cluster.read(sql).rows()
+    assert {node.removesuffix(f"-{cluster.name}"): s for node, s in rows} == expected
 
 
 RUN, UNKNOWN = "exp-7", "GPU-0a"
@@ -60,9 +56,7 @@ RAN = [{"event": "job.start", "t": 4}, *steps(1, 27, 10)]
 
 @pytest.mark.parametrize("named", [None, UNKNOWN])
 @pytest.mark.parametrize("has_slots", [True, False])
-def test_events_of_gpus_that_no_inventory_knows_are_matched_by_their_host(
-    cluster, has_slots, named
-):
+def test_events_of_gpus_of_no_inventory_are_matched_by_their_host(cluster, has_slots, named):
     if has_slots:
         cluster.node("a", 2)
     cluster.job("7", 0, 300, ["a"], 2)
@@ -72,10 +66,8 @@ def test_events_of_gpus_that_no_inventory_knows_are_matched_by_their_host(
 
 
 def named_later(cluster):
-    named = [
-        {"gpu_uuid": cluster.gpu(uuid), "slurm_index": i, "gpu_index": i}
-        for i, uuid in enumerate((UNKNOWN, "GPU-0b"))
-    ]
+    named = [{"gpu_uuid": cluster.gpu(uuid), "slurm_index": i, "gpu_index": i}
+             for i, uuid in enumerate((UNKNOWN, "GPU-0b"))]  # fmt: skip
     cluster.add("gpus", *named, source="nvml", node="a")
 
 
@@ -111,9 +103,8 @@ def test_names_in_upper_and_lower_case_are_of_one_node(cluster, of_dcgm, has_sch
     node = f"gpu-{cluster.name}"
     read_by(cluster, "dcgm", f"{node}{of_dcgm}".upper(), 0, 1000)
     read_by(cluster, "nvml", node, 5, 1005)
-    cluster.add(
-        "gpus", {"gpu_uuid": cluster.gpu("other"), "gpu_index": 1}, source="nvml", node=node
-    )
+    other = {"gpu_uuid": cluster.gpu("other"), "gpu_index": 1}
+    cluster.add("gpus", other, source="nvml", node=node)
     if has_scheduler:
         cluster.job("1", 0, 1000, [node], 1)
     cluster.events("r", steps(1, 8, 10), rank=0, host=f"{node}.Cluster.example", cluster=None)
@@ -129,6 +120,5 @@ test_nodes_of_two_domains = shown_by({
         lambda c: [read_by(c, "dcgm", f"a-{c.name}.east", 0, 500),
                    read_by(c, "nvml", f"a-{c.name}.west", 600, 1000)],
         lambda c: c.read(NODES.format(c.gpu("gpu"))).rows(),
-        lambda c: [(f"a-{c.name}.east",), (f"a-{c.name}.west",)],
-    ),
+        lambda c: [(f"a-{c.name}.east",), (f"a-{c.name}.west",)]),
 })  # fmt: skip

@@ -5,8 +5,6 @@ from tests.queries.rules.gpus.test_shares_of_one_device import HOUR, held, label
 
 UNPLACED = """select split_part(split_part(job_run_key, '/', -1), '@', 1) as job_id, reason, gpu_ms
     from marts.unplaced order by 1"""
-
-
 FOUR_GPUS = "gpu:a40:4(S:0-1),shard:a40:16(S:0-1),mps:a40:400(S:0-1)"
 
 
@@ -111,7 +109,6 @@ def labelled_first(cluster):
 
 
 NAMED = "select example from marts.data_quality where kind = 'jobs with shards of unknown size'"
-# what it shows: what is loaded, what is read of it
 test_other_parts = shown_by({
     "parts that no GPU has room for are beside the ledger": (
         asked_for("gpu:a40:1,shard:a40:4", "gres/shard=3", "gres/shard=2"),

@@ -37,9 +37,8 @@ def readings(cluster, uuid, instance, until, active):
 
 def by_instance(cluster):
     """Return GPU-seconds by instance and category."""
-    rows = cluster.read(
-        "select gpu_instance, category, sum(gpu_ms) / 1000 from marts.ledger_scoped group by all"
-    )
+    sql = "select gpu_instance, category, sum(gpu_ms) / 1000 from marts.ledger_scoped group by all"
+    rows = cluster.read(sql)
     return {(instance, category): seconds for instance, category, seconds in rows.rows()}
 
 

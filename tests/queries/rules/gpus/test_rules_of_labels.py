@@ -2,7 +2,7 @@
 
 import pytest
 from tests.queries.conftest import built_in, each, shown_by
-from tests.queries.rules.jobs.without_a_scheduler import holds
+from tests.queries.rules.jobs.unscheduled import holds
 
 
 def working(cluster, gpu, until):
@@ -24,7 +24,6 @@ def pod(cluster, gpu, first, last, **more):
     cluster.label(cluster.gpu(f"n-{gpu}"), "nlp/a", first, last, **more)
 
 
-# what it shows: what is loaded, what is read of it
 test_what_labels_say = shown_by({
     "a pod on the series of GPUs has held them": (
         lambda c: [pod(c, 0, 100, 900), pod(c, 1, 100, 900)],

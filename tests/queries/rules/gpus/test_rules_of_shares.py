@@ -1,8 +1,8 @@
 """GPUs with time-slicing: each share is an equal part of one GPU."""
 
 import pytest
-from tests.queries.conftest import built_in, shown_by
-from tests.queries.rules.jobs.without_a_scheduler import holds
+from tests.queries.conftest import built_in, each, shown_by
+from tests.queries.rules.jobs.unscheduled import holds
 
 GPU = "GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50"
 
@@ -17,10 +17,8 @@ def shares(evidence, gpu, count, since=0, first=0):
     index = int(gpu.split("#")[1]) if "#" in gpu else 0
     named = {"node": "n", "gpu_uuid": gpu, "slurm_index": index, "gpu_model": "a10"}
     evidence.add("gpus", named, source="kubernetes")
-    parts = [
-        {"gpu_instance": f"share.{number}/{count}", "slurm_index": first + number}
-        for number in range(count)
-    ]
+    parts = [{"gpu_instance": f"share.{number}/{count}", "slurm_index": first + number}
+             for number in range(count)]  # fmt: skip
     evidence.add("gpu_instances", *parts, source="kubernetes", gpu_uuid=gpu, valid_from_at=since,
                  profile=f"shared 1/{count}", compute_slices=1, slices_of=count)  # fmt: skip
 
@@ -40,14 +38,13 @@ def held_gpu_s(evidence):
     return dict(rows.rows())
 
 
-@pytest.mark.parametrize("gpu", ["n#0", GPU])
-@pytest.mark.parametrize("is_named", [True, False])
+@each(("n#0", False), (GPU, False), (GPU, True))
 def test_as_many_pods_as_shares_make_one_gpu(cluster, gpu, is_named):
     gpu = uuid(cluster) if gpu == GPU else gpu
     shares(cluster, gpu, 4)
     cluster.watched(3600)
     for number in range(4):
-        pod(cluster, f"p{number}", 0, 3600, gpu if is_named and gpu != "n#0" else None)
+        pod(cluster, f"p{number}", 0, 3600, gpu if is_named else None)
     yield
     assert held_gpu_s(cluster) == {f"p{number}": 900 for number in range(4)}
 

@@ -1,6 +1,7 @@
 """However one GPU is shared, the shares of its holders add up to one device: given, expected."""
 
 import pytest
+from tests.queries.conftest import each, shown_by
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -166,25 +167,15 @@ def test_a_node_without_labels_has_as_many_gpus_as_telemetry_lists(cluster, devi
     assert cluster.own("node, replicas", "staging.stg_time_sliced") == [(node, count // devices)]
 
 
-def test_a_node_that_lost_a_gpu_of_its_telemetry_keeps_its_gpus(cluster):
-    node = offered(cluster, 7, 8)
-    cluster.watched(HOUR)
-
-    yield
-
-    assert sum(cluster.gpu_s().values()) == 8 * HOUR
-    named = cluster.read(OFFERED)["example"].to_list()
-    assert f"{cluster.name}/{node} offers 8, 7 listed" in named
+test_a_node_that_lost_a_gpu_of_its_telemetry = shown_by({"keeps its GPUs": (
+    lambda c: [offered(c, 7, 8), c.watched(HOUR)],
+    lambda c: (sum(c.gpu_s().values()), f"{c.name}/{c.name}-n offers 8, 7 listed" in
+               c.read(OFFERED)["example"].to_list()), (8 * HOUR, True))})  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("flagged", "category"),
-    [("power_w", "busy_unclassified"), ("gpm", "unknown"), (None, "unknown")],
-    ids=["another value", "its shares", "an earlier version does not say"],
-)
-def test_a_flag_of_nvml_voids_the_reading_where_its_shares_are_incomplete(
-    cluster, flagged, category
-):
+# an earlier version does not say what is flagged
+@each(("power_w", "busy_unclassified"), ("gpm", "unknown"), (None, "unknown"))
+def test_a_flag_of_nvml_voids_the_reading_of_incomplete_shares(cluster, flagged, category):
     gpu = loaded(cluster, [label("a", 0, HOUR)], until=0)
     more = {"is_flagged": True, "flagged_metrics": flagged}
     cluster.readings(gpu, range(60, HOUR + 1, 60), "nvml", gpu_busy_ratio=0.9, **more)
@@ -223,12 +214,10 @@ SCRAPES = {
 @pytest.fixture(scope="module")
 def scraped(module_store, tmp_path_factory):
     """Give the category of the GPU of each scrape, by what the scrape shows."""
-    lines = [
-        f'{NAMES[name]}{{gpu="0",UUID="GPU-{number:08}",Hostname="w{number}"}} {value} {ms}\n'
-        for ms in range(1795183200000, 1795183800001, 30_000)
-        for number, (values, _) in enumerate(SCRAPES.values())
-        for name, value in values.items()
-    ]
+    lines = [f'{NAMES[name]}{{gpu="0",UUID="GPU-{number:08}",Hostname="w{number}"}} {value} {ms}\n'
+             for ms in range(1795183200000, 1795183800001, 30_000)
+             for number, (values, _) in enumerate(SCRAPES.values())
+             for name, value in values.items()]  # fmt: skip
     path = tmp_path_factory.mktemp("scrapes") / "scrape.prom"
     path.write_text("".join(lines))
     store = module_store()
@@ -236,19 +225,16 @@ def scraped(module_store, tmp_path_factory):
     store.build()
     found = dict(ledger(store, by=["gpu", "category"]).select("gpu", "category").rows())
     assert len(found) == len(SCRAPES)
-    blank = "select what, n from marts.data_quality where kind = 'blank values' order by what"
-    return {
-        **{case: found[f"GPU-{number:08}"] for number, case in enumerate(SCRAPES)},
-        "blank": store.read(blank).rows(),
-    }
+    return store, {case: found[f"GPU-{number:08}"] for number, case in enumerate(SCRAPES)}
 
 
 @pytest.mark.parametrize("case", SCRAPES)
 def test_a_value_that_is_not_there_voids_itself_alone(scraped, case):
-    assert scraped[case] == SCRAPES[case][1]
+    assert scraped[1][case] == SCRAPES[case][1]
 
 
 def test_blank_values_are_counted_by_metric(scraped):
-    ((what, n),) = scraped["blank"]
+    sql = "select what, n from marts.data_quality where kind = 'blank values' order by what"
+    ((what, n),) = scraped[0].read(sql).rows()
     assert "; pcie_tx_bytes_per_s blank in 126 of 126 readings; power_w blank in 126 of" in what
     assert n == 5 * 126 + 2 * 42

@@ -28,10 +28,9 @@ def job(evidence, state="COMPLETED", until=100, **more):
 
 
 def steps(evidence):
-    return evidence.read(
-        f"""select step, (end_ms - start_ms) / 1000, fate from intermediate.int_train_steps
+    sql = f"""select step, (end_ms - start_ms) / 1000, fate from intermediate.int_train_steps
         where starts_with(attempt_key, '{evidence.name}/') order by 1"""
-    ).rows()
+    return evidence.read(sql).rows()
 
 
 START, END = ({"event": f"job.{side}", "t": 0} for side in ("start", "end"))

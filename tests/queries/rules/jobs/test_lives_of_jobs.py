@@ -60,14 +60,12 @@ def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(cluster, again, 
 
 
 # what it shows: first step of the second attempt, lost steps of both, what data quality names
-@each(
-    {
-        "after the saved step": (5, [4, 0], []),
-        "after the last step": (9, [0, 0], []),
-        "where a log that prints every 8th step begins": (17, [0, 0], []),
-        "at a step that was not reached": (201, [None, 0], [(1, "{}/r at step 201 after 8")]),
-    }
-)
+@each({
+    "after the saved step": (5, [4, 0], []),
+    "after the last step": (9, [0, 0], []),
+    "where a log that prints every 8th step begins": (17, [0, 0], []),
+    "at a step that was not reached": (201, [None, 0], [(1, "{}/r at step 201 after 8")]),
+})  # fmt: skip
 def test_steps_that_a_run_rolled_back(cluster, first, lost, named):
     cluster.job_on_a_node("1", 0, 100, 1, "FAILED", job_name="r")
     cluster.job("2", 100, 200, ["a"], 1, job_name="r")
@@ -76,16 +74,10 @@ def test_steps_that_a_run_rolled_back(cluster, first, lost, named):
     yield
     found = cluster.read("select lost_steps from marts.attempts order by attempt")
     assert found["lost_steps"].to_list() == lost
-    found = cluster.read(
-        f"""select n, example from marts.data_quality
+    sql = f"""select n, example from marts.data_quality
         where kind = 'steps that were not reached' and starts_with(example, '{cluster.name}/')"""
-    )
+    found = cluster.read(sql)
     assert found.rows() == [(n, example.format(cluster.name)) for n, example in named]
-
-
-def outcome(cluster):
-    rows = cluster.read("select outcome, cause from marts.attempts order by attempt").rows()
-    return rows[0]
 
 
 def named(cluster):
@@ -96,7 +88,6 @@ def named(cluster):
 
 
 OUTCOMES = "select outcome from marts.attempts where job_id = '1'"
-# what it shows: what is loaded, what is read of it
 test_what_lives_are = shown_by({
     "a life of a job that was resized goes on in the next record": (
         lambda c: [c.job_on_a_node("7", 0, 100, 2, "RESIZING"),
@@ -115,14 +106,11 @@ test_what_lives_are = shown_by({
 
 
 # what it shows: exit code, what the job says of its end; outcome and cause
-REQUEUED = {
+@each({
     "crashed, as `requeue-exit` of the recorded Slurm": ("14:0", None, ("failed", "FAILED")),
     "reports a crash": ("0:0", "nan", ("failed", "nan")),
     "requeued by the operator": ("0:0", "preempted", ("limit", "REQUEUED")),
-}
-
-
-@each(REQUEUED)
+})  # fmt: skip
 def test_an_attempt_that_was_requeued(cluster, exit_code, said, expected):
     cluster.job_on_a_node("7", 0, 200, 1, "REQUEUED", exit_code=exit_code)
     cluster.job("7", 300, 600, ["a"], 1, submit=200, eligible=300)
@@ -130,7 +118,8 @@ def test_an_attempt_that_was_requeued(cluster, exit_code, said, expected):
     cluster.events("7", [*steps(1, 10, 10), durable(10, 111), *failure], attempt=0)
     cluster.events("7", steps(11, 20, 310), attempt=1)
     yield
-    assert outcome(cluster) == expected
+    found = cluster.read("select outcome, cause from marts.attempts order by attempt")
+    assert found.row(0) == expected
     if expected[0] == "failed":
         assert cluster.gpu_s()["fault_stall"] == 90
 

@@ -93,9 +93,8 @@ def test_what_a_gap_between_two_steps_was(cluster, gpus, length, read, expected)
     cluster.events("1", [*steps(1, 10, 0), *steps(11, 20, end)])
     for gpu, interval, active, first in read:
         seconds = cluster.every(first, end + 100, interval)
-        cluster.samples(
-            f"a#{gpu}", seconds, lambda s, active=active: not 100 < s <= end or active(s)
-        )
+        works = lambda s, active=active: not 100 < s <= end or active(s)  # noqa: E731 -- of one GPU
+        cluster.samples(f"a#{gpu}", seconds, works)
     yield
     found = cluster.own("category", "marts.ledger_pieces", "phase = 'undeclared_gap'")
     assert {category for (category,) in found} == expected

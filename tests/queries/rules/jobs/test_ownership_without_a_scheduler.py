@@ -2,14 +2,7 @@
 
 import pytest
 from tests.queries.conftest import built_in, each, shown_by
-from tests.queries.rules.jobs.without_a_scheduler import (
-    holds,
-    job,
-    phases,
-    processes,
-    readings,
-    steps,
-)
+from tests.queries.rules.jobs.unscheduled import holds, job, phases, processes, readings, steps
 
 
 def inferred(cluster, columns):
@@ -73,14 +66,13 @@ def test_a_process_that_its_node_describes(cluster, described, start, end):
     assert cluster.own("run_name", "marts.runs") == [(run,)]
 
 
-@pytest.mark.parametrize(("ranks", "held"),
-                         [([{"gpu_uuid": "n-1"}], ["n-1"]),
-                          ([{"pid": 4711, "local_rank": 0}], ["n-1"]),
-                          ([{"pid": 12, "local_rank": 1}], ["n-1"]),
-                          ([{"local_rank": 0}, {"local_rank": 1}], ["n-0", "n-1"]),
-                          ([{}, {}], ["n-0", "n-1"]), ([{}], ["n-1"])],
-                         ids=["its UUID", "its pid", "its local rank", "local ranks", "ranks",
-                              "a rank by its process"])  # fmt: skip
+@each({
+    "its UUID": ([{"gpu_uuid": "n-1"}], ["n-1"]),
+    "its pid": ([{"pid": 4711, "local_rank": 0}], ["n-1"]),
+    "its local rank": ([{"pid": 12, "local_rank": 1}], ["n-1"]),
+    "local ranks": ([{"local_rank": 0}, {"local_rank": 1}], ["n-0", "n-1"]),
+    "ranks": ([{}, {}], ["n-0", "n-1"]), "a rank by its process": ([{}], ["n-1"]),
+})  # fmt: skip
 def test_a_job_holds_the_gpus_that_its_ranks_name(cluster, ranks, held):
     cluster.telemetry("n", 2)
     for gpu in ("n-0", "n-1"):
@@ -120,12 +112,12 @@ def test_job_events_alone_hold_the_gpus_that_they_name(cluster, ranks, held, met
     assert cluster.gpu_s() == {"step_unsplit": 800 * len(held)}
 
 
-@pytest.mark.parametrize(("hosts", "ranks", "held"),
-                         [("n", [{}], ["n#0", "n#1", "n#2", "n#3"]),
-                          ("mn", [{}], ["m#0", "m#1", "n#0", "n#1"]),
-                          ("n", [{"local_rank": 0}], ["n#0"]), ("n", [{}, {}], ["n#0", "n#1"])],
-                         ids=["of its log", "of a log a node", "of a rank that names its own",
-                              "of ranks that speak"])  # fmt: skip
+@each({
+    "of its log": ("n", [{}], ["n#0", "n#1", "n#2", "n#3"]),
+    "of a log a node": ("mn", [{}], ["m#0", "m#1", "n#0", "n#1"]),
+    "of a rank that names its own": ("n", [{"local_rank": 0}], ["n#0"]),
+    "of ranks that speak": ("n", [{}, {}], ["n#0", "n#1"]),
+})  # fmt: skip
 def test_a_log_holds_as_many_gpus_as_the_processes_that_it_prints(cluster, hosts, ranks, held):
     size = {"event": "metric", "kind": "world_size", "extra": '{"world_size": 4}'}
     for host in hosts:
@@ -135,7 +127,6 @@ def test_a_log_holds_as_many_gpus_as_the_processes_that_it_prints(cluster, hosts
     assert [(row[0], *row[2:4]) for row in holds(cluster)] == [(gpu, 100, 900) for gpu in held]
 
 
-# what it shows: what is loaded, what is read of it
 test_hosts_of_events = shown_by({
     "runs without a name are distinguished by their host": (
         lambda c: [job(c, "", [{"local_rank": 0}], host=host) for host in "nm"],

@@ -14,9 +14,7 @@ def held(evidence):
 @pytest.mark.parametrize("indices", [[INDEX, None], [None, INDEX]])
 @pytest.mark.parametrize("is_built_between", [True, False])
 @built_in(3)
-def test_a_record_with_and_without_the_index_of_the_database_is_one_job_run(
-    cluster, indices, is_built_between
-):
+def test_a_record_with_and_without_its_index_is_one_job_run(cluster, indices, is_built_between):
     """JSON lacks the index; half a node, so that a second hold would find free GPUs."""
     cluster.node("a", 4)
     for index in indices:
@@ -118,8 +116,7 @@ def test_duplicate_records_are_reported(cluster, records, is_reported):
     for start, end, submit in records:
         cluster.job("1", start, end, ["a"], 2, submit=submit)
     yield
-    found = cluster.read(
-        f"""select n, example from marts.data_quality
+    sql = f"""select n, example from marts.data_quality
         where kind = 'duplicate scheduler records' and example like '{cluster.name}/%'"""
-    )
+    found = cluster.read(sql)
     assert found.rows() == ([(1, f"{cluster.name}/1")] if is_reported else [])

@@ -1,14 +1,7 @@
 """Runs that only job events report, and whose events stop without an end."""
 
 from tests.queries.conftest import each, shown_by
-from tests.queries.rules.jobs.without_a_scheduler import (
-    holds,
-    job,
-    phases,
-    processes,
-    readings,
-    steps,
-)
+from tests.queries.rules.jobs.unscheduled import holds, job, phases, processes, readings, steps
 
 from goodput_queries.scope import Scope
 
@@ -22,9 +15,7 @@ def silent(evidence, start=100, last=500, run="train", **said):
 def of_run(cluster, run="train"):
     """Return begin, end and state of a run's holds, and what the ledger says of it."""
     times = {row[2:4] for row in holds(cluster) if row[1] == run}
-    sql = (
-        "select category, sum(gpu_ms) / 1000 from marts.ledger_scoped where job_id = $1 group by 1"
-    )
+    sql = "select category, sum(gpu_ms) / 1e3 from marts.ledger_scoped where job_id = $1 group by 1"
     scope = Scope(cluster=cluster.name)
     return times, dict(cluster.store.read(sql, [run], scope=scope).rows())
 
@@ -94,7 +85,6 @@ def gang(cluster):
     cluster.events("train", begun, attempt=None, host="n", rank=1, local_rank=1)
 
 
-# what it shows: what is loaded, what is read of it
 test_when_silent_runs_end = shown_by({
     # no reading of its GPUs comes after it: nobody watched it go on
     "a recorded run ends with its last event": (

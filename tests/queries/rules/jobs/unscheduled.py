@@ -38,14 +38,13 @@ def holds(cluster):
     """Build; return GPU, owner, begin, end and method of what was held, in seconds."""
     cluster.build()
     assert cluster.violations() == 0
-    return cluster.read(
-        f"""select replace(gpu_uuid, '{cluster.name}/', ''), job_id,
+    sql = f"""select replace(gpu_uuid, '{cluster.name}/', ''), job_id,
             (holds.start_ms - {START_MS}) / 1000, (holds.end_ms - {START_MS}) / 1000, method
         from intermediate.int_holds as holds
         inner join intermediate.int_job_runs using (job_run_key)
         where holds.cluster = '{cluster.name}'
         order by all"""
-    ).rows()
+    return cluster.read(sql).rows()
 
 
 def phases(cluster):

@@ -16,7 +16,6 @@ PAUSES = [end - start for start, end in list(pairwise(EDGES))[1::2]]  # 3.5 to 3
 # the same of a job whose steps leave gaps
 GAPS = ((600, 620.5), (1200, 1300.2), (2000, 2250.7))
 WITH_GAPS = (0, *(edge for gap in GAPS for edge in gap), HOUR)
-
 # idle seconds of the first job by averages, of 1,203.6 s: what docs/accounting-rules.md states
 BY_AVERAGES = {1: 1200.6, 30: 1079.6, 60: 959.6}
 
@@ -56,9 +55,8 @@ def test_a_ledger_is_exact_to_an_interval_a_change(cluster, interval, kind):
     by_job = cluster.own(columns, "marts.ledger_pieces", whose)
     found = {(job, category): float(seconds) for job, category, seconds in by_job}
     seen = [pause for pause in PAUSES if pause >= 3 * interval]
-    precision = cluster.read(
-        "select changes, gpu_ms / 1000.0, interval_s, unseen_s from marts.reading_precision"
-    )
+    sql = "select changes, gpu_ms / 1000.0, interval_s, unseen_s from marts.reading_precision"
+    precision = cluster.read(sql)
     changes, within_s, read_every_s, unseen_s = precision.row(0)
 
     assert (read_every_s, unseen_s, within_s) == (interval, 3 * interval, changes * interval)

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.queries.conftest import Cluster, durable, shown_by, steps
-from tests.queries.rules.jobs.without_a_scheduler import phases
+from tests.queries.rules.jobs.unscheduled import phases
 
 
 def stepping(cluster):
@@ -21,7 +21,6 @@ def gaps(columns):
 
 PROOF = ("no activity in {} % of the gap, the part that readings cover; 100 % of it is "
          "Training step (communication not measured) in the ledger")  # fmt: skip
-# what it shows: what is loaded, what is read of it
 test_gaps_of_readings = shown_by({
     # five minutes of work, then ten hours of nothing
     "busy, then idle is one gap, not an average": (
@@ -77,9 +76,7 @@ def inactive(start, end):
 
 
 @pytest.mark.parametrize("start", [1781, 3581])
-def test_a_job_within_one_reading_of_a_long_pause_is_idle_also_at_the_end_of_an_hour(
-    cluster, start
-):
+def test_a_job_within_one_reading_of_a_long_pause_is_idle_at_any_time(cluster, start):
     cluster.job_on_a_node("1", start, start + 15, 1)
     cluster.samples("a#0", cluster.every(-20, 7200, 60), inactive(0, 7200))
     yield

@@ -39,11 +39,10 @@ def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(cluster):
     cluster.log("r", [{"event": "job.start", "t": 152}, *printed(second)])
     yield
     assert cluster.gpu_s() == alone
-    found = cluster.read(
-        f"""select attempt, kind from intermediate.int_attempts
+    sql = f"""select attempt, kind from intermediate.int_attempts
         left join intermediate.int_reported_failures using (attempt_key)
         where int_attempts.cluster = '{cluster.name}' order by all"""
-    )
+    found = cluster.read(sql)
     assert found.rows() == [(0, "nan"), (1, None)]
 
 
@@ -112,7 +111,6 @@ def spent(cluster):
 OF_RANK_0 = {"data_s": 2.0, "comm_s": 1.0, "straggler_s": 1.0}
 TOKENS = "select sum(tokens) from marts.train_steps"
 PRINTED = [{**row, "tokens": 50.0} for row in printed(steps(1, 8, 10))]
-# what it shows: what is loaded, what is read of it
 test_what_ranks_and_logs_report = shown_by({
     "rank 0 reports the waits of silent ranks": (waits(OF_RANK_0), spent, [120, 60, 60]),
     "rank 0 reports those of ranks that only start": (
@@ -145,8 +143,6 @@ def gpu(cluster, watts, counted_w):
 
 
 READ_S = range(0, 2 * HOUR_S + 1, 30)
-
-
 # what it shows: power by its readings, by the counter, at the node's meter: what disagrees
 test_energy = shown_by({
     "a counter of half the power": (400.0, 200.0, None, ["energy of a GPU"]),
