@@ -87,10 +87,8 @@ def test_a_fault_of_its_text_is_named(tmp_path, change, sentence):
     assert str(error.value).startswith("rule warm_gpu: ")
 
 
-@pytest.mark.parametrize(("missing", "sentence"), [
-    ({"sql": None}, "it has neither a rule.sql nor a family."),
-    ({"cases": ["fires"]}, "it has no case in cases/quiet.toml."),
-])  # fmt: skip
+@each(({"sql": None}, "it has neither a rule.sql nor a family."),
+      ({"cases": ["fires"]}, "it has no case in cases/quiet.toml."))  # fmt: skip
 def test_a_part_that_is_missing_is_named(tmp_path, missing, sentence):
     with pytest.raises(RuleError, match=sentence):
         rules.read(folder(tmp_path, **missing))
@@ -136,14 +134,10 @@ def test_each_effect_of_a_rule_is_shown_by_a_case(rule):
     shown = {row.get("effect") for case in cases for row in case["expected"]}
 
     assert shown - {None} == rule.severity_when.keys() - {rules.OVER}
+    if rules.SEVERITIES[0] in (rule.texts["severity"], *rule.severity_when.values()):
+        assert rule.severity_when[rules.OVER] in rules.SEVERITIES[1:], "a page that is over is none"
 
 
 def test_each_effect_is_of_a_rule():
     of_rules = {effect for rule in rules.rules() for effect in rule.severity_when}
     assert of_rules == rules.EFFECTS.keys()
-
-
-@pytest.mark.parametrize("rule", rules.rules(), ids=lambda rule: rule.name)
-def test_a_page_that_is_over_is_none(rule):
-    if rules.SEVERITIES[0] in (rule.texts["severity"], *rule.severity_when.values()):
-        assert rule.severity_when[rules.OVER] in rules.SEVERITIES[1:]

@@ -31,9 +31,8 @@ def store(store, lake):
 
 
 def inventory(cluster, gpu, digest):
-    rows = pl.DataFrame(
-        {"source": "inventory", "cluster": cluster, "gpu_uuid": gpu, "node": "node01"}
-    )
+    of_gpu = {"cluster": cluster, "gpu_uuid": gpu, "node": "node01"}
+    rows = pl.DataFrame({"source": "inventory", **of_gpu})
     return Batch("gpus", rows, "inventory", "inventory.csv", digest)
 
 

@@ -118,11 +118,10 @@ def test_a_build_that_is_killed_is_done_by_the_next_one(tmp_path, new_store):
     store = LocalStore(path, threads=1)
     assert_same(stored_stages(store), stored_stages(single))
     written = pl.DataFrame(DeltaTable(f"{lake.url}/{LEDGER.path}").to_pyarrow_table())
-    closed = single.read(
-        """select hours.* from marts.ledger_hourly as hours
+    sql = """select hours.* from marts.ledger_hourly as hours
         inner join intermediate.int_clusters using (cluster)
         where hour_ms + 3600000 <= as_of_ms"""
-    )
+    closed = single.read(sql)
     written = written.select(closed.columns).sort(pl.all())
     assert written.rows() == closed.sort(pl.all()).rows()
     store.close()

@@ -62,9 +62,8 @@ class Writer:
 def assert_whole(lake, count):
     """Assert that each of so many batches is there once, with its refused row."""
     loads = lake.commits("gpu_samples")
-    assert sorted(one.digest for one in loads) == sorted(
-        f"d{number} of west" for number in range(count)
-    )
+    expected = sorted(f"d{number} of west" for number in range(count))
+    assert sorted(one.digest for one in loads) == expected
     rows = lake.rows("gpu_samples", columns=["gpu_uuid", "ts"]).read_all()
     assert rows.num_rows == 2 * count
     assert rows.group_by(["gpu_uuid", "ts"]).aggregate([]).num_rows == 2 * count

@@ -139,12 +139,9 @@ def test_system_tables_reveal_no_path(locked, sql):
     assert not [path for path in (home, str(Path.cwd()), "/tmp", ".venv") if path in text]  # noqa: S108 -- looked for, not used
 
 
-LOCKED = {"enable_external_access": "false", "lock_configuration": "true", "temp_directory": "",
-          "autoload_known_extensions": "false", "autoinstall_known_extensions": "false",
-          "allow_community_extensions": "false", "python_enable_replacements": "false"}  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "value"), LOCKED.items())
+@each(("enable_external_access", "false"), ("lock_configuration", "true"), ("temp_directory", ""),
+      ("autoload_known_extensions", "false"), ("autoinstall_known_extensions", "false"),
+      ("allow_community_extensions", "false"), ("python_enable_replacements", "false"))  # fmt: skip
 def test_the_lock_holds_even_where_a_statement_ran_unchecked(locked, name, value):
     for change in ("set", "set global", "set session"):
         with pytest.raises(duckdb.Error):

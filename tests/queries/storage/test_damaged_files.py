@@ -105,9 +105,7 @@ def test_a_write_ahead_log_that_is_read_is_not_named(path, tmp_path, caplog):
     assert caplog.text == ""
 
 
-def test_a_write_ahead_log_that_its_owner_removes_at_that_moment_is_not_named(
-    path, caplog, monkeypatch
-):
+def test_a_write_ahead_log_that_its_owner_removes_then_is_not_named(path, caplog, monkeypatch):
     wal = Path(f"{path}.wal")
     wal.write_bytes(bytes(100))
     opened = opening.connect
@@ -150,9 +148,7 @@ def test_the_database_and_all_beside_it_are_readable_by_its_user_only(tmp_path):
     assert modes == {"fleet.duckdb": 0o600, "fleet.duckdb.wal": 0o600}
 
 
-def test_what_is_written_for_others_has_the_rights_that_the_process_was_given(
-    tmp_path, monkeypatch
-):
+def test_what_is_written_for_others_has_the_rights_of_the_process(tmp_path, monkeypatch):
     monkeypatch.setattr(private, "_given", 0o022)
     before = os.umask(0o077)
     try:
@@ -184,6 +180,7 @@ def samples(path):
 
 
 def test_a_backup_has_what_was_committed_with_its_log_merged(store, tmp_path):
+    """The database stays locked after it."""
     found = back_up(store, tmp_path / "copy.duckdb")
 
     copy = tmp_path / "copy.duckdb"
@@ -191,6 +188,9 @@ def test_a_backup_has_what_was_committed_with_its_log_merged(store, tmp_path):
     assert samples(copy) == [("nvml", 3)]
     assert copy.stat().st_mode & 0o777 == 0o600
     assert [*tmp_path.glob("copy*")] == [copy]
+    done = goodput(*("restore", "copy.duckdb", "--replace", "--db", "fleet.duckdb"), cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("fleet.duckdb: another process has this database open; stop it")
 
 
 LEDGER = """select cluster, node, gpu_uuid, category, hour_ms, gpu_ms
@@ -234,15 +234,6 @@ def test_a_restored_backup_has_the_ledger_of_the_moment_and_passes_its_checks(ne
         assert check(restored)["violations"].sum() == 0
 
 
-def test_the_database_stays_locked_after_its_backup(store, tmp_path):
-    back_up(store, tmp_path / "copy.duckdb")
-
-    done = goodput(*("restore", "copy.duckdb", "--replace", "--db", "fleet.duckdb"), cwd=tmp_path)
-
-    assert done.returncode == 1
-    assert done.stderr.startswith("fleet.duckdb: another process has this database open; stop it")
-
-
 def test_a_backup_into_a_folder_is_named_by_the_time_and_replaces_no_file(store, tmp_path):
     folder = tmp_path / "backups"
     folder.mkdir()
@@ -278,9 +269,7 @@ def test_a_restored_database_is_the_backup_and_the_other_is_kept(store, tmp_path
 
 
 @pytest.mark.parametrize("has_links", [True, False])
-def test_a_restore_that_is_killed_leaves_the_database_or_the_backup(
-    store, tmp_path, monkeypatch, has_links
-):
+def test_a_killed_restore_leaves_the_database_or_backup(store, tmp_path, monkeypatch, has_links):
     copy, fleet = tmp_path / "copy.duckdb", tmp_path / "fleet.duckdb"
     back_up(store, copy)
     store.close()

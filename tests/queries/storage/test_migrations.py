@@ -65,6 +65,8 @@ def test_pending_migrations_run_in_order_and_say_one_sentence_each(database, mon
 
 
 def test_a_new_database_runs_no_migration(tmp_path, monkeypatch):
+    versions = [migration.version for migration in migrations.migrations()]
+    assert versions == [*range(versions[0], versions[0] + len(versions))], "shipped without a gap"
     known(monkeypatch, BROKEN)
 
     assert rows(tmp_path / "new.duckdb", "select schema_version from raw.catalog") == [(2,)]
@@ -101,23 +103,13 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(database, monke
     assert database.read_bytes() == before
 
 
-def test_a_database_from_before_the_first_migration_is_refused(database, monkeypatch):
+def test_one_from_before_the_first_or_without_space_is_refused(database, monkeypatch):
     known(monkeypatch, MORE)
-
     with pytest.raises(StoreError, match=r"before release 0\.1\.0 .*this one reads 1 to 2"):
         LocalStore(database)
 
-
-def test_a_migration_without_space_for_its_copy_says_so(database, monkeypatch):
     known(monkeypatch, NOTE)
     full = Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr(migrations.shutil, "copyfile", full)
-
     with pytest.raises(StoreError, match="Free as much disk space as the database takes"):
         LocalStore(database)
-
-
-def test_the_shipped_migrations_are_numbered_without_a_gap():
-    versions = [migration.version for migration in migrations.migrations()]
-
-    assert versions == list(range(versions[0], versions[0] + len(versions)))

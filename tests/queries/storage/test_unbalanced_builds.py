@@ -50,9 +50,7 @@ def break_segments(monkeypatch):
     return break_by
 
 
-def test_a_build_whose_segments_are_wrong_leaves_the_ledger_of_the_build_before(
-    built, break_segments
-):
+def test_a_build_with_wrong_segments_leaves_the_ledger_of_the_one_before(built, break_segments):
     before = built.read(READ)
     for number, fault in enumerate(FAULTS):
         built.job(fault, 2000 + 100 * number, 2100 + 100 * number, ["a"], 1)
@@ -72,9 +70,7 @@ FOUND = "select evidence from marts.rule_build_refused"  # a page: its case
 
 
 @pytest.mark.parametrize("is_full", [True, False], ids=["a full one", "with new evidence"])
-def test_the_finding_names_the_gpu_and_closes_with_the_next_good_build(
-    built, break_segments, monkeypatch, is_full
-):
+def test_the_finding_closes_with_the_next_good_build(built, break_segments, monkeypatch, is_full):
     built.job("2", 2000, 3000, ["a"], 1)
     break_segments(FAULTS["too much"])
     with pytest.raises(UnbalancedError):

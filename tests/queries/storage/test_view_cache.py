@@ -31,17 +31,14 @@ def kept(store):
     return store.read(MADE).item()
 
 
-def test_kept_answers_equal_those_that_are_not_kept(fleet):
+def test_kept_answers_equal_those_that_are_not_kept(fleet, monkeypatch):
+    """What only a kept view reads is not made again."""
     for scope in (EVERYTHING, Scope(node="b"), Scope(team="ml"), EVERYTHING):
         plain = fleet.store.read(RUNS, scope=scope)
 
         assert fleet.store.read(RUNS, scope=scope, is_kept=True).equals(plain)
-
-
-def test_what_only_a_kept_view_reads_is_not_made_again(fleet, monkeypatch):
-    before = fleet.store.read(RUNS, is_kept=True)
     monkeypatch.setattr(staged_views, "as_temporary", None)
-    assert fleet.store.read(RUNS, is_kept=True).equals(before)
+    assert fleet.store.read(RUNS, is_kept=True).equals(plain)
 
 
 def test_a_filter_leaves_what_does_not_depend_on_it(fleet):
@@ -124,16 +121,18 @@ def test_a_read_waits_for_a_view_that_another_is_evaluating(fleet, monkeypatch):
     assert len(evaluated_views) == len(set(evaluated_views)) > 0
 
 
-def test_what_asks_the_clock_is_not_kept():
+def test_a_view_depends_on_the_variables_of_its_macros_and_inputs():
+    """What asks the clock is not kept, and one that a filter by team changes by the teams, too."""
     assert not view_cache.is_kept("marts.rule_source_failing")
     assert view_cache.is_kept("marts.loss_claims")
-
-
-def test_a_view_depends_on_the_variables_of_its_macros_and_inputs():
     bounds = ("scope_from_ms", "scope_to_ms")
     assert view_cache.scope_variables("intermediate.int_held_bins") == bounds
     filters = {f"scope_{name}" for name in ("cluster", "node", "team", "run")}
     assert {*filters, *bounds} <= set(view_cache.scope_variables("marts.hangs"))
+    views = [m.qualified_name for m in models.build_order() if m.is_staged_view]
+    by_team = [v for v in map(view_cache.scope_variables, views) if "scope_team" in v]
+    assert by_team
+    assert all("scope_teams" in variables for variables in by_team)
 
 
 def test_every_macro_that_reads_the_scope_is_found():
@@ -145,19 +144,7 @@ def test_every_macro_that_reads_the_scope_is_found():
     assert found.count("getvariable('scope_") == text.count("getvariable('scope_") > 0
 
 
-def test_what_is_kept_for_readers_of_some_teams_is_theirs_alone():
-    """A view that a filter by team changes is kept apart by the teams of the reader, too."""
-    views = [m.qualified_name for m in models.build_order() if m.is_staged_view]
-    variables = [view_cache.scope_variables(view) for view in views]
-    by_team = [of_view for of_view in variables if "scope_team" in of_view]
-
-    assert by_team
-    assert all("scope_teams" in of_view for of_view in by_team)
-
-
 SKIPPED = [m for m in models.build_order() if m.is_staged_view and m.sources]
-
-
 store = store_of("recorded_demo")
 
 
@@ -186,10 +173,8 @@ def test_a_skipped_view_has_the_columns_of_its_select(empty_database):
 
 def columns(cursor, tables):
     """Return name and type of the columns of tables."""
-    return {
-        name: [(c[0], str(c[1])) for c in cursor.execute(f"from {table} limit 0").description]
-        for name, table in tables.items()
-    }
+    return {name: [(c[0], str(c[1])) for c in cursor.execute(f"from {table} limit 0").description]
+            for name, table in tables.items()}  # fmt: skip
 
 
 def evaluated(cursor, wanted):
