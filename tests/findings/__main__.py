@@ -58,9 +58,7 @@ class Score:
 
     def add(self, found: Found, truth: Expected) -> tuple[set[str], set[str]]:
         """Count a fleet; return what was found wrongly and what was missed."""
-        wrong = [
-            (subject, word) for subject, word in found if subject not in truth.must | truth.may
-        ]
+        wrong = [(subject, w) for subject, w in found if subject not in truth.must | truth.may]
         missed = truth.must - {subject for subject, _ in found}
         self.right.update(word for subject, word in found if subject in truth.must)
         self.wrong.update(word for _, word in wrong)
@@ -153,9 +151,8 @@ def fleet(
 def quiet(seed: int, hours: int) -> int:
     """Print the pages and tickets of a fleet in which nothing happens; return 1 if any is."""
     with fleet(512, hours, seed, plans.quiet) as (_, _, store):
-        rows = store.read(
-            "select severity, rule, subject, evidence from marts.findings order by rule, subject"
-        ).rows()
+        sql = "select severity, rule, subject, evidence from marts.findings order by rule, subject"
+        rows = store.read(sql).rows()
     for severity, rule, subject, evidence in rows:
         if severity != "note":
             say(f"{severity} {rule}: {subject}: {evidence}")
@@ -191,17 +188,15 @@ def score(
 def subjects(store: LocalStore) -> dict[str, Found]:
     """Return what each rule is about in a fleet: runs, nodes, GPUs, teams or clusters."""
     found: dict[str, Found] = defaultdict(list)
-    rows = store.read(
-        """select findings.*, runs.run_id from marts.findings as findings
+    sql = """select findings.*, runs.run_id from marts.findings as findings
         left join (select distinct run_key, run_id from intermediate.int_attempts) as runs
             using (run_key)"""
-    ).rows(named=True)
+    rows = store.read(sql).rows(named=True)
     # runs that lost time by the failure of a node
-    hit = store.read(
-        """select distinct attempts.run_id, parts.node from marts.loss_parts as parts
+    sql = """select distinct attempts.run_id, parts.node from marts.loss_parts as parts
         inner join intermediate.int_attempts as attempts on parts.case_key = attempts.attempt_key
         where parts.rule = 'infrastructure_failure' and parts.gpu_ms > 0"""
-    ).rows()
+    hit = store.read(sql).rows()
     of_runs = {*CATEGORIES, *STORIES, *OF_RUNS, *FAILURES.values()}
     for row in rows:
         rule, word = row["rule"], row["confidence"]
@@ -226,10 +221,9 @@ def regains(folder: Path, store: LocalStore) -> tuple[float, float]:
     categories += ["straggler_wait", "throttled"]
     lost = lost_ms(folder, limits(store))
     of_runs = lost.filter(lost["run_id"].is_not_null() & lost["expected"].is_in(categories))
-    back = store.read(
-        "select sum(back_ms) from marts.findings where kind in "
-        "('failures', 'input', 'gaps', 'queue', 'stragglers', 'throttling')"
-    ).item()
+    sql = ("select sum(back_ms) from marts.findings where kind in "
+           "('failures', 'input', 'gaps', 'queue', 'stragglers', 'throttling')")  # fmt: skip
+    back = store.read(sql).item()
     return float(back or 0), float(of_runs["gpu_ms"].sum())
 
 

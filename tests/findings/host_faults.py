@@ -32,10 +32,8 @@ def of_hosts(folder: Path, readings: Readings, job: Job, node_of: dict[str, str]
             pages[number] = _page(page, spans)
         elif any(f"http://{other}:" in page for other in others):
             is_out = first + 20 * MINUTE_MS <= _scraped_ms(page) < first + 50 * MINUTE_MS
-            state = r"\1 1" if is_out else r"\g<0>"
-            pages[number] = re.sub(
-                r'(node_infiniband_state_id\{device="mlx5_0".*\}) 4', state, page
-            )
+            new = r"\1 1" if is_out else r"\g<0>"
+            pages[number] = re.sub(r'(node_infiniband_state_id\{device="mlx5_0".*\}) 4', new, page)
     path.write_bytes(gzip.compress("# scraped_at ".join(pages).encode(), mtime=0))
     uses = ("use_drop", "power_drop")
     return [
@@ -65,10 +63,8 @@ def _page(page: str, spans: list[tuple[int, int]]) -> str:
         "iowait": 0.25 * waits, "user": 0.68 * works - 0.19 * rests, "system": -0.04 * rests,
         "idle": -0.25 * waits - 0.68 * works + 0.23 * rests,
     }  # fmt: skip
-    shift = {
-        f'node_cpu_seconds_total{{cpu="0",mode="{mode}"}}': CORES * share
-        for mode, share in cores.items()
-    }
+    shift = {f'node_cpu_seconds_total{{cpu="0",mode="{mode}"}}': CORES * share
+             for mode, share in cores.items()}  # fmt: skip
     shift['node_disk_reads_completed_total{device="nvme0n1"}'] = 4e4 * waits
     shift['node_network_receive_bytes_total{device="eth0"}'] = 1.2e10 * fills
     head, *series = page.rstrip("\n").split("\n")

@@ -125,9 +125,8 @@ class _Writer:
         spent = self.spend(5, 40)
         times = {f"checkpoint{of}_start_time": began for of in ("er", "_manager")}
         times |= {f"checkpoint{of}_duration_secs": spent for of in ("er", "_manager")}
-        self.history.events.append(
-            {"step": step, "event_type": "restore", "directory": "/ckpt", **times}
-        )
+        event = {"step": step, "event_type": "restore", "directory": "/ckpt"}
+        self.history.events.append(event | times)
 
     def life(self, first, last, end):
         """One life of the processes: start-up, steps first..last, and how it ended."""
@@ -235,9 +234,8 @@ def measured(files, database):
         for source, path in files:
             ingest(store, source, [path], ReadOptions(cluster="c"))
         store.build()
-        unmatched = store.read(
-            "select count(*) from intermediate.int_event_lives where job_run_key is null"
-        ).item()
+        sql = "select count(*) from intermediate.int_event_lives where job_run_key is null"
+        unmatched = store.read(sql).item()
         runs = store.read("select ettr_ratio, ettr_hi_ratio, restarts from marts.runs")
     is_matched = unmatched == 0 and runs.height == 1
     ettr, ettr_hi, restarts = runs.row(0) if runs.height else (None, None, 0)

@@ -88,8 +88,6 @@ def _possible(moment, world):
     """Return the moments that are printed alike, the earlier first."""
     text = local_text((world.start_ms + moment) // 1000)
     clock = datetime.fromisoformat(text)
-    found = {
-        round(clock.replace(tzinfo=ZONE, fold=fold).timestamp() * 1000) - world.start_ms
-        for fold in (0, 1)
-    }
+    found = {round(clock.replace(tzinfo=ZONE, fold=fold).timestamp() * 1000) - world.start_ms
+             for fold in (0, 1)}  # fmt: skip
     return sorted(found)

@@ -96,9 +96,8 @@ def write(world, folder):
     )
     if readings:
         dice = random.Random(f"{world.seed} scrapes")  # noqa: S311 -- chance, and no secret
-        forms = {
-            gpu: dice.choice(SCRAPES) for gpu in sorted(world.readings, key=lambda gpu: gpu.uuid)
-        }
+        gpus = sorted(world.readings, key=lambda gpu: gpu.uuid)
+        forms = {gpu: dice.choice(SCRAPES) for gpu in gpus}
         text = "".join(
             f'{metric}{{gpu="{index}",UUID="{Gpu(node, index).uuid}",Hostname="{node}",'
             f'modelName="NVIDIA H100"}} {values[not active]} {world.start_ms + moment}\n'
@@ -107,10 +106,8 @@ def write(world, folder):
         )
         put("dcgm.prom", "dcgm", text, cluster=world.cluster)
     if world.shared_gpus:
-        rows = [
-            f"{world.shared_cluster},w,{gpu.index},,{gpu.uuid},T4,,{world.epoch_s(0)}"
-            for gpu in world.shared_gpus
-        ]
+        rows = [f"{world.shared_cluster},w,{gpu.index},,{gpu.uuid},T4,,{world.epoch_s(0)}"
+                for gpu in world.shared_gpus]  # fmt: skip
         put("shared.csv", "inventory", "\n".join([inventory[0], *rows]) + "\n")
         put("shared.prom", "dcgm", shares.exposition(world, DCGM), cluster=world.shared_cluster)
     return files

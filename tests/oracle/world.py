@@ -296,9 +296,8 @@ def _events(job, dice, more, extra, saved, *, is_numbered):
                 if name == "ckpt_save":
                     late = dice.choice([0, 0, 0, 4_000])
                     if now + late <= silent:
-                        reported.append(
-                            {"event": "ckpt.durable", "step": step, "t": now + late, **common}
-                        )
+                        end = {"event": "ckpt.durable", "step": step, "t": now + late}
+                        reported.append(end | common)
                         saved = max(saved, step)
                 if not has_dur:
                     reported.append({"event": "step.start", "step": step + 1, "t": now, **common})
@@ -314,9 +313,8 @@ def _events(job, dice, more, extra, saved, *, is_numbered):
                 late = job.end + dice.choice([500, 3_000, 20_000])
                 reported.append({"event": "ckpt.durable", "step": step - 1, "t": late, **common})
         elif dice.random() < 0.5:
-            reported.append(
-                {"event": "failure", "kind": "exception", "t": min(stop, now + 100), **common}
-            )
+            failure = {"event": "failure", "kind": "exception", "t": min(stop, now + 100)}
+            reported.append(failure | common)
         now, first = max(stop, now + 200), saved + 1
         if last_life:
             break
