@@ -140,29 +140,20 @@ def idle_job(cluster):
         cluster.samples(f"a#{gpu}", cluster.every(-10, HOUR), lambda second: second <= 1200)
 
 
-def five_jobs(cluster):
-    fleet(cluster)
-    for number in range(5):
-        name = HOSTILE if number == 1 else f"train{number}"
-        waits(cluster, f"{number + 1}", job_name=name, gpus_requested=8 - number)
-
-
-def ended(cluster):
-    """Return what the findings about ends by the infrastructure came to."""
-    rows = found(cluster, "rule, gpu_ms, share_ratio")
-    return [(ms, share < 0.01) for rule, ms, share in rows if rule == "infrastructure_failure"]
-
-
 COLUMNS = "user_name, team, job_name, state, severity, owner, idle_gpus, idle_since_at"
 JOBS = f"; 5 jobs waiting: train0 (1), {SHOWN} (2), train2 (3) ..."
 test_findings = shown_by({
     "an end that cost a GPU-hour is found however large its run": (
         lambda c: [c.node("a", GPUS), c.node("b", 60, watched=3 * HOUR),
-                   failing_run(c, "1", 0, 120, 60, ["a", "b"], 64)], ended, [(64 * 60_000, True)]),
+                   failing_run(c, "1", 0, 120, 60, ["a", "b"], 64)],
+        lambda c: [(ms, share < 0.01) for rule, ms, share in found(c, "rule, gpu_ms, share_ratio")
+                   if rule == "infrastructure_failure"], [(64 * 60_000, True)]),
     "an idle job names its user and since when its GPUs are idle": (
         idle_job, f"select {COLUMNS} from marts.open_findings where rule = 'idle_allocation'",
         [("ann", "team", "train", "open", "note", "team", 4, at(1200))]),
     "the finding names three jobs": (
-        five_jobs, lambda c: [text[-len(JOBS) :] for (text,) in found_together(c, "evidence")],
+        lambda c: [fleet(c), *(waits(c, f"{n + 1}", job_name=name, gpus_requested=8 - n) for n, name
+                               in enumerate(("train0", HOSTILE, "train2", "train3", "train4")))],
+        lambda c: [text[-len(JOBS) :] for (text,) in found_together(c, "evidence")],
         [JOBS]),
 })  # fmt: skip

@@ -154,10 +154,6 @@ def data_files(lake):
     return sorted(Path(lake.url, "raw").rglob("part-*.parquet"))
 
 
-def is_removed_at_once(lake):
-    return compact(lake, Compaction(kept_h=0), today=date(2026, 11, 21))
-
-
 def test_compaction_merges_files_and_changes_no_row(lake):
     """Collectors go on meanwhile; files of killed writers go too."""
     for number in range(6):
@@ -191,7 +187,7 @@ def test_loads_outlast_their_log(lake, monkeypatch):
     for number in range(1, 4):
         lake.append(readings(f"d{number}", (30 * number,)))
     loads = lake.commits("gpu_samples")
-    is_removed_at_once(lake)
+    compact(lake, Compaction(kept_h=0), today=date(2026, 11, 21))
     lake.append(readings("d4", (120,)))
     for file in sorted(Path(lake.url_of("gpu_samples"), "_delta_log").glob("0*.json"))[:4]:
         file.unlink()

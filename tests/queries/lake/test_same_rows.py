@@ -154,19 +154,13 @@ def lake(tmp_path_factory, evidence):
     return lake
 
 
-@pytest.fixture
-def built_by_tasks(new_store, lake):
-    """Give a database of the lake and the tasks that computed it, as on Ray, in this process."""
+def test_a_lake_has_the_ledger_of_a_single_database(new_store, lake, single):
+    """The tasks that compute it are as on Ray, in this process."""
     store, done = new_store(), []
     attach(store, lake.url)
     store.lake.engine = InProcess(workers=2, threads=1)
     store.lake.on_task = lambda *of: done.append(of)
     store.build()
-    return store, done
-
-
-def test_a_lake_has_the_ledger_of_a_single_database(built_by_tasks, single):
-    store, done = built_by_tasks
     assert store.read("select count(*) from raw.gpu_samples").item() == 0
     assert ("temp.energy_steps", 2, 2) in done
     assert_same(stored_stages(store), single)

@@ -3,7 +3,7 @@
 from math import inf
 
 import pytest
-from tests.queries.conftest import Evidence
+from tests.queries.conftest import built_file
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 from tests.queries.serving.engines import buckets, engine, request, scrapes
 
@@ -18,10 +18,9 @@ def tokens(second):
     return 10 * (second // 1200 * 600 + min(second % 1200, 600))
 
 
-@pytest.fixture(scope="module")
-def built(new_store):
-    """Return four hours of two nodes: one serves, and was scraped from the second hour on."""
-    evidence = Evidence(new_store())
+@built_file
+def built(evidence):
+    """Give four hours of two nodes: one serves, and was scraped from the second hour on."""
     evidence.store.serving_objectives = OBJECTIVES
     for node in ("a", "b"):
         evidence.node(node, 2)
@@ -30,7 +29,6 @@ def built(new_store):
             evidence.samples(f"{node}#{index}", evidence.every(0, 4 * HOUR_S, 60), lambda _: 1)
     evidence.watched(4 * HOUR_S)
     scrapes(evidence, engine(evidence), range(HOUR_S, 4 * HOUR_S + 1, 30), tokens)
-    return evidence.built()
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """What models and engines do in total, on one GPU and for one request, and what tokens cost."""
 
+import functools
 import io
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -28,18 +29,11 @@ def world(evidence):
     fleet(evidence)
 
 
-@pytest.fixture(scope="module")
-def models(world):
-    """Give what finds the row of a model; each scope is read once."""
-    found = {}
-
-    def row(name, scope=EVERYTHING, role=None):
-        if scope not in found:
-            rows = world.read("select * from marts.serving_models", scope).to_dicts()
-            found[scope] = {(one["model"], one["role"]): one for one in rows}
-        return found[scope][name, role]
-
-    return row
+@functools.cache
+def models(store, scope):
+    """Return the rows of models by name and role."""
+    rows = store.read("from marts.serving_models", scope=scope).to_dicts()
+    return {(row["model"], row["role"]): row for row in rows}
 
 
 ENERGY_J = GPU_POWER_W * HOUR
@@ -83,8 +77,8 @@ TOKENS = (50 + 100) * HOUR  # of `llama` in the first hour, of which the second 
     "an hour with requests is not idle": ("rare", FIRST, None, {"idle_cost": 0}),
     "without a token there is no cost of one": ("rare", SECOND, None, {"cost_per_m_tokens": None}),
 })  # fmt: skip
-def test_figures_of_a_model(models, name, scope, role, expected):
-    found = models(name, scope, role)
+def test_figures_of_a_model(world, name, scope, role, expected):
+    found = models(world.store, scope)[name, role]
 
     assert {column: found[column] for column in expected} == pytest.approx(expected)
     if expected.get("cost_per_m_tokens", 0) is None:

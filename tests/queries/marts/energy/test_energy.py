@@ -219,11 +219,6 @@ def test_figures_of_power_and_energy(world, mart, of, expected, rel):
         assert row[name] == (pytest.approx(value, rel=rel) if is_number else value), name
 
 
-def test_what_is_not_read_or_reports_no_steps_is_in_no_list(world):
-    assert "B" not in {row["team"] for row in table(world.store, "run_energy")}
-    assert {row["team"] for row in table(world.store, "executing_idle")} == {"A", "B"}
-
-
 def one_idle_part(cluster):
     place(cluster, "m")
     cluster.instance(cluster.gpu("m"))
@@ -252,6 +247,9 @@ test_power_of_other_clusters = shown_by({
 
 
 def test_energies_of_accounts_add_up_to_the_millijoule(world):
+    """What is not read or reports no steps is in no list."""
+    assert "B" not in {row["team"] for row in table(world.store, "run_energy")}
+    assert {row["team"] for row in table(world.store, "executing_idle")} == {"A", "B"}
     whole = "select sum(energy_mj)::bigint, sum(measured_ms)::bigint from marts."
 
     of_accounts = world.read(f"{whole}energy_by_account").row(0)

@@ -105,13 +105,6 @@ def host(made, node, read_bytes_per_s, reads_per_s=0):
               page_cache_bytes=10**11)  # fmt: skip
 
 
-def shared_host(cluster):
-    for job, gpu in (("1", 0), ("2", 1)):
-        cluster.samples(f"a#{gpu}", cluster.every(-10, 3600), lambda _: True)
-        cluster.job(job, 0, 3600, ["a"], 1, "COMPLETED")
-    host(cluster, "a", 400_000_000)
-
-
 def gang(made, job, nodes, gpus=2):
     for node in nodes:
         for gpu in range(gpus):
@@ -151,7 +144,10 @@ test_what_is_read_of_runs = shown_by({
     "a run of which nothing is measured has no goodput": (
         lambda c: c.job_on_a_node("1", 0, 1000, 1),
         "select goodput_of_held_ratio, goodput_of_held_hi_ratio from marts.runs", [(None, 1)]),
-    "reads of a host that two jobs share are of neither": (shared_host, "from marts.run_input", []),
+    "reads of a host that two jobs share are of neither": (
+        lambda c: [gang(c, "1", ["a"], 1), c.job("2", 0, 3600, ["a"], 1),
+                   c.samples("a#1", c.every(-10, 3600), lambda _: True), host(c, "a", 400_000_000)],
+        "from marts.run_input", []),
     "reads of its hosts count for each GPU of a run": (
         lambda c: [gang(c, "1", ["a", "b"]), c.events("1", [*steps(1, 300, 0, 10), NEED]),
                    host(c, "a", 400_000_000, 100), host(c, "b", 200_000_000, 50)],

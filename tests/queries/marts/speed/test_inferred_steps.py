@@ -67,16 +67,13 @@ def test_the_rhythm_is_that_of_what_a_step_calls_once(cluster):
     assert "step_unsplit" not in cluster.gpu_s()
 
 
-def without_rhythm():
-    chance = random.Random(2)  # noqa: S311 -- noise, no secret
-    return {("AllReduce", 1000): sorted(round(chance.uniform(20, 590), 3) for _ in range(300))}
-
-
+CHANCE = random.Random(2)  # noqa: S311 -- noise, no secret
+NOISE = {("AllReduce", 1000): sorted(round(CHANCE.uniform(20, 590), 3) for _ in range(300))}
 READ_S, EVERY_S = 1_200, 1.0
 INFERRED = "select period_ms, confidence, left(reason, 38) from marts.inferred_steps"
 test_what_is_not_inferred = shown_by({
     "operations without rhythm have none": (
-        lambda c: job(c, without_rhythm()), INFERRED,
+        lambda c: job(c, NOISE), INFERRED,
         [(None, None, "no collective comes at a steady distan")]),
     "without collectives nothing is": (
         lambda c: job(c, {}), INFERRED, [(None, None, "no starts of its collectives are known")]),

@@ -65,15 +65,12 @@ def test_events_of_gpus_of_no_inventory_are_matched_by_their_host(cluster, has_s
     assert cluster.gpu_s() == {"startup": 20, "step_unsplit": 540, "teardown": 40}
 
 
-def named_later(cluster):
-    named = [{"gpu_uuid": cluster.gpu(uuid), "slurm_index": i, "gpu_index": i}
-             for i, uuid in enumerate((UNKNOWN, "GPU-0b"))]  # fmt: skip
-    cluster.add("gpus", *named, source="nvml", node="a")
-
-
 test_events_stay_matched = shown_by({"they stay matched when an inventory names the GPU later": (
             [lambda c: [c.job("7", 0, 300, ["a"], 2), c.events(RUN, RAN, gpu_uuid=c.gpu(UNKNOWN))],
-             named_later], [540, 540])}, read=lambda c: c.gpu_s()["step_unsplit"],
+             lambda c: c.add("gpus", *({"gpu_uuid": c.gpu(uuid), "slurm_index": i, "gpu_index": i}
+                                       for i, uuid in enumerate((UNKNOWN, "GPU-0b"))),
+                             source="nvml", node="a")],
+            [540, 540])}, read=lambda c: c.gpu_s()["step_unsplit"],
     builds=2)  # fmt: skip
 
 

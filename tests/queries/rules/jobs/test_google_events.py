@@ -6,8 +6,6 @@ import pytest
 from tests.google_histories.history import make, measured
 from tests.queries.conftest import each, shown_by
 
-SEEDS = (0, 4, 7)  # restarts inside a job run and by requeue, asynchronous saves, a hang
-
 
 def record(evidence, *events, run="1"):
     """Add events as the source writes them: of process 0, which names no host."""
@@ -94,7 +92,8 @@ def test_events_without_a_host_go_to_the_only_job_run_of_their_name(cluster, oth
     assert len(steps(cluster)) == found
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+# restarts inside a job run and by requeue, asynchronous saves, a hang
+@pytest.mark.parametrize("seed", [0, 4, 7])
 def test_the_ettr_of_a_made_up_history_is_near_the_truth_in_any_order(seed, tmp_path):
     pytest.importorskip("goodput_formats_extra")
     history = make(seed)

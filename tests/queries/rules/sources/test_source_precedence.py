@@ -127,7 +127,7 @@ test_what_ranks_and_logs_report = shown_by({
 })  # fmt: skip
 
 
-HOUR_S = 3600
+READ_S = range(0, 7_201, 30)
 
 
 def disagreements(cluster):
@@ -142,7 +142,6 @@ def gpu(cluster, watts, counted_w):
     cluster.readings(cluster.gpu(f"{node}-0"), READ_S, "nvml", **counted)
 
 
-READ_S = range(0, 2 * HOUR_S + 1, 30)
 # what it shows: power by its readings, by the counter, at the node's meter: what disagrees
 test_energy = shown_by({
     "a counter of half the power": (400.0, 200.0, None, ["energy of a GPU"]),
