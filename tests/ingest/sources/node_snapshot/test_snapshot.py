@@ -40,17 +40,27 @@ FILES = {
 }
 
 
-@pytest.fixture
-def machine(tmp_path):
+def machine_in(folder):
     """Return the root of a machine with these files."""
     for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return tmp_path
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
 
 
-def taken(machine, module=None, pid=7):
-    return json.loads(take("n1", pid=pid, root=machine, module=module or FakeNvml()))
+@pytest.fixture
+def machine(tmp_path):
+    return machine_in(tmp_path)
+
+
+def taken(machine, module=None):
+    return json.loads(take("n1", pid=7, root=machine, module=module or FakeNvml()))
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory):
+    """Return what is taken of the machine as it is."""
+    return taken(machine_in(tmp_path_factory.mktemp("machine")))
 
 
 @each(
@@ -76,8 +86,8 @@ def taken(machine, module=None, pid=7):
     ("cgroup.cpu.max", "400000 100000"),
     ("cgroup.times_throttled", "3"),
 )
-def test_a_setting_is_as_the_system_has_it(machine, setting, value):
-    assert taken(machine)["settings"].get(setting) == value
+def test_a_setting_is_as_the_system_has_it(snapshot, setting, value):
+    assert snapshot["settings"].get(setting) == value
 
 
 @each(
@@ -86,11 +96,9 @@ def test_a_setting_is_as_the_system_has_it(machine, setting, value):
     ("fabric.manager", "not in the machine's own PID namespace"),
     ("cpu.idle_states_disabled", "there is none"),
 )
-def test_what_cannot_be_read_is_unknown_with_the_reason(machine, setting, reason):
-    found = taken(machine)
-
-    assert found["unknown"][setting] == reason
-    assert setting not in found["settings"]
+def test_what_cannot_be_read_is_unknown_with_the_reason(snapshot, setting, reason):
+    assert snapshot["unknown"][setting] == reason
+    assert setting not in snapshot["settings"]
 
 
 def test_the_fabric_manager_is_found_by_its_process(machine):
@@ -99,8 +107,8 @@ def test_the_fabric_manager_is_found_by_its_process(machine):
     assert taken(machine)["settings"]["fabric.manager"] == "running"
 
 
-def test_it_names_the_run_of_the_process(machine):
-    assert (taken(machine)["node"], taken(machine)["run_id"]) == ("n1", "llm")
+def test_it_names_the_run_of_the_process(snapshot):
+    assert (snapshot["node"], snapshot["run_id"]) == ("n1", "llm")
 
 
 def test_gpus_are_one_value_or_a_value_for_each_and_what_none_answers_is_unknown(machine):
