@@ -246,7 +246,7 @@ def _sizes(fleet, samples):
     parquet = fleet.folder / "samples.parquet"
     with contextlib.closing(LocalStore(fleet.database)) as store, store.cursor() as cursor:
         blocks = cursor.sql("select used_blocks * block_size from pragma_database_size()")
-        ((used,),) = blocks.fetchall()
+        used = blocks.fetchall()[0][0]
         compressed = "format parquet, compression zstd"
         cursor.execute(f"copy (from raw.gpu_samples) to '{parquet}' ({compressed})")
     sizes = fleet.database.stat().st_size, used, parquet.stat().st_size
