@@ -135,6 +135,7 @@ WRONG = [
     ("slurm", {"form": "xml"}, "'form' is 'xml', expected one of text, json."),
     ("prometheus", {"url": "ftp://x"}, "ftp://x: this is not the URL of a server; write http:"),
     ("dcgm", {"urls": []}, "dcgm: no urls are given"),
+    ("nvml", {"sample_s": float("nan")}, "'sample_s' is nan, expected a number."),
     ("nvml", {"sample_s": 5.0, "slow_s": 1.0}, "nvml: sample_s is 5 and slow_s 1; expected "),
     ("nvml", {"sample_s": 0.1, "slow_s": 1.0}, "nvml: sample_s is 0.1 and slow_s 1; expected "),
 ]  # fmt: skip
