@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import logging
 import os
 import secrets
@@ -316,11 +315,11 @@ def _loaded(store: LocalStore, batch: Batch, is_polled: bool) -> Loaded:
 
 def configure(address: str, port: int) -> None:
     """Give Streamlit its settings: ours, the theme's, and where it listens."""
+    # Streamlit imports it with the first table; a figure drawn meanwhile would find half of it
+    import pandas  # type: ignore[import-untyped]  # noqa: F401, PLC0415 -- as above
     from streamlit.runtime.pages_manager import PagesManager  # noqa: PLC0415 -- as in create_app
     from streamlit.web.bootstrap import load_config_options  # noqa: PLC0415 -- as above
 
-    # Streamlit imports it with the first table; a figure drawn meanwhile would find half of it
-    importlib.import_module("pandas")
     # what `st.navigation` sets when it first runs: a link that comes before that finds its page too
     PagesManager.uses_pages_directory = False
     load_config_options(

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from goodput_ingest.formats import files
-from goodput_ingest.formats.prefetch import prefetch
+from goodput_ingest.prefetch import prefetch
 from goodput_ingest.run import find_files
 from goodput_ingest.run.contents import Contents
 from goodput_ingest.run.find_files import Found, SkippedFile

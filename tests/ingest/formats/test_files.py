@@ -21,8 +21,8 @@ from goodput_ingest.formats import delimited, files, row_groups
 from goodput_ingest.formats.json_text import json_stream
 from goodput_ingest.formats.json_text.json_stream import BrokenDocumentError, items
 from goodput_ingest.formats.parsed import Parsed
-from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.formats.row_groups import Held
+from goodput_ingest.prefetch import prefetch
 from goodput_ingest.source import Reject
 from goodput_queries.errors import IngestError
 

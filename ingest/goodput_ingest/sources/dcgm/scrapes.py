@@ -9,12 +9,12 @@ import polars as pl
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.parsed import Parsed
-from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.formats.prometheus_text import exposition
 from goodput_ingest.formats.prometheus_text.blocks import blocks
 from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.formats.row_groups import Held
 from goodput_ingest.gpu_metrics import Memory, gpu_rows, is_exporters, labels
+from goodput_ingest.prefetch import prefetch
 from goodput_ingest.scrapes import recorded
 from goodput_ingest.scrapes.pages import PageFormat
 from goodput_ingest.source import Batch, RecordedFile, Reject

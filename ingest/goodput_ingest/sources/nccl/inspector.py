@@ -19,8 +19,8 @@ import polars as pl
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.parsed import Parsed
-from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.formats.row_groups import Held
+from goodput_ingest.prefetch import prefetch
 from goodput_ingest.source import Batch, ReadOptions, RecordedFile, Reject
 from goodput_ingest.sources.nccl import inspector_prometheus
 from goodput_ingest.sources.nccl.inspector_plain import flat

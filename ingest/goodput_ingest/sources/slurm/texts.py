@@ -17,7 +17,7 @@ from typing import ClassVar
 from goodput_ingest.formats import delimited, files, row_groups
 from goodput_ingest.formats.json_text import json_stream
 from goodput_ingest.formats.parsed import Parsed
-from goodput_ingest.formats.prefetch import prefetch
+from goodput_ingest.prefetch import prefetch
 from goodput_ingest.source import Batch, RecordedFile
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
 from goodput_ingest.sources.slurm import controller, events, fields, jobs, json_answers, nodes
