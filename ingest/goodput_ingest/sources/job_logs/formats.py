@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -52,6 +52,10 @@ class Format:
     is_undated: bool = False
     marks_min: int = 1
     almost: tuple[AlmostForm, ...] = ()
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
+        """Return itself: the readers of all logs share it, and each is copied for a poll."""
+        return self
 
     def is_in(self, text: bytes) -> bool:
         """Say whether a log's beginning bears the marks of this format."""

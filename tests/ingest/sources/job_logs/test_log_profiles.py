@@ -1,5 +1,6 @@
 """Log profiles, and histories of trackers: what a trainer's lines and metrics mean."""
 
+import copy
 import math
 import re
 from datetime import datetime
@@ -256,3 +257,14 @@ def test_a_tensorboard_run_is_its_folder_and_what_is_below_for_validation_has_no
 
     both = {("llm", "step"), ("llm", "metric")}
     assert found == [both, both, {("llm", "metric")}]
+
+
+def test_copies_of_a_reader_share_its_formats_and_profiles():
+    reader = LogReader("a.log", ReadOptions())
+    known = {id(one.profile) for one in reader.formats if hasattr(one, "profile")}
+
+    copied = copy.deepcopy(reader)
+
+    assert copy.deepcopy(formats()) is formats()
+    assert known
+    assert {id(one.profile) for one in copied.formats if hasattr(one, "profile")} == known

@@ -21,7 +21,7 @@ import re
 import tomllib
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -92,7 +92,15 @@ MARKS = "a pattern of `marks`"
 IN_BRACES = re.compile(r"\{(\w+)\}")
 
 
-class LineForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+class Shared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """What the readers of all logs share: a reader is copied for each poll of its log."""
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
+        """Return itself."""
+        return self
+
+
+class LineForm(Shared, frozen=True):
     """A form of lines and what such a line means.
 
     has_prefix: the profile's prefix stands before the pattern. first_step, first_epoch: what the
@@ -130,7 +138,7 @@ class LineForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
         return {name: re.compile(pattern) for name, pattern in self.fields.items()}
 
 
-class AlmostForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+class AlmostForm(Shared, frozen=True):
     """What a line of another release or a cut line looks like, and what one that is read has."""
 
     pattern: str
@@ -148,7 +156,7 @@ class AlmostForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=T
         return f"looks like {self.looks_like}, which has {self.has}; this line has not"
 
 
-class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Example(Shared, frozen=True):
     """Lines and the events that they give: of each expected event the fields that are named."""
 
     text: str
@@ -156,7 +164,7 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timezone: str | None = None
 
 
-class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+class Profile(Shared, frozen=True):
     """The log format of a trainer.
 
     documentation: where its lines are described. marks_min: how many marks recognise a log.
