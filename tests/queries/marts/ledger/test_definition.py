@@ -78,6 +78,7 @@ MACROS = {
     "has_program(100, 50)": True, "has_program(100, 51)": False, "has_program(0, 0)": False,
     # of 90 allocated with evidence 9 were idle or waiting
     "active_ratio(9, 10, 100)": 0.9, "active_ratio(0, 100, 100)": None,
+    "nvcre_goodput_ratio(110, 10, 10, 20, 30)": 0.4, "nvcre_goodput_ratio(10, 0, 10, 0, 0)": 0.0,
 }  # fmt: skip
 
 
