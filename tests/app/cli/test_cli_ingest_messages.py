@@ -196,7 +196,6 @@ UNKNOWN = {
                   "cells between semicolons are not read. CSV is, with commas between cells"),
     "metrics.csv": ("epoch,lr-AdamW,step,train_loss\n0,0.0001,49,2.1\n",
                     "a table of steps without their times is not read"),
-    "train.log.bz2": ("BZh91AY", "a file packed by xz, bzip2, zstd or lz4 is not read"),
     "lauf.log": ("".join(f"27.11.2026 10:00:{n} Durchlauf {n}: Verlust 1,1\n" for n in range(9)),
                  "a number rises from line to line, as in the log of a job; if it is one, `good"),
     "loop.log": ("hello\nstep 12 loss 2.3\n",
