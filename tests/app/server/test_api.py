@@ -211,7 +211,7 @@ def test_who_asked_what_is_recorded_once_an_hour(client, monkeypatch):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Give the questions that were answered anew."""
+    """Give the questions that were answered again."""
     found, ask_one = [], run_query.ask
 
     def counted(store, what, *given):
@@ -242,7 +242,7 @@ def test_the_same_question_is_answered_once_until_a_commit(client, asked, monkey
     assert len(asked) == 6
     for _ in range(2):
         assert client.sql("select 1 / 'a'").status_code == 400
-    assert len(asked) == 8, "a failure is answered anew"
+    assert len(asked) == 8, "a failure is answered again"
 
 
 def test_a_question_that_many_ask_at_once_is_answered_once_and_recorded_for_each(client, asked):

@@ -33,7 +33,7 @@ def lines_of(path, **sizes):
 
 @pytest.fixture
 def file(tmp_path):
-    """Return what writes a file of these bytes, packed where it is said."""
+    """Return what writes a file of these bytes, packed if asked."""
 
     def written(content, *, is_gzip=False):
         (tmp_path / "x").write_bytes(gzip.compress(content) if is_gzip else content)
