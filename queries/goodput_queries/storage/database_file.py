@@ -220,7 +220,8 @@ class DatabaseFile:
         """Return the rows of a select as a frame; see `Reader.read`."""
         with self.cursor() as cursor:
             variables = scope_variables.set_on(cursor, scope)
-            timer = threading.Timer(timeout_s, cursor.interrupt) if timeout_s else None
+            is_late = threading.Event()
+            timer = threading.Timer(timeout_s, self._end, (cursor, is_late)) if timeout_s else None
             if timer:
                 timer.start()
             try:
@@ -230,7 +231,7 @@ class DatabaseFile:
                 needed = staged_views.named_in(sql)
                 if needed and is_kept and (commits := self._begin_at_commits(cursor)) is not None:
                     kept = self._kept()
-                    with kept.evaluated(cursor, sql, needed, variables, commits) as tables:
+                    with kept.evaluated(cursor, sql, needed, variables, commits, is_late) as tables:
                         return _rows(cursor, staged_views.reading(sql, tables), parameters)
                 # temporary tables are written too
                 cursor.execute("begin" if needed else "begin transaction read only")
@@ -246,6 +247,13 @@ class DatabaseFile:
             finally:
                 if timer:
                     timer.cancel()
+
+    def _end(self, cursor: duckdb.DuckDBPyConnection, is_late: threading.Event) -> None:
+        """End a read that takes too long, also while it waits for another one's view."""
+        is_late.set()
+        cursor.interrupt()
+        if self._view_cache is not None:
+            self._view_cache.wake()
 
     def _begin_at_commits(self, cursor: duckdb.DuckDBPyConnection) -> int | None:
         """Begin a transaction; return the state that it sees, None while a commit is under way."""

@@ -62,11 +62,13 @@ class ViewCache:
         needed: list[Model],
         variables: Mapping[str, Any],
         commits: int,
+        is_late: threading.Event,
     ) -> Iterator[dict[str, str]]:
         """Yield where the rows of the views that `sql` needs are, by name, inside the transaction.
 
         variables: of the scope, as the cursor has them; commits: the state of the database that the
-        transaction sees. The transaction is committed where the read has succeeded.
+        transaction sees; is_late: set where the read is to end. The transaction is committed where
+        the read has succeeded.
         """
         keys = {
             model.qualified_name: (
@@ -78,10 +80,12 @@ class ViewCache:
             if model.is_staged_view and is_kept(model.qualified_name)
         }
         # at once, before the transaction sees this database: it sees nothing published later
-        taken, missing, claimed = self._take(sql, needed, keys)
+        taken, missing, claimed = self._take(sql, needed, keys, is_late)
         tables = {name: kept.table for name, kept in taken.items()}
         made: dict[Key, _Kept] = {}
         try:
+            if is_late.is_set():
+                raise duckdb.InterruptException("while another read evaluated a view")
             for model in missing:
                 name = model.qualified_name
                 key = keys.get(name)
@@ -101,8 +105,13 @@ class ViewCache:
         finally:
             self._release(taken.values(), made, claimed, commits)
 
+    def wake(self) -> None:
+        """Let reads that wait see whether they are late."""
+        with self._lock:
+            self._lock.notify_all()
+
     def _take(
-        self, sql: str, needed: list[Model], keys: Mapping[str, Key]
+        self, sql: str, needed: list[Model], keys: Mapping[str, Key], is_late: threading.Event
     ) -> tuple[dict[str, _Kept], list[Model], set[Key]]:
         """Return the views that are known, those to be made, and the keys that this read claims.
 
@@ -115,7 +124,9 @@ class ViewCache:
             return models, {keys[m.qualified_name] for m in models if m.qualified_name in keys}
 
         with self._lock:
-            self._lock.wait_for(lambda: self._making.isdisjoint(missing()[1]), WAIT_MAX_S)
+            self._lock.wait_for(
+                lambda: is_late.is_set() or self._making.isdisjoint(missing()[1]), WAIT_MAX_S
+            )
             to_make, wanted = missing()
             claimed = wanted - self._making
             self._making |= claimed

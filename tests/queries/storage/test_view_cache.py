@@ -10,6 +10,7 @@ from tests.queries.conftest import built_once, store_of
 
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore
+from goodput_queries.errors import QueryError
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage import staged_views, view_cache
@@ -119,6 +120,27 @@ def test_a_read_waits_for_a_view_that_another_is_evaluating(fleet, monkeypatch):
 
     assert first.result().equals(second.result())
     assert len(evaluated_views) == len(set(evaluated_views)) > 0
+
+
+def test_a_read_that_waits_for_a_view_ends_at_its_time_limit(fleet, monkeypatch):
+    is_asked, is_over = threading.Event(), threading.Event()
+    definition = staged_views.definition
+
+    def defined(*given):
+        is_asked.set()
+        assert is_over.wait(timeout=10)
+        return definition(*given)
+
+    monkeypatch.setattr(staged_views, "definition", defined)
+    asked = {"scope": Scope(team="limited"), "is_kept": True}
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(fleet.store.read, RUNS, **asked)
+        assert is_asked.wait(timeout=10)
+        with pytest.raises(QueryError, match=r"took longer than 0\.05 s"):
+            fleet.store.read(RUNS, timeout_s=0.05, **asked)
+        is_over.set()
+
+    assert first.result().equals(fleet.store.read(RUNS, **asked))
 
 
 def test_a_view_depends_on_the_variables_of_its_macros_and_inputs():
