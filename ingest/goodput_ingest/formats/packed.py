@@ -28,7 +28,7 @@ class _Xz(RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # a BufferedReader asks
         data = b""
         while not data:
             if self._stream.eof and not self._begins_again():
