@@ -26,7 +26,7 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(PYTEST) -n 4
 
 machine: $(VENV)/.stamp-dev ## tests that need a browser or a server program, kill processes or try random worlds
-	$(PYTEST) -n 3 -m "machine and not slow" $(call naming,machine)
+	$(PYTEST) -n 4 -m "machine and not slow" $(call naming,machine)
 
 fresh: ## what a newcomer does, in plain environments: clone, make demo, wheel, extras, documents
 	$(PYTHON) -m tests.fresh
@@ -88,7 +88,8 @@ oracle: $(VENV)/.stamp-dev ## the ledger of random worlds against a brute-force 
 	$(BIN)/python -m tests.oracle --count $(COUNT) --seed $(SEED)
 	$(BIN)/python -m tests.oracle --count $(COUNT) --seed $(SEED) --having short-steps more-phases
 	GOODPUT_EXAMPLES=10 $(BIN)/python -m pytest -q -n 2 --dist load -m "" tests/queries/rules/test_conservation.py \
-		tests/queries/ledger_build/test_incremental_runs.py tests/queries/ledger_build/test_placed_again.py
+		tests/queries/ledger_build/test_incremental_runs.py tests/queries/ledger_build/test_placed_again.py \
+		tests/queries/marts/test_times_of_other_teams.py
 
 # how many made-up fleets the rules of findings are scored on
 FLEETS ?= 20

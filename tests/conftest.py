@@ -13,7 +13,7 @@ import duckdb
 import hypothesis
 import pytest
 from tests.made_once import made_once
-from tests.tiers import Costs
+from tests.tiers import Costs, costs
 from xdist.scheduler import LoadFileScheduling
 
 from goodput_app.process.store import use_store
@@ -98,10 +98,14 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with tests that share a database: no other work of one process takes as long."""
+    """Begin with what one process does longest: modules that share a database, then by their cost.
+
+    What begins last is short then, and no process works alone at the end.
+    """
     if MISSING:
         items[:] = _of_installed_packages(items)
-    items.sort(key=lambda item: _shared_by(item.path) == str(item.path))
+    took = costs()
+    items.sort(key=lambda item: (_shared_by(item.path) == str(item.path), -took.get(item.path, 0)))
 
 
 def _shared_by(path):
@@ -126,13 +130,19 @@ def empty_database(tmp_path_factory):
     return made_once(tmp_path_factory, "empty", lambda path: LocalStore(path).close())
 
 
+# one thread: a process a core runs tests. Of few rows planning takes longer than reading, and a
+# seventh of all is this pass, for whole views that the product reads in parts; commands and servers
+# that tests start in processes of their own plan with it
+OF_TESTS = {"threads": 1, "disabled_optimizers": "projection_pullup"}
+
+
 @pytest.fixture(scope="session", autouse=True)
-def databases_have_one_thread():
-    """Give databases one thread, unless a test asks for more: a process a core runs tests."""
+def databases_are_for_tests():
+    """Give databases of this process what suits many tests, unless one asks for something else."""
     opened = duckdb.connect
 
     def connect(*given, config=None, **options):
-        return opened(*given, config={"threads": 1, **(config or {})}, **options)
+        return opened(*given, config={**OF_TESTS, **(config or {})}, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb, "connect", connect)

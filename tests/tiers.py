@@ -127,6 +127,15 @@ class Costs:
                 writer.writerow((tier, f"{cpu_s:.1f}", self._tests[module, tier], module))
 
 
+def costs():
+    """Return the CPU seconds that each module took when the file was written, by its path."""
+    took = defaultdict(float)
+    with DURATIONS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            took[ROOT / row["module"]] += float(row[COST])
+    return took
+
+
 def slowness():
     """Return how many times longer than where the limit was set work takes now; at least 1."""
     return max(1.0, statistics.median(_yardstick() for _ in range(7)) / YARDSTICK_CPU_S)

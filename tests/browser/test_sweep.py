@@ -89,7 +89,7 @@ def window(browser):
     """Give one window for all pages, and what it saw: errors, whom pages asked, bytes that came."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000}, reduced_motion="reduce")
     page = context.new_page()
-    seen = SimpleNamespace(errors=[], asked=set(), bytes_=0, violations={})
+    seen = SimpleNamespace(errors=[], asked=set(), bytes_=0, violations={}, scheme="light")
     page.set_default_timeout(WAIT_MS)
 
     def log(message):
@@ -208,10 +208,11 @@ def _drawn(page, seen, title, kind):
     assert seen.bytes_ < PAYLOAD_MAX_BYTES, (page.url, seen.bytes_)
     assert seen.errors == [], page.url
     if kind == "demo":
-        seen.violations |= _violations(page, "light", WCAG)
-        _show(page, "dark")
-        seen.violations |= _violations(page, "dark", OF_COLOURS)
-        _show(page, "light")
+        # first the one in which the page before was left: a change draws all charts again
+        for scheme in sorted(("light", "dark"), key=seen.scheme.__ne__):
+            _show(page, scheme)
+            seen.violations |= _violations(page, scheme, WCAG if scheme == "light" else OF_COLOURS)
+        seen.scheme = scheme
     seen.bytes_ = 0
 
 
@@ -224,7 +225,8 @@ def _violations(page, scheme, rules):
     """Return the elements of a page that axe-core finds to break a rule, by page and rule."""
     settled(page)
     charts_drawn(page)
-    broken = Axe().run(page, options={"runOnly": rules}).response["violations"]
+    options = {"runOnly": rules, "resultTypes": ["violations"], "preload": False}
+    broken = Axe().run(page, options=options).response["violations"]
     return {(page.url, scheme, rule["id"]): [n["html"] for n in rule["nodes"]] for rule in broken}
 
 

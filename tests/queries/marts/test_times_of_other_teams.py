@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from tests.examples import examples
 from tests.queries.conftest import START_MS, Evidence
 from tests.two_teams import COBALTS, END_S, RED, built, load
 
@@ -43,8 +44,9 @@ windows = st.builds(
     st.integers(1, END_S),
 )
 property_of_windows = settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+    max_examples=examples(4), deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)  # fmt: skip
 
 
 @pytest.mark.machine
@@ -59,7 +61,7 @@ def test_views_of_any_window_are_the_same_wherever_on_a_day_another_team_worked(
 
 
 @pytest.mark.machine
-@settings(property_of_windows, max_examples=3)
+@settings(property_of_windows, max_examples=examples(1))
 @given(scope=windows)
 def test_answers_to_selects_are_the_same_too(worlds, scope):
     sql = "select count(*) as n from marts.serving_requests, marts.attempts"
