@@ -98,14 +98,20 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with what one process does longest: modules that share a database, then by their cost.
+    """Begin with what one process does longest: modules that share a database.
 
-    What begins last is short then, and no process works alone at the end.
+    Those that are for a machine alone come by their cost, so that no process works alone at the
+    end; of many short ones that order takes longer than the one of folders.
     """
     if MISSING:
         items[:] = _of_installed_packages(items)
     took = costs()
-    items.sort(key=lambda item: (_shared_by(item.path) == str(item.path), -took.get(item.path, 0)))
+
+    def last(item):
+        is_alone = item.get_closest_marker("machine") is not None
+        return _shared_by(item.path) == str(item.path), -took[item.path] if is_alone else 0
+
+    items.sort(key=last)
 
 
 def _shared_by(path):
