@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 RETENTION_STATUS = ("retention", "goodput.toml")  # source and origin among the live sources
 REST_RATIO = 30.0  # after a build none begins for so many times as long, while no page is open
-REST_RATIO_WATCHED = 4.0  # while one is
+REST_RATIO_WATCHED = 4.0  # while one is; of what pages evaluate of the build too
 REST_MAX_S = 60.0  # findings are to be known within two polls, however long a build takes
 LAKE_EVERY_S = 30.0  # looking whether something was loaded into a lake is a request a table
 SHOW_EVERY_S = 15.0  # what polls wrote, where there is nothing to build or no build succeeds
@@ -45,6 +45,7 @@ class Upkeep:
         self._prune_from_s = 0.0  # by the steady clock
         self._built_at_s = -math.inf
         self._build_s = 0.0
+        self._evaluated_s = 0.0  # by the store, when the last build ended
         self._shown_at_s = -math.inf
         self._is_counted = False
         self.is_built = False  # the last run brought the ledger up to date
@@ -63,6 +64,7 @@ class Upkeep:
         finally:
             self._built_at_s = self._steady_s()
             self._build_s = 0.0 if is_same else self._built_at_s - started_s
+            self._evaluated_s = self._store.evaluated_s
             self._show()
         self.is_built = True
         if (lake := self._store.lake) is not None:
@@ -82,9 +84,13 @@ class Upkeep:
 
     def _rest_s(self) -> float:
         """Return how long after a build nothing is built."""
-        ratio = REST_RATIO_WATCHED if self._viewers.pages else REST_RATIO
+        if self._viewers.pages:
+            caused_s = self._build_s + self._store.evaluated_s - self._evaluated_s
+            rest_s = REST_RATIO_WATCHED * caused_s
+        else:
+            rest_s = REST_RATIO * self._build_s
         least_s = LAKE_EVERY_S if self._store.lake is not None else 0.0
-        return max(least_s, min(ratio * self._build_s, REST_MAX_S))
+        return max(least_s, min(rest_s, REST_MAX_S))
 
     def _publish(self, lake: Lake) -> None:
         """Write closed hours to the lake; what fails is tried again."""

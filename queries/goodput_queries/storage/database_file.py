@@ -265,6 +265,11 @@ class DatabaseFile:
         cursor.execute("rollback")
         return None
 
+    @property
+    def evaluated_s(self) -> float:
+        """How many seconds reads have taken to evaluate views that are kept."""
+        return 0.0 if self._view_cache is None else self._view_cache.took_s
+
     def _kept(self) -> ViewCache:
         with self._kept_lock:
             if self._view_cache is None:

@@ -13,6 +13,7 @@ what it will make at once or not at all, so that no two reads wait for each othe
 import itertools
 import re
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -48,6 +49,7 @@ class ViewCache:
     def __init__(self, root: duckdb.DuckDBPyConnection) -> None:
         """Keep them in a database in memory that all cursors of `root` see."""
         root.execute(f"attach ':memory:' as {DATABASE} (compress)")
+        self.took_s = 0.0  # to evaluate views, all reads together
         self._root = root
         self._known: OrderedDict[Key, _Kept] = OrderedDict()
         self._numbers = itertools.count()
@@ -83,6 +85,7 @@ class ViewCache:
         taken, missing, claimed = self._take(sql, needed, keys, is_late)
         tables = {name: kept.table for name, kept in taken.items()}
         made: dict[Key, _Kept] = {}
+        began_s = time.monotonic()
         try:
             if is_late.is_set():
                 raise duckdb.InterruptException("while another read evaluated a view")
@@ -97,6 +100,8 @@ class ViewCache:
                     made_rows = cursor.execute(f"create table {table} {definition}").fetchall()
                     made[key] = _Kept(table, made_rows[0][0] if made_rows else 0)
                     tables[name] = table
+            with self._lock:
+                self.took_s += time.monotonic() - began_s
             yield tables
             cursor.execute("commit")
         except BaseException:

@@ -27,8 +27,8 @@ class Server:
                 raise self.failure
             return pl.DataFrame({"stage": ["ledger"]})
 
-        store = SimpleNamespace(build=build, show_all=self._show_all, lake=None)
-        self.upkeep = Upkeep(store, self.viewers, lambda: self.now_s)
+        self.store = SimpleNamespace(build=build, show_all=self._show_all, lake=None, evaluated_s=0)
+        self.upkeep = Upkeep(self.store, self.viewers, lambda: self.now_s)
 
     def _show_all(self):
         self.shown_at_s.append(self.now_s)
@@ -64,6 +64,17 @@ def test_builds_take_a_small_share_of_the_time(pages, build_s, seconds, expected
     server.viewers.pages = pages
 
     assert server.run_for(seconds) == expected
+
+
+@each((0, 45, 2), (1, 45, 1), (1, 54, 2))
+def test_what_pages_evaluate_of_a_build_counts_as_it(pages, seconds, expected):
+    """The next build makes all of it stale."""
+    server = Server(1)
+    server.viewers.pages = pages
+    server.upkeep.run()
+    server.store.evaluated_s += 12
+
+    assert 1 + server.run_for(seconds) == expected
 
 
 def test_a_ledger_whose_build_failed_is_not_called_built():
