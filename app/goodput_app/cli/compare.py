@@ -81,7 +81,7 @@ def compare(
             what = "run" if of_a.scope.run is not None else "time range"
             raise click.UsageError(f"A and B are the same {what}.")
         found = compared(
-            lambda sql, of_side: store.read(sql, scope=of_side),
+            lambda sql, of_side: store.read(sql, scope=of_side, is_kept=True),
             of_a,
             of_b,
             limits,

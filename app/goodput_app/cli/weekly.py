@@ -92,7 +92,7 @@ def _parts(store: Store, scope: Scope, clusters: pl.DataFrame, last: date) -> It
     """Yield the paragraphs and tables. last: the last day of the week."""
 
     def read(sql: str, of: Scope = scope) -> pl.DataFrame:
-        found = store.read(sql, scope=of)
+        found = store.read(sql, scope=of, is_kept=True)
         return found.with_columns(pl.selectors.decimal().cast(pl.Float64))
 
     of_week = week(scope, clusters, read)

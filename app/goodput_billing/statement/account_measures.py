@@ -39,11 +39,11 @@ def with_account_measures(rows: pl.DataFrame, store: Store, day: Day) -> pl.Data
     account_executing_idle_ms of account_memory_read_ms: allocated time in which a program was
     loaded and nothing ran, of that with readings of memory (`marts.executing_idle`); null: none.
     """
-    trained = store.read("select * from marts.tokens_by_account", scope=day.scope)
+    trained = store.read("select * from marts.tokens_by_account", scope=day.scope, is_kept=True)
     # most sites serve nothing, and planning the views would take longer than what it finds
     is_served = store.read("select count(*) > 0 from intermediate.int_serving_gpus").item()
     served = (
-        store.read("select * from marts.serving_tokens_by_account", scope=day.scope)
+        store.read("select * from marts.serving_tokens_by_account", scope=day.scope, is_kept=True)
         if is_served
         else pl.DataFrame(schema={"cluster": pl.String(), "team": pl.String(), **_SERVED})
     )
@@ -52,6 +52,7 @@ def with_account_measures(rows: pl.DataFrame, store: Store, day: Day) -> pl.Data
             sum(held_ms)::bigint as memory_read_ms
         from marts.executing_idle group by all""",
         scope=day.scope,
+        is_kept=True,
     )
     found = rows.with_columns((~pl.col("line").is_in(list(NOBODYS))).alias("is_account"))
     for of_account, measures, prefix in (

@@ -18,7 +18,7 @@ def with_carbon(rows: pl.DataFrame, store: Store, day: Day) -> pl.DataFrame:
     carbon_kg: CO2 equivalent of the part in hours with an intensity; null: no such hour.
     carbon_known_ratio: that part of the energy.
     """
-    found = store.read("select * from marts.statement_carbon", scope=day.scope)
+    found = store.read("select * from marts.statement_carbon", scope=day.scope, is_kept=True)
     used_mj = pl.coalesce("wall_mj", "energy_mj")  # the GPUs' own is in the meter's
     share = used_mj / pl.when(pl.col("used_mj") != 0).then("used_mj")
     return (

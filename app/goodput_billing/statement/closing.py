@@ -110,7 +110,7 @@ def quotas(store: Store, day: Day) -> dict[tuple[str, str], Decimal]:
 
 def computed(store: Store, day: Day, policy: Policy) -> pl.DataFrame:
     """Return the exact rows of a day from what is known now."""
-    lines = store.read("select * from marts.statement_lines", scope=day.scope)
+    lines = store.read("select * from marts.statement_lines", scope=day.scope, is_kept=True)
     return rows.frame_of(charges(lines.iter_rows(named=True), policy))
 
 

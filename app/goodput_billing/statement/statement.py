@@ -159,8 +159,8 @@ def as_known(store: Store, day: Day, rows: pl.DataFrame) -> AsKnown:
         "rows": with_account_measures(rows, store, day),
         "losses": losses(store, day),
         "balance": _balance(store, day, rows),
-        "differences": store.read(DIFFERENCES, scope=day.scope),
-        "unmatched": store.read(UNMATCHED, scope=day.scope),
+        "differences": store.read(DIFFERENCES, scope=day.scope, is_kept=True),
+        "unmatched": store.read(UNMATCHED, scope=day.scope, is_kept=True),
     }
 
 
@@ -256,6 +256,7 @@ def losses(store: Store, day: Day, *, of_each_account: bool = False) -> pl.DataF
         order by cost desc nulls last, gpu_ms desc, cluster, run_key, category, blame""",
         [of_each_account, LOSSES_SHOWN],
         scope=day.scope,
+        is_kept=True,
     )
 
 
@@ -274,7 +275,9 @@ def _balance(store: Store, day: Day, rows: pl.DataFrame) -> pl.DataFrame:
             gpu_ms.filter(line == ownership.UNPLACED).sum().alias("unplaced_ms"),
         )
     )
-    held_against = store.read("select * from marts.statement_balance", scope=day.scope)
+    held_against = store.read(
+        "select * from marts.statement_balance", scope=day.scope, is_kept=True
+    )
     return charged.join(held_against, on="cluster", how="left").sort("cluster")
 
 

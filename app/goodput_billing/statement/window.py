@@ -94,26 +94,21 @@ def closed_days(store: Store) -> dict[tuple[int, int], Closed]:
     return {(row[0], row[1]): Closed(*row) for row in found.rows()}
 
 
-def lines_of(store: Store, day: Day, *, is_kept: bool = False) -> pl.DataFrame:
+def lines_of(store: Store, day: Day) -> pl.DataFrame:
     """Return `marts.statement_lines` of a day by account and price: before idle time is shared."""
-    return store.read(_LINES, scope=day.scope, is_kept=is_kept)
+    return store.read(_LINES, scope=day.scope, is_kept=True)
 
 
-def lines_of_days(
-    store: Store, days: Sequence[Day], *, is_kept: bool = False
-) -> list[pl.DataFrame]:
-    """Return the lines of each of these days; those of whole hours and one length in one read.
-
-    is_kept: as of `Store.read`.
-    """
+def lines_of_days(store: Store, days: Sequence[Day]) -> list[pl.DataFrame]:
+    """Return the lines of each of these days; those of whole hours and one length in one read."""
     found: list[pl.DataFrame] = []
     for together in _alike(days):
         first, last = together[0], together[-1]
         if first is last:
-            found.append(lines_of(store, first, is_kept=is_kept))
+            found.append(lines_of(store, first))
             continue
         scope = Scope(first.from_ms, last.to_ms, bucket_ms=first.to_ms - first.from_ms)
-        rows = store.read(_LINES_OF_DAYS, scope=scope, is_kept=is_kept)
+        rows = store.read(_LINES_OF_DAYS, scope=scope, is_kept=True)
         by_day = rows.partition_by("bucket", as_dict=True)
         found += [by_day.get((n,), rows.clear()).drop("bucket") for n in range(len(together))]
     return found

@@ -287,7 +287,7 @@ def _computed(wanted: tuple[Day, ...], how: Chosen, now: State) -> list[pl.DataF
 def _lines(wanted: tuple[Day, ...], now: State) -> list[pl.DataFrame]:
     """Return the lines of each day, read together: a read of one costs much the same."""
     del now
-    return window.lines_of_days(current_store(), wanted, is_kept=True)
+    return window.lines_of_days(current_store(), wanted)
 
 
 @st.cache_data(max_entries=40, show_spinner=False)
