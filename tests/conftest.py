@@ -136,19 +136,13 @@ def empty_database(tmp_path_factory):
     return made_once(tmp_path_factory, "empty", lambda path: LocalStore(path).close())
 
 
-# one thread: a process a core runs tests. Of few rows planning takes longer than reading, and a
-# seventh of all is this pass, for whole views that the product reads in parts; commands and servers
-# that tests start in processes of their own plan with it
-OF_TESTS = {"threads": 1, "disabled_optimizers": "projection_pullup"}
-
-
 @pytest.fixture(scope="session", autouse=True)
-def databases_are_for_tests():
-    """Give databases of this process what suits many tests, unless one asks for something else."""
+def databases_have_one_thread():
+    """Give databases one thread, unless a test asks for more: a process a core runs tests."""
     opened = duckdb.connect
 
     def connect(*given, config=None, **options):
-        return opened(*given, config={**OF_TESTS, **(config or {})}, **options)
+        return opened(*given, config={"threads": 1, **(config or {})}, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb, "connect", connect)
