@@ -225,7 +225,7 @@ def _violations(page, scheme, rules):
     """Return the elements of a page that axe-core finds to break a rule, by page and rule."""
     settled(page)
     charts_drawn(page)
-    options = {"runOnly": rules, "resultTypes": ["violations"], "preload": False}
+    options = {"runOnly": rules, "resultTypes": ["violations"]}
     broken = Axe().run(page, options=options).response["violations"]
     return {(page.url, scheme, rule["id"]): [n["html"] for n in rule["nodes"]] for rule in broken}
 

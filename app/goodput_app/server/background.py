@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 RETENTION_STATUS = ("retention", "goodput.toml")  # source and origin among the live sources
 REST_RATIO = 30.0  # after a build none begins for so many times as long, while no page is open
-REST_RATIO_WATCHED = 4.0  # while one is; of what pages evaluate of the build too
+REST_RATIO_WATCHED = 4.0  # while one is: as long as the build and what was evaluated of it took
 REST_MAX_S = 60.0  # findings are to be known within two polls, however long a build takes
 LAKE_EVERY_S = 30.0  # looking whether something was loaded into a lake is a request a table
 SHOW_EVERY_S = 15.0  # what polls wrote, where there is nothing to build or no build succeeds

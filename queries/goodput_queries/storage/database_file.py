@@ -49,8 +49,8 @@ class Reader(Protocol):
     ) -> pl.DataFrame:
         """Return the rows of a select; marts see only `scope`. A bad select raises QueryError.
 
-        is_kept: what it evaluates first is kept for other reads until the next commit; for pages,
-            which read the same views many times (`view_cache.py`).
+        is_kept: what it evaluates first is kept for other reads until the next commit; for pages
+            and statements, which read the same views many times (`view_cache.py`).
         """
 
 
