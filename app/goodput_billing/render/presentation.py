@@ -280,17 +280,17 @@ def _of_useful(statement: Statement) -> str:
 def _of_electricity(rows: pl.DataFrame) -> str:
     has_meters = rows["wall_mj"].is_not_null().any()
     if not has_meters and not rows["energy_mj"].is_not_null().any():
-        return "Electricity is not known: no energy counter and no power meter was read."
+        return "Electricity is not known: no energy counter, power or meter was read."
     if not rows["electricity_cost"].is_not_null().any():
         return "Electricity is not charged: the energy is known, a tariff is not."
     words = (
-        "Electricity: differences of the GPUs' energy counters x tariff of the hour x what server "
-        "and site add. GPUs without readings add none."
+        "Electricity: differences of the GPUs' energy counters (without one the integral of their "
+        "power) x tariff of the hour x what server and site add. GPUs without readings add none."
     )
     if not has_meters:
         return words
     return (
         f"{words} In hours that a node's power meter covers whole, and where GPUs have no "
-        "counters in what it covers, its energy is charged instead: to each GPU its own, and the "
+        "readings in what it covers, its energy is charged instead: to each GPU its own, and the "
         "rest of the node by GPU time; only what the site adds comes on top."
     )

@@ -57,7 +57,13 @@ def kinds_read(scope: Scope) -> pl.DataFrame:
     return read("select distinct kind from marts.health_by_node_day", scope)
 
 
-nodes = reader("node_health", "place, cluster, node", columns=COUNTED, limit=ROWS_SHOWN)
+# first what somebody must act on
+nodes = reader(
+    "node_health",
+    "verdict not in ('Replace', 'Drain') nulls last, place, cluster, node",
+    columns=COUNTED,
+    limit=ROWS_SHOWN,
+)
 fleet = reader("fleet_reliability", "cluster")
 by_job_size = reader("reliability_by_job_size", "cluster, gpus_to")
 xids = reader("xids_by_code", "incidents desc, code")

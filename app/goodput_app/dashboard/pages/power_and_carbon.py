@@ -16,7 +16,8 @@ with panel("Power over time", "marts.power_over_time", help="Sum of the GPUs tha
 with panel(
     "Energy and carbon by account",
     "marts.energy_by_account",
-    help="By the GPUs' energy counters; cost and carbon with the overhead of server and site.",
+    help="By the GPUs' energy counters, or else their power; cost and carbon with the overhead of "
+    "server and site.",
 ):
     if view.scope.node:
         st.caption("Energy is stored by account: the filter of the node does not apply here.")

@@ -28,15 +28,17 @@ def place(made, node, **limits):
     made.listed(node, made.gpu(node), "test", slurm_index=0, **limits)
 
 
-def read(made, node, watts, until=7200, **more):
+def read(made, node, watts, until=7200, source="dcgm", but=(), **more):
     """Load readings and an energy counter: `watts(second)` holds for the minute before it."""
     joules, rows = 1e6, []
     for second in range(0, until + 1, 60):
+        if second in but:
+            continue
         joules += 60 * watts(second) if second else 0
         rows.append({"gpu_uuid": made.gpu(node), "gpu_instance": "", "ts": at(second),
                      "energy_j": joules, "power_w": watts(second), "is_flagged": False,
                      "engine_active_ratio": 0.9 * (watts(second) > IDLE_W), **more})  # fmt: skip
-    made.load("gpu_samples", rows, "dcgm")
+    made.load("gpu_samples", rows, source)
 
 
 @built_once
@@ -233,7 +235,27 @@ def short_peaks(cluster):
     read(cluster, "a", lambda second: 690.0 if second % 600 == 300 else IDLE_W, until=3600)
 
 
+def without_counter(cluster, holes=()):
+    """Give an hour in which power rises from 0 to 600 W; holes: seconds that are not read."""
+    place(cluster, "a")
+    cluster.watched(3600)
+    cluster.job("1", 0, 3600, ["a"], 1, account="A")
+    read(cluster, "a", lambda second: second / 6, until=3600, energy_j=None, but=holes)
+
+
+OF_POWER = (
+    "select energy_mj, integrated_kwh, measured_ms from marts.energy_by_account "
+    "where availability = 'held'"
+)
 test_power_of_other_clusters = shown_by({
+    "without a counter energy is the integral of power": (
+        without_counter, OF_POWER, [(1_080_000_000, pytest.approx(0.3), HOUR_MS)]),
+    "between readings more than ten minutes apart it is not known": (
+        lambda c: without_counter(c, range(1201, 2400)), OF_POWER,
+        [(1_080_000_000 - 300 * 1_200_000, pytest.approx(0.2), HOUR_MS - 1_200_000)]),
+    "a counter of another source takes precedence": (
+        lambda c: [without_counter(c), read(c, "a", lambda _: IDLE_W, until=3600, source="nvml")],
+        OF_POWER, [(IDLE_W * HOUR_MS, 0, HOUR_MS)]),
     "a GPU with one idle part has no idle power": (
         one_idle_part, "select distinct power_w from marts.idle_power where gpu_ms > 0", [(None,)]),
     "head-room sees peaks that a mean of ten minutes hides": (

@@ -28,8 +28,8 @@ POWER_COUNTERS = (
     "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION, counter, Energy since driver load (in mJ)."
 )
 NO_ENERGY = (
-    "Not configured: energy. Accounts are measured by the energy counter of their GPUs. Add to the "
-    "counters of the DCGM exporter:"
+    "Not configured: energy. Accounts are measured by the energy counter of their GPUs, or else by "
+    "their power readings. Add to the counters of the DCGM exporter:"
 )
 NO_CARBON = (
     "Not configured: carbon. Write grams of CO2 equivalent per kWh by hour, from the grid operator "
@@ -101,8 +101,13 @@ def accounts(frame: pl.DataFrame) -> None:
     else:
         st.caption("Select an account for a link to its cost.")
     if frame["energy_kwh"].null_count() == frame.height:
-        not_configured(NO_ENERGY, POWER_COUNTERS.splitlines()[-1])
+        not_configured(NO_ENERGY, POWER_COUNTERS)
         return
+    if (integrated := frame["integrated_kwh"].sum()) > 0:
+        st.caption(
+            f"{integrated:,.1f} kWh of it are integrated from power readings: these GPUs have no "
+            "energy counter."
+        )
     _unknown_carbon(frame)
     if "electricity_cost" not in names:
         st.caption(NO_TARIFF)

@@ -85,13 +85,24 @@ def choose(states: pl.DataFrame) -> tuple[str | None, str | None, pl.DataFrame]:
 def grouped(rows: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
     """Return rows with a group of the ledger in place of `category`, `label` and `colour`.
 
+    What is not classified keeps its category: of a GPU, steps that are not saved yet are not what
+    missing readings are.
     ledger: marts.ledger_by_category
     """
     known = ledger_groups.groups()
     of = ledger_groups.of_categories(ledger, known)
-    looks = known.unique("ledger_group").select("label", "colour", category="ledger_group")
-    named = rows.drop("label", "colour").with_columns(pl.col("category").replace(of))
-    return named.join(looks, on="category", how="left", maintain_order="left")
+    of = {category: group for category, group in of.items() if group != "unclassified"}
+    looks = known.unique("ledger_group").select(
+        "ledger_group", group_label="label", group_colour="colour"
+    )
+    named = rows.with_columns(
+        ledger_group=pl.col("category").replace_strict(of, default=None, return_dtype=pl.String)
+    ).join(looks, on="ledger_group", how="left", maintain_order="left")
+    return named.with_columns(
+        pl.coalesce("ledger_group", "category").alias("category"),
+        pl.coalesce("group_label", "label").alias("label"),
+        pl.coalesce("group_colour", "colour").alias("colour"),
+    ).drop("ledger_group", "group_label", "group_colour")
 
 
 def cells(states: pl.DataFrame, show: str | None) -> tuple[pl.DataFrame, bool]:

@@ -1,10 +1,10 @@
--- Energy of GPUs by owner and hour: differences of the GPUs' own counters.
+-- Energy of GPUs by owner and hour: differences of the GPUs' own counters, without these the integral of power readings.
 -- Instances of a GPU share its energy by their slices.
 -- Where a node's meter covers an hour, the energy beyond the node's GPUs is shared among them in proportion to time;
 -- where it covers part of an hour, all its energy is, if the GPUs have no counters.
--- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, is_metered
+-- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, is_metered, is_integrated
 -- availability: held, free, not_available
--- energy_mj: millijoules of the GPUs' counters
+-- energy_mj: millijoules of the GPUs; is_integrated: from power, for want of a counter
 -- measured_ms: milliseconds of a whole GPU for which that is known
 -- is_metered: by nodes' meters
 -- wall_mj: of those, millijoules at the meter: the GPUs' own and their part of the rest of the server
@@ -27,6 +27,7 @@ of_units as (
         chosen.gpu_uuid,
         units.gpu_instance,
         chosen.hour_ms,
+        chosen.is_integrated,
         any_value(columns(['share_lo', 'share_hi', 'share_of'])),
         sum(part_mj(
             chosen.energy_mj, chosen.start_ms, chosen.end_ms,
@@ -50,6 +51,7 @@ of_holds as (
         chosen.gpu_uuid,
         holds.gpu_instance,
         chosen.hour_ms,
+        chosen.is_integrated,
         holds.job_run_key,
         sum(part_mj(
             chosen.energy_mj, chosen.start_ms, chosen.end_ms,
@@ -76,12 +78,13 @@ held as (
     select
         parts.*,
         of_holds.job_run_key,
+        of_holds.is_integrated,
         of_holds.energy_mj * units.share_hi // units.share_of
             - of_holds.energy_mj * units.share_lo // units.share_of as energy_mj,
         of_holds.measured_ms * units.share_hi // units.share_of
             - of_holds.measured_ms * units.share_lo // units.share_of as measured_ms
     from of_holds
-    inner join of_units as units using (gpu_uuid, gpu_instance, hour_ms)
+    inner join of_units as units using (gpu_uuid, gpu_instance, hour_ms, is_integrated)
     inner join parts using (gpu_uuid, gpu_instance, hour_ms)
 ),
 
@@ -91,11 +94,12 @@ not_held as (
         units.share_lo,
         units.share_hi,
         units.share_of,
+        units.is_integrated,
         any_value(units.energy_mj) - coalesce(sum(of_holds.energy_mj), 0) as rest_mj,
         any_value(units.measured_ms) - coalesce(sum(of_holds.measured_ms), 0) as rest_ms
     from parts
     inner join of_units as units using (gpu_uuid, gpu_instance, hour_ms)
-    left join of_holds using (gpu_uuid, gpu_instance, hour_ms)
+    left join of_holds using (gpu_uuid, gpu_instance, hour_ms, is_integrated)
     where parts.free_ms + parts.inferred_ms + parts.away_ms > 0
     group by all
 ),
@@ -112,24 +116,25 @@ split as (
 
 rows_ as (
     select
-        cluster, node, job_run_key, 'held' as availability, gpu_model, mig_profile, hour_ms, energy_mj, measured_ms
+        cluster, node, job_run_key, 'held' as availability, gpu_model, mig_profile, hour_ms, is_integrated,
+        energy_mj, measured_ms
     from held
     union all
     select
-        cluster, node, null, 'free', gpu_model, mig_profile, hour_ms,
+        cluster, node, null, 'free', gpu_model, mig_profile, hour_ms, is_integrated,
         energy_mj * free_ms // whole_ms, measured_ms * free_ms // whole_ms
     from split
     where free_ms > 0
     union all
     select
-        cluster, node, null, 'held', gpu_model, mig_profile, hour_ms,
+        cluster, node, null, 'held', gpu_model, mig_profile, hour_ms, is_integrated,
         energy_mj * here_ms // whole_ms - energy_mj * free_ms // whole_ms,
         measured_ms * here_ms // whole_ms - measured_ms * free_ms // whole_ms
     from split
     where inferred_ms > 0
     union all
     select
-        cluster, node, null, 'not_available', gpu_model, mig_profile, hour_ms,
+        cluster, node, null, 'not_available', gpu_model, mig_profile, hour_ms, is_integrated,
         energy_mj - energy_mj * here_ms // whole_ms,
         measured_ms - measured_ms * here_ms // whole_ms
     from split
@@ -173,20 +178,21 @@ up_to as (
 at_wall as (
     select
         cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, false as is_metered,
-        energy_mj, measured_ms, null::bigint as wall_mj
+        energy_mj, measured_ms, null::bigint as wall_mj, is_integrated
     from rows_
     anti join meters using (cluster, node, hour_ms)
     union all
     select
         cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, true,
-        energy_mj, measured_ms, energy_mj
+        energy_mj, measured_ms, energy_mj, is_integrated
     from rows_
     semi join meters using (cluster, node, hour_ms)
     union all
     select
         cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, true,
         null, 0,
-        rest_mj * until_ms // all_ms - rest_mj * (until_ms - gpu_ms) // all_ms
+        rest_mj * until_ms // all_ms - rest_mj * (until_ms - gpu_ms) // all_ms,
+        false
     from up_to
     where all_ms > 0
 )
@@ -201,10 +207,13 @@ select
     sum(energy_mj)::bigint as energy_mj,
     sum(measured_ms)::bigint as measured_ms,
     is_metered,
-    sum(wall_mj)::bigint as wall_mj
+    sum(wall_mj)::bigint as wall_mj,
+    is_integrated
 from at_wall
 -- older ones are in the archive
 where hour_ms >= (select coalesce(max(kept_from_ms), 0) from state.kept_from where table_name = 'gpu_samples')
 group by all
 union all
-select * from state.energy_archive where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
+select * replace (coalesce(is_integrated, false) as is_integrated)
+from state.energy_archive
+where hour_ms >= build_from_ms() and hour_ms < build_to_ms()

@@ -16,7 +16,7 @@
 -- unsettled_ms: not settled by the evidence
 -- idle_held_ms, lost_ms: of the waste: allocated and idle; lost work, fault stalls, failed without progress
 -- credit_ms: of the waste: lost because infrastructure failed
--- energy_mj: millijoules of the GPUs' own counters; null: not measured
+-- energy_mj: millijoules of the GPUs, as in marts.statement_energy_hourly; null: not measured
 -- measured_ms: GPU time for which energy is known
 -- metered_mj_price: millijoules x price of a kWh, at the tariffs of their hours: at the node's meter where it covers
 --  the hour, else of the GPUs' counters; null: no tariff

@@ -4,7 +4,8 @@
 -- evaluated: first
 -- availability: held, free, not_available; team: null: no job run had the GPUs, or its account is not known
 -- gpu_ms, useful_ms: milliseconds of a whole GPU
--- energy_mj: millijoules of the GPUs' own counters; null: not measured; energy_kwh: the same
+-- energy_mj: millijoules of the GPUs; null: not measured; energy_kwh: the same
+-- integrated_kwh: of that, from power readings of GPUs without an energy counter
 -- measured_ms: GPU time for which that is known; measured_ratio: of gpu_ms
 -- wall_mj: millijoules at the meters of nodes that have one; null: none has
 -- energy_kwh_per_useful_gpu_h: mean power of the measured time x gpu_ms / useful_ms; null: less than half is measured, or
@@ -27,6 +28,7 @@ with energies as (
         energies.energy_mj,
         energies.measured_ms,
         energies.wall_mj,
+        energies.is_integrated,
         coalesce(energies.wall_mj, energies.energy_mj) as used_mj,
         carbon.g_per_kwh is not null as has_carbon,
         metered(energies.wall_mj, energies.energy_mj, carbon.g_per_wall_kwh, carbon.g_per_kwh) as carbon_mj_g,
@@ -53,6 +55,7 @@ of_energy as (
         availability,
         team,
         sum(columns(['energy_mj', 'measured_ms', 'wall_mj']))::bigint,
+        coalesce(sum(energy_mj) filter (where is_integrated), 0) / 3.6e9 as integrated_kwh,
         sum(carbon_mj_g) / 3.6e12 as carbon_kg,
         sum(used_mj * carbon_free_ratio) / nullif(sum(used_mj) filter (where carbon_free_ratio is not null), 0)
             as carbon_free_ratio,
@@ -106,7 +109,7 @@ select
     coalesce(columns(['gpu_ms', 'useful_ms', 'idle_ms']), 0),
     of_energy.energy_mj,
     of_energy.energy_mj / 3.6e9 as energy_kwh,
-    coalesce(columns(['measured_ms', 'unknown_carbon_kwh', 'unknown_hours']), 0),
+    coalesce(columns(['measured_ms', 'integrated_kwh', 'unknown_carbon_kwh', 'unknown_hours']), 0),
     coalesce(of_energy.measured_ms, 0) / nullif(of_time.gpu_ms, 0) as measured_ratio,
     of_energy.wall_mj,
     case

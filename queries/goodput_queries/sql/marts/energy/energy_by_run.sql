@@ -2,7 +2,7 @@
 -- grain: run_key
 -- access: team
 -- held_ms: milliseconds of a whole GPU that it had; measured_ms: of them those that counters cover
--- energy_kwh: of the GPUs' counters; null: not measured
+-- energy_kwh: of the GPUs; null: not measured
 -- wall_kwh: at the meters of nodes; null: no node has one
 with held as (
     select run_key, sum(gpu_ms)::bigint as held_ms from marts.run_categories group by run_key

@@ -1,8 +1,8 @@
 -- Energy by owner and hour in the scope's window. Of an hour that the window cuts an owner has the part of its energy that
 -- its GPU time inside the window is of its GPU time in the hour; where that time was pruned, the part of the hour's
 -- evidence. Windows that follow each other add up, to the millijoule. Owners do not restrict it.
--- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, is_metered
--- availability, energy_mj, measured_ms, is_metered, wall_mj: as in marts.statement_energy_hourly
+-- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, is_metered, is_integrated
+-- availability, energy_mj, measured_ms, is_metered, wall_mj, is_integrated: as in marts.statement_energy_hourly
 with cut_hours as (
     select
         segments.cluster,

@@ -6,7 +6,7 @@
 -- capacity_ms, held_ms: milliseconds of a whole GPU
 -- productive_ms: useful time: the numerator of goodput
 -- unsettled_ms: of the allocated time, not classified by the evidence
--- energy_mj, measured_ms: millijoules of the GPUs' own counters, and the GPU time for which they are known
+-- energy_mj, measured_ms: millijoules of the GPUs, and the GPU time for which they are known
 -- held_energy_mj, held_measured_ms: the same of allocated time
 -- power_w, held_power_w: mean power over measured time, of all and of allocated time; null: not measured
 -- power_limit_w: mean over the GPUs that report one

@@ -3,7 +3,7 @@
 -- access: team
 -- tokens: of steps that were not lost; the last tokens of a run that goes on may still be
 -- cost: of all allocated time; tokens_per_cost: in a unit of the rate card's currency; cost_reason: why it is not known
--- energy_j: of the GPUs' own counters, the mean power of the measured time over the allocated time; null where less than
+-- energy_j: of the GPUs, the mean power of the measured time over the allocated time; null where less than
 --  half of that is measured; tokens_per_j; energy_reason: why it is not known
 with tokens as (
     select run_key, case when count(tokens) > 0 then coalesce(sum(tokens) filter (where fate != 'lost'), 0) end as tokens
