@@ -26,6 +26,14 @@ LOSSES: Final = """select losses.* from marts.loss_causes as losses
     inner join reference.gpu_second_categories as categories using (category)
     where categories.kind in ('badput', 'unavailable')
     order by cost desc nulls last, gpu_ms desc, cluster, run_key, category, losses.blame"""
+# what many runs of a team lost in one way is one loss; `node` says how many they were
+LOSSES_OF_TEAMS: Final = f"""select cluster, team, category, blame, any_value(label) as label,
+        case when count(run_key) = 1 then any_value(run_key) end as run_key,
+        case when count(run_key) = 1 then any_value(run_id) end as run_id,
+        case when count(run_key) > 1 then count(run_key) || ' runs' else any_value(node) end as node,
+        sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost, max_by(fix, gpu_ms) as fix
+    from ({LOSSES}) group by cluster, team, category, blame
+    order by cost desc nulls last, gpu_ms desc, cluster, team, category, blame"""
 RUNS: Final = "wasted_cost desc nulls last, wasted_ms desc, run_key"
 
 

@@ -102,7 +102,7 @@ def _parts(store: Store, scope: Scope, clusters: pl.DataFrame, last: date) -> It
     if of_week.compared is not None:
         yield f"## What moved\n\n{WORDS.waterfall(of_week.compared)}"
     yield f"## Teams by waste\n\n{WORDS.teams(of_week)}"
-    yield f"## Largest losses\n\n{WORDS.losses(read(ranked.LOSSES))}"
+    yield f"## Largest losses\n\n{WORDS.losses(read(ranked.LOSSES_OF_TEAMS))}"
     objectives = read(f"select * from marts.goodput_objectives order by {ranked.OBJECTIVES}")
     of_day = statement(read_only(store), last, settings().statement)
     lines = [*WORDS.objectives(objectives), *WORDS.budgets(of_day.budgets, scope.team)]

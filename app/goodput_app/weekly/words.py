@@ -134,7 +134,7 @@ class Writer:
         return _table(headers if week.compared is not None else headers[:2], rows)
 
     def losses(self, losses: pl.DataFrame) -> str:
-        """Return the largest losses with what to do. losses: `ranked.LOSSES`."""
+        """Return the largest losses with what to do. losses: `ranked.LOSSES_OF_TEAMS`."""
         losses = losses.head(LOSSES_SHOWN)
         rows = [
             (

@@ -60,7 +60,7 @@ _UNITS: Final = {
 _MOMENTS: Final = frozenset(
     {
         *("hour_ms", "at_ms", "start_ms", "end_ms", "from_ms", "to_ms", "since_ms", "until_ms"),
-        *("first_ms", "last_ms", "ts_ms", "idle_from_ms", "idle_to_ms", "submit_ms"),
+        *("first_ms", "last_ms", "ts_ms", "pause_from_ms", "pause_to_ms", "submit_ms"),
     }
 )
 _OTHERS: Final = re.compile(r"; ([a-z]\w*(?:, [a-z]\w*)*): ")

@@ -28,7 +28,7 @@ CHOICES = {
     "owner": ("operations", "team"),
     "effort": ("minutes", "hours", "days"),
     "target": ("node", "job", "cluster", "subject"),
-    "returns": ("all", "interval", "excess", "steady", "none"),
+    "returns": ("all", "interval", "excess", "steady", "pauses", "none"),
 }
 # what a reader does with a device, a node or a run cannot be taken back: its rule says when not to
 ACTS = re.compile(

@@ -206,11 +206,12 @@ ledger_over_time = reader("ledger_over_time", "bucket_at, category", of=lambda s
 
 def losses(scope: Scope) -> pl.DataFrame:
     """Return losses, highest cost first; time that nothing classifies is no loss."""
-    found = read(
-        f"{ranked.LOSSES} limit {LOSSES_SHOWN}",
-        scope,
-    )
-    return with_run_names(found, scope)
+    return with_run_names(read(f"{ranked.LOSSES} limit {LOSSES_SHOWN}", scope), scope)
+
+
+def losses_of_teams(scope: Scope) -> pl.DataFrame:
+    """Return the losses of each team by category, highest cost first."""
+    return with_run_names(read(ranked.LOSSES_OF_TEAMS, scope), scope)
 
 
 @dataclass(frozen=True)

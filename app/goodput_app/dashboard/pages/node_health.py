@@ -18,8 +18,8 @@ with panel("", "marts.fleet_reliability"):
 with panel(
     "Nodes by cost of their failures",
     "marts.node_health",
-    help="First nodes to replace or drain, then by cost. A gang that fails counts on the node whose "
-    "fault it was, with what all its GPUs lost.",
+    help="First nodes to replace or drain, then by cost. A gang that fails counts on the node "
+    "whose fault it was, with what all its GPUs lost.",
 ):
     parts.nodes(health.nodes(scope))
 with panel("Errors by node and day", "marts.health_by_node_day"):

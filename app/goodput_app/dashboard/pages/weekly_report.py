@@ -38,7 +38,9 @@ def _links(losses: pl.DataFrame) -> None:
     times = {"from": time_zone.iso(view.start), "to": time_zone.iso(view.end)}
     with st.container(horizontal=True, key="losses-of-week"):
         for row in losses.head(LOSSES_SHOWN).iter_rows(named=True):
-            params = scope_bar.carried(cluster=row["cluster"], run=row["run_key"])
+            params = scope_bar.carried(
+                cluster=row["cluster"], run=row["run_key"], team=row["team"] or scope.team
+            )
             if not row["run_key"]:
                 params |= {"category": row["category"], "blame": row["blame"]}
             page = "one_run" if row["run_key"] else "idle_gaps"
@@ -77,7 +79,7 @@ if of_week is not None:
     with panel("Teams by waste", "marts.waste_by_team"):
         st.markdown(words.teams(of_week))
 with panel("Largest losses", "marts.loss_causes"):
-    losses = marts.losses(scope)
+    losses = marts.losses_of_teams(scope)
     st.markdown(words.losses(losses))
     _links(losses)
 with panel("Objectives and budgets", "marts.goodput_objectives"):

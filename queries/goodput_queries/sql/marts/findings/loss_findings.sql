@@ -8,7 +8,7 @@
 -- is_over: newer evidence shows that the state has ended: its GPUs are in another category, or its run has ended
 -- back_ms: recoverable GPU time: all of it; of blocking saves what the best interval (Young 1974) saves, less the work that
 --  failures then cost; of start-up what is over the median of the cluster; of free GPUs those that are free in every hour;
---  0: nothing, since it is no loss
+--  of serving engines pauses long enough to scale down; 0: nothing, since it is no loss
 -- back_low_ms: the part that is certainly recoverable; back_high_ms: all of it
 with losses as materialized (select * from marts.loss_claims),
 
@@ -75,6 +75,13 @@ steady as (
     group by hours.cluster
 ),
 
+paused as (
+    select run_key, sum(pause_ms * gpus)::bigint as gpu_ms
+    from marts.serving_engines
+    where run_key in (select run_key from claims where returns = 'pauses')
+    group by run_key
+),
+
 saving as (
     select
         run_key,
@@ -125,10 +132,15 @@ select
         when 'all' then claims.gpu_ms
         when 'interval' then round(claims.gpu_ms * coalesce(gains.back_ratio, 0))
         when 'excess' then round(greatest(0, claims.gpu_ms - starts.median_ms * claims.cases * claims.gpus))
+        when 'pauses' then least(claims.gpu_ms, coalesce(paused.gpu_ms, 0))
         when 'steady' then least(claims.gpu_ms, coalesce(steady.gpus * steady.covered_ms, 0))
         else 0
     end::bigint as back_ms,
-    case claims.returns when 'all' then claims.sure_ms else 0 end::bigint as back_low_ms,
+    case claims.returns
+        when 'all' then claims.sure_ms
+        when 'pauses' then least(claims.sure_ms, coalesce(paused.gpu_ms, 0))
+        else 0
+    end::bigint as back_low_ms,
     case claims.returns when 'none' then 0 else claims.gpu_ms end::bigint as back_high_ms
 from claims
 left join (
@@ -139,3 +151,4 @@ left join (
 left join starts using (cluster)
 left join steady using (cluster)
 left join gains using (run_key)
+left join paused using (run_key)

@@ -17,8 +17,9 @@
 -- prefix_hit_ratio: of the prompt tokens that were looked up
 -- transfer_ratio: KV transfer time / time of all requests; copy_ratio: time of copies from host to GPU / the same. Transfers that
 --  overlap with others or with work count as well: an upper bound of what they add to latency
--- idle_ms: time without a request running or waiting, the standby of the ledger; idle_from_ms, idle_to_ms: its ends; load_ms: the
---  model loads; queue_ms: time with requests waiting
+-- idle_ms: time without a request running or waiting, the standby of the ledger
+-- pause_ms: of it in pauses over threshold serving_standby_ms; pause_from_ms, pause_to_ms: begin of the first and end of the last
+-- queue_ms: time with requests waiting
 -- cost, energy_j: of gpu_ms; null: not known
 with intervals as (
     select *, end_ms - start_ms as length_ms from marts.serving_intervals
@@ -62,17 +63,44 @@ sums as (
     group by cluster, endpoint, engine, model
 ),
 
--- as the ledger has it, where no job event says otherwise
+-- as the ledger has it, where no job event says otherwise; it cuts pauses at hours
+standby as (
+    select
+        cluster,
+        endpoint,
+        engine,
+        scope_start(start_ms) as start_ms,
+        scope_end(end_ms) as end_ms,
+        start_ms is distinct from lag(end_ms) over (partition by cluster, endpoint, engine order by start_ms) as is_new
+    from intermediate.int_serving_timeline
+    where phase = 'standby' and in_window(start_ms, end_ms)
+),
+
+pauses as (
+    select
+        cluster,
+        endpoint,
+        engine,
+        min(start_ms) as start_ms,
+        max(end_ms) as end_ms,
+        max(end_ms) - min(start_ms) as length_ms,
+        length_ms >= threshold('serving_standby_ms') as is_long
+    from (
+        select *, count_if(is_new) over (partition by cluster, endpoint, engine order by start_ms) as pause from standby
+    )
+    group by cluster, endpoint, engine, pause
+),
+
 states as (
     select
         cluster,
         endpoint,
         engine,
-        coalesce(sum(scope_end(end_ms) - scope_start(start_ms)) filter (where phase = 'standby'), 0)::bigint as idle_ms,
-        min(scope_start(start_ms)) filter (where phase = 'standby') as idle_from_ms,
-        max(scope_end(end_ms)) filter (where phase = 'standby') as idle_to_ms
-    from intermediate.int_serving_timeline
-    where in_window(start_ms, end_ms)
+        sum(length_ms)::bigint as idle_ms,
+        coalesce(sum(length_ms) filter (where is_long), 0)::bigint as pause_ms,
+        min(start_ms) filter (where is_long) as pause_from_ms,
+        max(end_ms) filter (where is_long) as pause_to_ms
+    from pauses
     group by cluster, endpoint, engine
 ),
 
@@ -153,9 +181,10 @@ select
     sums.kv_load_s / nullif(latencies.requests_s, 0) as copy_ratio,
     latencies.prefill_s,
     latencies.decode_s,
-    states.idle_ms,
-    states.idle_from_ms,
-    states.idle_to_ms,
+    coalesce(states.idle_ms, 0) as idle_ms,
+    coalesce(states.pause_ms, 0) as pause_ms,
+    states.pause_from_ms,
+    states.pause_to_ms,
     gpus.cost * weights.weight as cost,
     gpus.energy_j * weights.weight as energy_j
 from sums
