@@ -1,4 +1,4 @@
-"""Rows of marts in the order in which they are read: the severest and most costly first.
+"""Rows of marts in the order in which they are read: what is open, severe and costly first.
 
 Commands, pages and the tools of programs list findings, fixes, runs and views by these alone.
 """
@@ -15,7 +15,8 @@ from goodput_queries.storage.database_file import Reader
 
 COSTS: Final = ("cost", "lost_cost", "gpu_ms", "lost_gpu_ms", "booked_gpu_ms")
 FINDINGS: Final = (
-    "severity_rank(severity), cost desc nulls last, gpu_ms desc nulls last, since_at, finding_key"
+    "state in ('closed', 'dismissed'), severity_rank(severity), cost desc nulls last, "
+    "gpu_ms desc nulls last, since_at, finding_key"
 )
 FIXES: Final = (
     "back_cost desc nulls last, back_ms desc, back_high_ms desc, gpu_ms desc nulls last, fix, "

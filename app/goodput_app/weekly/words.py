@@ -86,7 +86,7 @@ class Writer:
             when = self.moment(row["since_at"])
             if row["until_at"] != row["since_at"]:
                 until = self.moment(row["until_at"]) if row["until_at"] else "the end of the data"
-                when += f" to {until}"
+                when = f"between {when} and {until}"
             yield (
                 f"The worst incident: **{said}**, {when}, "
                 f"{units.gpu_time(row['gpu_ms'])}, {self.literal(units.cost(row['cost']))}."

@@ -44,4 +44,6 @@ def _finding(row: Mapping[str, Any]) -> None:
     since = f"{confidence.with_hit_rate(row)}. Since {time_zone.moment(row['since_at'])}"
     if row["gpu_ms"] is not None:
         since += f"; {units.gpu_time(row['gpu_ms'])}"
+    if row["cost"] is not None:
+        since += f", {units.cost(row['cost'])}".replace("$", r"\$")
     st.caption(since)

@@ -139,11 +139,11 @@ def inbox(frame: pl.DataFrame) -> None:
     with left, cards.table_of("finding"):
         columns = FINDINGS_OF_CARD if is_beside else FINDINGS
         picked = tables.pick(shown, columns, "finding", shown["id"], rows=10)
+        if picked is None:
+            st.caption("Select a row for its evidence, where to look, and to acknowledge it.")
     with left:
         finding_cards.findings(shown, shown["id"], one)
-    if picked is None:
-        st.caption("Select a row for its evidence, where to look, and to acknowledge it.")
-    elif side is not None:
+    if picked is not None and side is not None:
         with side.container(key="finding_beside"):
             one(picked)
 

@@ -27,6 +27,7 @@ def sentence(states: pl.DataFrame, queue: pl.DataFrame) -> str:
     nodes = states.group_by("node_key").agg(
         pl.col("category").first(),
         pl.col("gpu_model").first(),
+        gpus=pl.len(),
         is_away=pl.col("category").is_in(AWAY).all(),
         is_free=pl.col("category").is_in(FREE).all(),
     )
@@ -41,12 +42,16 @@ def sentence(states: pl.DataFrame, queue: pl.DataFrame) -> str:
         states.filter(pl.col("category").is_in(FREE))
         .group_by("gpu_model")
         .agg(gpus=pl.len())
-        .join(nodes.filter("is_free").group_by("gpu_model").agg(nodes=pl.len()), on="gpu_model",
-              how="left", nulls_equal=True)
+        .join(nodes.filter("is_free").group_by("gpu_model")
+              .agg(of_whole=pl.col("gpus").sum(), nodes=pl.len()),
+              on="gpu_model", how="left", nulls_equal=True)
         .sort("gpus", descending=True)
     )  # fmt: skip
-    for model, gpus, whole in free.iter_rows():
-        in_nodes = f" in {units.count(whole, 'whole node')}" if whole else ""
+    for model, gpus, of_whole, whole in free.iter_rows():
+        in_nodes = ""
+        if whole:
+            those = "" if gpus == of_whole else f", {of_whole:,} of them"
+            in_nodes = f"{those} in {units.count(whole, 'whole node')}"
         said.append(f"{gpus:,} {model or 'GPUs'} free{in_nodes}")
     if free.is_empty():
         said.append("no GPU free")

@@ -50,14 +50,15 @@ def draw(
     card: Callable[[Mapping[str, Any]], None],
     opened: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> None:
-    """Draw the first rows; a button opens one like a click on its row of the table.
+    """Draw the first rows; a button opens one like a click on its row of the table, one adds more.
 
     key: of the table, and the query parameter that names its picked row by `ids`
     opened: draws the row that was chosen here, in the place of its card
     """
     chosen = st.query_params.get(key) if place(key) == "cards" else None
+    most = st.session_state.get(f"cards_shown_{key}", CARDS_SHOWN)
     with st.container(key=f"cards_of_{key}"):
-        rows = frame.head(CARDS_SHOWN).iter_rows(named=True)
+        rows = frame.head(most).iter_rows(named=True)
         for number, (row, value) in enumerate(zip(rows, ids.to_list(), strict=False)):
             if opened is not None and value == chosen:
                 opened(row)
@@ -71,8 +72,13 @@ def draw(
                     on_click=choose,
                     args=(key, value, "cards"),
                 )
-        if frame.height > CARDS_SHOWN:
-            st.caption(f"The first {CARDS_SHOWN} of {frame.height:,}; a wider screen has all.")
+        if frame.height > most:
+            st.caption(f"The first {most:,} of {frame.height:,}.")
+            st.button("Show more", key=f"more_{key}", on_click=_more, args=(key, most))
+
+
+def _more(key: str, most: int) -> None:
+    st.session_state[f"cards_shown_{key}"] = most + CARDS_SHOWN
 
 
 def text(value: str) -> str:

@@ -93,7 +93,8 @@ def states(*nodes):
 @each({"all at work": ([[("productive", 8)]], [], "no node down, no GPU free"),
 "one drained": ([[("drained", 8)], [("idle_no_demand", 8)], [("idle_with_demand", 2), ("idle", 6)]],
      [(3, 24), (1, 8)],
-     "1 node drained, no node down, 10 H100 free in 1 whole node, 4 jobs wait for 32 GPUs"),
+     "1 node drained, no node down, 10 H100 free, 8 of them in 1 whole node, "
+     "4 jobs wait for 32 GPUs"),
 "one down": ([[("down", 8)], [("powered_off", 8)], [("idle_no_demand", 1), ("productive", 7)]],
      [(1, 1)], "1 node down, 1 node powered off, 1 H100 free, 1 job waits for 1 GPU"),
 })  # fmt: skip
