@@ -140,6 +140,8 @@ class Megatron:
         return line.at if stamp is None else moments.of(line, stamp)
 
     def _saving(self, step: int, at: datetime | None) -> Iterable[Event]:
+        if at is not None:
+            at = self.progress.in_second(at, self.progress.at)
         self.save_from, self.save_step, self.has_trained_since_save = at, step, False
         if self.is_async or at is None:
             return ()

@@ -114,10 +114,17 @@ class Moments:
         raise FieldError(f"its time is in {zone}, which is not the zone {self.zone} at that time")
 
     def of(self, line: Line, text: str) -> datetime:
-        """Return the local time that a line prints; where its zone is not known, its label's."""
+        """Return the local time that a line prints; where its zone is not known, its label's.
+
+        So where the line has whole seconds, and the label a moment within that one.
+        """
         if self.zone is None and line.at is not None:
             return line.at
-        return self.local(text)
+        printed = self.local(text)
+        if line.at is not None and not printed.microsecond:
+            is_finer = printed <= line.at < printed + timedelta(seconds=1)
+            return self.keep(line.at) if is_finer else printed
+        return printed
 
     def without_year(self, month: int, day: int, clock: str) -> datetime:
         """Return a stamp that has no year, by the last time in the log, else by observed_at.

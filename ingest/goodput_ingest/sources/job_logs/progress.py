@@ -4,6 +4,9 @@ Logs print every n-th step and the mean of the n, or only that the n-th is done.
 two such lines share the time between them, less what the job was blocked in meanwhile: a save
 there lengthens the step that it fell into, and the ledger gives that time to the save.
 
+Times printed in whole seconds say in which second a step ended: there it ends where its printed
+length puts it, and steps follow each other without gaps of a part of a second.
+
 Where all ranks write into one log without labels, each step is printed once a rank. To do a step
 again takes at least as long as the step: the same number sooner is another rank's line.
 """
@@ -18,6 +21,7 @@ from goodput_ingest.sources.job_logs.events import Event
 STEPS_MAX = 2_000  # of one line; more become one event
 BLOCKS_MAX = 1_000
 SHORTEST_STEP = timedelta(seconds=1)  # assumed until the length of one is known
+SECOND, INSTANT = timedelta(seconds=1), timedelta(milliseconds=1)
 Span = tuple["datetime", "datetime"]
 
 
@@ -27,6 +31,7 @@ class Progress:
 
     log_interval: number of steps between log lines, where the log shows it.
     length: of the last step; None: not known yet.
+    is_whole: all times so far are whole seconds.
     """
 
     step: int | None = None
@@ -34,6 +39,7 @@ class Progress:
     log_interval: int | None = None
     length: timedelta | None = None
     blocks: list[Span] = field(default_factory=list)
+    is_whole: bool = True
 
     def begin(self, step: int | None, at: datetime | None) -> None:
         """Record that work starts, or continues, after `step` at `at`."""
@@ -84,8 +90,12 @@ class Progress:
         count = self._count(step)
         length = timedelta(seconds=count * mean_s)
         if at is not None:
+            self.is_whole = self.is_whole and at.microsecond == 0
+            follows = self.step is not None and step > self.step
+            if self.at is not None and follows:
+                at = self.in_second(at, _after(self.at, length, self.blocks))
             start = _before(at, length, self.blocks)
-            if self.at is not None and self.step is not None and step > self.step:
+            if self.at is not None and follows:
                 start = max(start, min(self.at, at))
         elif self.at is not None:
             start, at = self.at, _after(self.at, length, self.blocks)
@@ -96,6 +106,12 @@ class Progress:
         self.begin(step, at)
         self.length = timedelta(seconds=mean_s)
         return events
+
+    def in_second(self, printed: datetime, moment: datetime | None) -> datetime:
+        """Return a moment as near as the printed second allows, where seconds are printed whole."""
+        if moment is None or not self.is_whole or printed.microsecond:
+            return printed
+        return min(max(printed, moment), printed + SECOND - INSTANT)
 
     def _is_repeat(self, step: int, at: datetime | None) -> bool:
         """Say whether another rank prints what one has printed: sooner than it could be redone."""

@@ -104,8 +104,10 @@ job_runs as (
         case
             -- the scheduler's word for the end of the job, which is an end, too
             when max(failed_ms_of_run) >= coalesce(greatest(max(started_ms_of_run), max(ended_ms_of_run)), 0)
-                and any_value(failed_kind_of_run) in ('preempted', 'cancelled')
-                then upper(any_value(failed_kind_of_run))
+                and any_value(failed_kind_of_run) in ('preempted', 'cancelled', 'time_limit')
+                then case any_value(failed_kind_of_run)
+                    when 'time_limit' then 'TIMEOUT' else upper(any_value(failed_kind_of_run))
+                end
             when max(ended_ms_of_run) >= coalesce(greatest(max(started_ms_of_run), max(failed_ms_of_run)), 0)
                 then 'COMPLETED'
             when max(failed_ms_of_run) >= coalesce(max(started_ms_of_run), 0) then 'FAILED'

@@ -340,7 +340,7 @@ select
         when count(*) > count(end_ms) then 'running'
         when any_value(state) = 'COMPLETED' then 'ok'
         when any_value(state) = 'FAILED' then 'failed'
-        when any_value(state) in ('PREEMPTED', 'CANCELLED') then 'limit'
+        when any_value(state) in ('PREEMPTED', 'CANCELLED', 'TIMEOUT') then 'limit'
         when kind = 'job_event' then 'unknown'
         else 'limit'
     end as outcome,

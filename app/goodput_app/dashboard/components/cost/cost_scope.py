@@ -163,9 +163,7 @@ def _unpriced(view: View, unpriced_ms: int) -> None:
 
 def _electricity(accounts: pl.DataFrame) -> None:
     if accounts["energy_kwh"].null_count() == accounts.height:
-        st.caption(
-            "Electricity is unknown: no energy counter and no power was read."
-        )
+        st.caption("Electricity is unknown: no energy counter and no power was read.")
     elif accounts["electricity_cost"].null_count() == accounts.height:
         st.caption(
             "Electricity is not included: energy is known, but no tariff. The line "

@@ -22,6 +22,6 @@ select
     max(step) filter (where event = 'step') as last_step,
     max(case when event = 'step' then end_ms else start_ms end)
         filter (where begins_attempt(event)) as begun_until_ms,
-    max(end_ms) filter (where event = 'failure' and coalesce(kind not in ('preempted', 'cancelled'), true)) as failed_ms
+    max(end_ms) filter (where event = 'failure' and coalesce(kind not in ('preempted', 'cancelled', 'time_limit'), true)) as failed_ms
 from temp.job_events
 group by cluster, run_id, attempt

@@ -73,7 +73,7 @@ attempts as (
         ) as is_own_requeue,
         -- SIGTERM at a time limit or a cancellation looks like preemption to the job
         coalesce(
-            said.kind in ('preempted', 'cancelled') and attempts.is_last_of_job_run
+            said.kind in ('preempted', 'cancelled', 'time_limit') and attempts.is_last_of_job_run
             and attempts.state in ('TIMEOUT', 'CANCELLED', 'DEADLINE', 'REQUEUED'), false
         ) as is_ended_by_scheduler,
         -- what the state or a restart says where nothing else is known
@@ -149,7 +149,7 @@ of_attempts as (
             } end,
             case when kind is not null and not is_own_requeue and not is_ended_by_scheduler then {
                 place: 9, cause: kind, blame_cause: kind, class: coalesce(kind_class, 'unknown'),
-                is_platform: kind = 'gpu_hardware', confidence: 'Likely',
+                is_platform: kind in ('gpu_hardware', 'node_fail'), confidence: 'Likely',
                 evidence: 'job said: ' || kind || coalesce(' ' || msg, ''),
                 what_to_do: kind_fix, node: null, at_ms: said_ms
             } end,
