@@ -18,7 +18,7 @@ ROW_PX = 33
 WRAPPED_ROW_PX = 62  # over 4 rem, from where on Streamlit wraps texts; room for three lines
 LINE_PX, CHAR_PX = 18, 6.2  # of a cell's text
 LINES_MAX = 7
-LONGEST = 20  # texts of a column: one of them takes the most lines
+NEEDED_BY = 4  # one of so many rows
 ROWS_SHOWN = 12
 AUTO_ROWS = 10
 CELL_MAX_CHARS = 300
@@ -245,16 +245,18 @@ def _widths(shown: pl.DataFrame, columns: Columns) -> dict[str, int]:
 def heights(shown: pl.DataFrame, most: int, widths: dict[str, int]) -> dict[str, Any]:
     """Return the height of a table and of its rows: room for the texts that are seen at first.
 
-    Rows are as high as those of other tables where every text has room in one line.
+    All rows are of one height: of one line where every text has room in it, else of three lines or
+    what a quarter of the rows needs; a longer text is cut.
     """
-    lines = 0
+    needed = [0] * min(shown.height, most)
     for column, width in widths.items():
         if shown[column].dtype == pl.String and column != flag_parts.COLUMN:
             chars = max(1, int(width / CHAR_PX))
-            of_it = shown.head(most).top_k(LONGEST, by=pl.col(column).str.len_chars())[column]
-            lines = max(lines, *(len(textwrap.wrap(text, chars)) for text in of_it.drop_nulls()), 0)
-    if lines <= 1:
+            for row, text in enumerate(shown[column].head(most).to_list()):
+                needed[row] = max(needed[row], len(textwrap.wrap(text or "", chars)))
+    if max(needed, default=0) <= 1:
         return {"height": height(shown.height, most)}
+    lines = sorted(needed, reverse=True)[len(needed) // NEEDED_BY]
     row_px = wall.scaled(max(WRAPPED_ROW_PX, 8 + LINE_PX * min(lines, LINES_MAX)))
     whole = wall.scaled(ROW_PX) + min(shown.height, most) * row_px + 3
     return {"height": whole, "row_height": row_px}
