@@ -186,8 +186,12 @@ def grid(states: pl.DataFrame, show: str | None, marks: pl.DataFrame) -> None:
     shown = found.drop("id", "hover", "colour", "category")
     clicked = charts.pick(figure, shown, "rack-grid", "A cell for each GPU in its rack")
     what = "a node: the category of most of its GPUs" if are_nodes else "a GPU"
+    moments = states["at"].unique().to_list()
+    when = f"at {time_zone.moment(moments[0])}"
+    if len(moments) > 1:
+        when = "at the end of the data of its cluster"
     st.caption(
-        f"Each cell: {what}, at {time_zone.moment(states['at'].max())}. "  # type: ignore[arg-type]
+        f"Each cell: {what}, {when}. "
         "Mark: an open page or ticket of the node. Hollow: not available. Click a cell to open it."
     )
     _open(clicked, states)
