@@ -31,8 +31,8 @@ LOSSES: Final = """select losses.* from marts.loss_causes as losses
 LOSSES_OF_TEAMS: Final = f"""select cluster, team, category, blame, any_value(label) as label,
         case when count(run_key) = 1 then any_value(run_key) end as run_key,
         case when count(run_key) = 1 then any_value(run_id) end as run_id,
-        case when count(run_key) > 1 then format('{{:,}} runs', count(run_key)) else any_value(node) end
-            as node,
+        case when count(run_key) > 1 then format('{{:,}} runs', count(run_key))
+            else any_value(node) end as node,
         sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost, max_by(fix, gpu_ms) as fix
     from ({LOSSES}) group by cluster, team, category, blame
     order by cost desc nulls last, gpu_ms desc, cluster, team, category, blame"""
