@@ -62,6 +62,11 @@ test_ledger = shown_by({
                              ("7g.80gb", 7, 0, 500, None)),
                    c.job("1", 600, 700, ["m"], 1, gpu_type="7g.80gb")],
         {"idle_no_demand": 900, "unknown": 100}),
+    "an assumed GPU is not idle while one that nobody has is active": (
+        lambda c: [c.node("a", 2, watched=3600), c.job("1", 0, 3600, ["a"], 1),
+                   c.samples("a#0", range(0, 3601, 10), lambda _: False),
+                   c.samples("a#1", range(0, 3601, 10), lambda second: second > 1800)],
+        {"idle_held": 1800, "unknown": 1800, "idle_no_demand": 3600}),
     "a replaced GPU breaks no hold": (
         lambda c: [replaced(c), c.watched(1000), c.job("1", 0, 400, ["a"], 8),
                    c.job("2", 500, 900, ["a"], 8, submit=500)],

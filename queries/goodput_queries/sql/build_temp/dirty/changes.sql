@@ -58,6 +58,37 @@ node_facts as (
         and facts.end_ms > gaps.start_ms
 ),
 
+assumed as (
+    select units.cluster, units.node, holds.unit, holds.start_ms, holds.end_ms
+    from temp.holds as holds
+    inner join temp.units as units using (unit)
+    where holds.is_assumed
+),
+
+-- a job run that has its GPUs by assumption may be what makes others of its node active
+doubts as (
+    select
+        assumed.unit,
+        greatest(activity.start_ms, gaps.start_ms, assumed.start_ms) as start_ms,
+        least(activity.end_ms, gaps.end_ms, assumed.end_ms) as end_ms
+    from temp.free_gaps as gaps
+    inner join temp.units as units using (unit)
+    inner join assumed
+        on units.cluster = assumed.cluster
+        and units.node = assumed.node
+        and gaps.start_ms < assumed.end_ms
+        and gaps.end_ms > assumed.start_ms
+    inner join intermediate.int_gpu_activity as activity
+        on units.gpu_uuid = activity.gpu_uuid
+        and units.gpu_instance = activity.gpu_instance
+        and activity.start_ms < least(gaps.end_ms, assumed.end_ms)
+        and activity.end_ms > greatest(gaps.start_ms, assumed.start_ms)
+    where
+        activity.is_active
+        and activity.hour_ms > build_from_ms() - threshold('idle_min_ms')::bigint - one_hour_ms()
+        and activity.hour_ms < build_to_ms() + threshold('idle_min_ms')::bigint
+),
+
 intervals as (
     select unit, start_ms, end_ms, layer_hold(hold) as change from temp.holds
     union all
@@ -68,6 +99,8 @@ intervals as (
     select unit, start_ms, end_ms, layer_activity(activity) from temp.inferred_activity
     union all
     select unit, start_ms, end_ms, layer_emptiness(emptiness) from empties
+    union all
+    select unit, start_ms, end_ms, layer_doubt() from doubts
     union all
     select unit, start_ms, end_ms, layer_fact(fact) from node_facts
     union all

@@ -21,6 +21,8 @@ select
             case
                 when is_served then serving_category(states.serving)
                 when pieces.category is not null then pieces.category
+                -- the job run may be what makes another GPU of its node active
+                when states.doubts > 0 and (states.emptiness = 1 or states.activity in (3, 7)) then 'unknown'
                 when states.emptiness = 1 then 'idle_held'
                 when states.activity in (3, 7) then 'idle_held'
                 when states.activity in (1, 2) then 'busy_unclassified'
@@ -47,6 +49,7 @@ select
             case
                 when is_served then serving_phase(states.serving)
                 when pieces.category is not null then pieces.phase
+                when states.doubts > 0 and (states.emptiness = 1 or states.activity in (3, 7)) then 'placement_assumed'
                 when states.emptiness = 1 then 'no_process'
                 when states.activity = 1 then 'short_idle'
                 when states.activity = 3 then 'idle'

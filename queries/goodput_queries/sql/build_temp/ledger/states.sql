@@ -2,6 +2,7 @@
 -- grain: unit, start_ms
 -- materialised: inline, since intervals_classified alone asks it
 -- activity: of temp.held_activity, of unallocated time of temp.inferred_activity; 0: no telemetry
+-- doubts: how many GPUs of the node that nobody has are active while a job run has this one by assumption
 with moments as (
     select unit, at_ms, sum(change) as change
     from temp.changes
@@ -28,6 +29,7 @@ select
     piece_in(layers) as piece,
     activity_in(layers) as activity,
     emptiness_in(layers) as emptiness,
+    doubts_in(layers) as doubts,
     fact_in(layers) as fact,
     serving_in(layers) as serving
 from carried

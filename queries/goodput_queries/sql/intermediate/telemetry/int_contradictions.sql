@@ -151,7 +151,7 @@ group by fact
 union all
 select
     'GPUs placed by assumption',
-    'the accounting does not report which GPUs; sums are exact, use per GPU is unknown',
+    'the accounting does not report which GPUs: allocated time is exact, which of it was used is not',
     count(distinct job_run_key), null, min(job_run_key),
     'Ingest `scontrol show job -d` while jobs run, or map hpc_job in the DCGM exporter'
 from intermediate.int_holds where method = 'assumed'

@@ -22,6 +22,14 @@ select
     max(greatest(engine_max_ratio, use_max_ratio)) < threshold('idle_share_ratio') as is_unused,
     max(memory_used_bytes) as memory_peak_bytes
 from intermediate.int_held_bins
-where not is_starting and use_ratio is not null
+where
+    not is_starting
+    and use_ratio is not null
+    -- other GPUs of the node that nobody has were active meanwhile: they may be the ones
+    and job_run_key not in (
+        select job_run_key
+        from intermediate.int_segments_in_window
+        where category = 'unknown' and phase = 'placement_assumed'
+    )
 group by job_run_key, gpu_uuid
 having count(*) * ten_minutes_ms() >= threshold('low_use_min_ms')

@@ -53,6 +53,15 @@ idle_sides as (
     group by run_key
 ),
 
+-- for most of the time without activity other GPUs of the node that nobody has were active: they may be the ones
+doubtful as (
+    select run_key
+    from ledger
+    where category = 'idle_held' or category = 'unknown' and phase = 'placement_assumed'
+    group by run_key
+    having 2 * sum(gpu_ms) filter (where category = 'unknown') >= sum(gpu_ms)
+),
+
 run_bases as (
     select run_key, sum(gpu_ms)::bigint as base_ms from ledger where run_key is not null group by run_key
 ),
@@ -283,7 +292,7 @@ parts as (
     left join idle_sides on ledger.run_key = idle_sides.run_key
     where
         -- a pause is over before anybody could use the GPU
-        not (ledger.category = 'idle_held' and ledger.phase = 'pause')
+        not (ledger.category = 'idle_held' and (ledger.phase = 'pause' or ledger.run_key in (from doubtful)))
         -- what a failure made necessary is its cost
         and (ledger.category not in ('startup', 'restore') or before.attempt_key is null)
 )
