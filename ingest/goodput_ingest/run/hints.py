@@ -17,7 +17,7 @@ KNOWN: Final = tuple(
     (re.compile(pattern), sentence)
     for pattern, sentence in (
         (
-            rb"\| NVIDIA-SMI \d|=NVSMI LOG=|\A# gpu +pid\b|\AGPU \d{1,3}: [^\n]* \(UUID: "
+            rb"\| NVIDIA-SMI \d|=NVSMI LOG=|\A# ?(?:Date +Time +)?gpu[ ,]+pid\b|\AGPU \d{1,3}: [^\n]* \(UUID: "
             rb"|\A(?:\w+, )*(?:pid, |process_name, )",
             f"this output of nvidia-smi is not read. {QUERY} is",
         ),

@@ -150,6 +150,8 @@ def test_a_recognised_file_says_what_it_did_not_give(folder, name, given):
 UNKNOWN = {
     "pmon.txt": ("# gpu         pid   type     sm    mem\n# Idx           #    C/G      %      %\n",
                  "this output of nvidia-smi is not read. `nvidia-smi --query-gpu=timestamp,uuid,"),
+    "pmon_DT.txt": ("#Date       Time        gpu         pid  type    sm\n#YYYYMMDD   HH:MM:SS    Idx\n",
+                    "this output of nvidia-smi is not read"),
     "smi_L.txt": ("GPU 0: NVIDIA A100 (UUID: GPU-5d5ba0d6)\n  MIG 1g.5gb Device 0: (UUID: MIG-1)\n",
                   "this output of nvidia-smi is not read"),
     "apps.csv": ("timestamp, gpu_uuid, pid, process_name\n2026/08/20 14:00:00.123, GPU-1, 7, p\n",

@@ -31,10 +31,13 @@ UNIT: Final = re.compile(r"(?<=\d)(?: C|x)$")  # of temperatures and link widths
 
 
 def _columns() -> dict[str, tuple[str, int]]:
-    """Return column and bit (0: none) by where a fact stands, in text and in XML."""
+    """Return column and bit (0: none) by where a fact stands, in text and in XML, without case.
+
+    Drivers differ in it: `Gpu` became `GPU`.
+    """
     text = (files("goodput_ingest.sources.gpu_table") / "query_log.csv").read_text("utf-8")
     return {
-        place: (row["column"], int(row["bit"] or 0))
+        place.casefold(): (row["column"], int(row["bit"] or 0))
         for row in csv.DictReader(text.splitlines())
         for place in (row["text"], row["xml"])
         if place
@@ -111,10 +114,10 @@ class QueryLog:
         return ended
 
     def _note(self, place: str, value: str) -> None:
-        place = place.replace("Throttle", "Event").replace("throttle", "event")  # before driver 535
-        if place in ("Timestamp", "timestamp"):
+        place = place.casefold().replace("throttle", "event")  # before driver 535
+        if place == "timestamp":
             self._every["timestamp"] = _iso(value)
-        elif place in ("Driver Version", "driver_version"):
+        elif place in ("driver version", "driver_version"):
             self._every["driver_version"] = value
         elif self._row and place in COLUMNS:
             column, bit = COLUMNS[place]

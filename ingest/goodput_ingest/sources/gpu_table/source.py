@@ -45,10 +45,9 @@ LABELS: Final = {  # column in lower case -> label, as labels.normalise knows it
     "driver_version": "driver_version",
     "vbios_version": "vbios_version",
 }
-DMON: Final = re.compile(
-    r"#\s*(?:date[\s,]+)?(?:time[\s,]+)?(?:gpu|entity)(?=[\s,])", re.IGNORECASE
+DMON: Final = re.compile(  # nvidia-smi pmon has processes beside the GPU, and is not read
+    r"#\s*(?:date[\s,]+)?(?:time[\s,]+)?(?:gpu|entity)(?=[\s,])(?![\s,]+pid\b)", re.IGNORECASE
 )
-PROCESSES: Final = re.compile(r"#\s*gpu[\s,]+pid", re.IGNORECASE)  # nvidia-smi pmon
 CELLS: Final = re.compile(  # a row of --query-gpu, to recognise a file without a header
     r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, .*|(?:.*, )?[\d.]+ (?:%|MiB|W|MHz)(?:, .*)?"
 )
@@ -341,7 +340,7 @@ class GpuTable(RecordedFile):
 
 def _header(text: str) -> _Header | None:
     """Return the header that a line is; None where it is none of these programs'."""
-    if DMON.match(text) and not PROCESSES.match(text):
+    if DMON.match(text):
         names = re.split(r"[\s,]+", text.removeprefix("#").strip())
         if names[0] == "Entity":
             names[0] = "entity"
