@@ -49,6 +49,12 @@ LOGS_OF_A_RUN = """
     having count(distinct ingested.origin) > 1 and list_has_any(origins, $1)
     order by origins limit 100"""
 
+TELL_APART = (
+    "Where it is of another node or time, `goodput forget FILE` and ingest it with its own `--node` "
+    "or `--observed-at`; of several endpoints of a node, with a line `# scraped_at TIME "
+    "http://NODE:PORT/metrics` before each scrape, which becomes the label instance."
+)
+
 
 @click.command()
 @click.argument("source")
@@ -152,7 +158,12 @@ def _reported(
     db: the database that was loaded; None: a lake.
     """
     skipped = list(skipped_files(summary.refused, summary.unrecognised, source))
-    gaps = list(gaps_of_files([*summary.hints, *summary.gaps]))
+    differing = [
+        f"{origin}: {count(rows, 'row')} left out: {other} has other values for the same thing "
+        f"and time. {TELL_APART}"
+        for (origin, other), rows in summary.differing.items()
+    ]
+    gaps = list(gaps_of_files([*summary.hints, *summary.gaps, *differing]))
     for sentence in (*skipped, *summary.failed, *sorted(summary.notes), *gaps):
         say(sentence)
     if summary.rejects:

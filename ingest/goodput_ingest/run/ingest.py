@@ -1,5 +1,6 @@
 """From sources to the store: read, parse, then commit each batch in one short transaction."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -43,6 +44,8 @@ class Summary:
     rows_by_table: dict[str, int] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)  # what files did not give for want of an option
     frozen: set[str] = field(default_factory=set)  # origins whose readings were dropped by age
+    # rows left out, by origin and by the one whose row of the same key has another value
+    differing: Counter[tuple[str, str]] = field(default_factory=Counter)
     # origins, and whether they were ingested with other options before: what their first batch says
     read_otherwise: dict[str, bool] = field(default_factory=dict)
 
@@ -54,6 +57,8 @@ class Summary:
         self.rows_new += loaded.rows_new
         self.rejects += loaded.rejects
         self.repeats += loaded.rows - loaded.rows_new
+        if loaded.differing:
+            self.differing[origin, loaded.differs_from or origin] += loaded.differing
         self.rows_by_table[table] = self.rows_by_table.get(table, 0) + loaded.rows_new
 
 

@@ -12,6 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+import polars as pl
+
 from goodput_ingest.formats.prometheus_text.exposition import Exposition
 from goodput_ingest.formats.prometheus_text.series import MARK
 from goodput_ingest.source import ReadOptions
@@ -35,7 +37,13 @@ def has_metric(head: bytes, is_wanted: Callable[[str], object]) -> bool:
 def taken_at(path: Path, options: ReadOptions, found: Exposition) -> datetime | None:
     """Return when lines without a time were scraped; raises IngestError where nothing says it."""
     moment = options.observed_at or moment_in(path.name)
-    if moment is None and found.points["ts"].null_count():
+    undated = found.points.filter(pl.col("ts").is_null())["series"]
+    if undated.is_duplicated().any():
+        raise IngestError(
+            f"{path}: it has several scrapes, and nothing says when each was taken. "
+            f'Write a line before each: echo "{MARK}$(date -u +%FT%TZ)".'
+        )
+    if moment is None and undated.len():
         raise IngestError(
             f"{path}: nothing says when a scrape was taken. Give the time with --observed-at, or "
             f"write a line `{MARK}2026-11-20T12:00:00Z` before each scrape."

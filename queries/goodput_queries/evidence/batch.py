@@ -44,6 +44,8 @@ class Loaded:
     """The result of loading a batch: rows read, new rows, rejected rows.
 
     is_read_otherwise: the same lines of this file were loaded before with another meaning
+    differing: rows left out, since another one of their key, of differs_from, has another value;
+        "": of this file
     """
 
     rows: int
@@ -51,6 +53,8 @@ class Loaded:
     rejects: int
     is_repeat: bool
     is_read_otherwise: bool = False
+    differing: int = 0
+    differs_from: str = ""
 
 
 def rows_of_rejects(batch: Batch) -> pl.DataFrame:

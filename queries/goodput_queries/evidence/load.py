@@ -56,6 +56,9 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
         cursor.execute(
             "delete from state.ingested where (source, digest, table_name) = ($1, $2, $3)", key
         )
+    differing, differs_from = 0, ""
+    if rows_new < batch.rows.height and model.keep is None and not model.versions_of:
+        differing, differs_from = _differing(cursor, model, batch.rows)
     start, end = _window(model, batch.rows)
     cursor.execute(
         """insert into state.ingested
@@ -69,7 +72,34 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
         len(batch.rejects),
         is_repeat=is_repeat,
         is_read_otherwise=is_read_otherwise and batch.digest[CONTENT_CHARS:].startswith("-"),
+        differing=differing,
+        differs_from=differs_from,
     )
+
+
+def _differing(
+    cursor: duckdb.DuckDBPyConnection, model: Model, rows: pl.DataFrame
+) -> tuple[int, str]:
+    """Return how many rows measure another value than the table has by their key, and its origin.
+
+    Two endpoints, or nodes, that nothing tells apart.
+    """
+    table, columns = model.qualified_name, dict(rows.schema)
+    values = [name for name, kind in columns.items() if kind.is_float() and name not in model.grain]
+    if not values:
+        return 0, ""
+    cursor.register("incoming_frame", rows.to_arrow(compat_level=pl.CompatLevel.newest()))
+    keys = ", ".join(f"{_value(name, rows.columns, 0)} as {name}" for name in model.grain)
+    differs = " or ".join(f"old.{name} <> new.{name}" for name in values)
+    found = cursor.execute(
+        f"""select count(*), coalesce(min(ingested.origin), '')
+        from (select {keys}, {", ".join(values)} from incoming_frame) new
+        inner join {table} old on {_same_key(model)}
+        left join state.ingested ingested on ingested.sequence = old.load_sequence
+        where {differs}"""
+    ).fetchall()[0]
+    cursor.unregister("incoming_frame")
+    return int(found[0]), str(found[1])
 
 
 def insert_keyed(

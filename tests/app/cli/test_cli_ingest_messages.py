@@ -136,6 +136,10 @@ SAID = {
         "2026-11-20T14:00:00+0000 n1 kernel: all is well\n",
         "kernel-log: no line of it is an error of a GPU or a process killed for memory.",
     ),
+    "scrapes.prom": (
+        'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} 5\n' * 2,
+        'it has several scrapes, and nothing says when each was taken. Write a line before each: ec',
+    ),
     "page.prom": ('DCGM_FI_DEV_GPU_UTIL{gpu="0"} 5\n', "dcgm: no r"),
 }
 
@@ -145,6 +149,17 @@ def test_a_recognised_file_says_what_it_did_not_give(folder, name, given):
     text, said = given
 
     assert f"{folder / name}: {said}" in ingested(folder, "auto", name, text, *OPTIONS).stderr
+
+
+def test_a_file_whose_values_differ_from_anothers_is_named(here):
+    for node, busy in {"gpu01": 90, "gpu02": 10}.items():
+        row = f"2026/11/20 14:00:00.000, 0, {busy} %\n"
+        (here / f"{node}.csv").write_text("timestamp, index, utilization.gpu [%]\n" + row)
+    read = ("ingest", "auto", "gpu01.csv", "gpu02.csv", "--timezone", "UTC", "--node")
+
+    said = "gpu02.csv: 1 row left out: gpu01.csv has other values for the same thing and time. Wh"
+    assert said in run(*read, "gpu01").stderr
+    assert said not in run(*read, "gpu01").stderr, "read before"
 
 
 UNKNOWN = {
