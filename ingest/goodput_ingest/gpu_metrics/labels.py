@@ -138,13 +138,19 @@ def _identity(*, is_intel: bool) -> pl.Expr:
 
 
 def _with_whole_gpus(found: pl.DataFrame) -> pl.DataFrame:
-    """Return label sets whose MIG instances have the UUID of the GPU with their minor number."""
+    """Return label sets whose MIG instances have the UUID of the GPU with their minor number.
+
+    One without a number (Jobstats before it wrote GPU_I_ID) is called by its own UUID.
+    """
     is_mig = pl.col("gpu_uuid").str.starts_with(MIG_UUID)
     if not found.select(is_mig.any()).item():
         return found
     whole = pl.when(~is_mig).then("gpu_uuid").max().over("node", "slurm_index")
+    is_unnumbered = is_mig & (pl.col("gpu_instance") == "")
+    of_uuid = is_unnumbered & whole.is_not_null() & pl.col("slurm_index").is_not_null()
     return found.with_columns(
-        gpu_uuid=pl.when(is_mig & (pl.col("gpu_instance") != "")).then(whole).otherwise("gpu_uuid"),
+        gpu_uuid=pl.when(is_mig & (of_uuid | ~is_unnumbered)).then(whole).otherwise("gpu_uuid"),
+        gpu_instance=pl.when(of_uuid).then("gpu_uuid").otherwise("gpu_instance"),
         mig_profile=pl.coalesce("mig_profile", pl.col("gpu_model").str.extract(MIG_MODEL)),
         gpu_model=pl.col("gpu_model").str.replace(MIG_MODEL, ""),
     )

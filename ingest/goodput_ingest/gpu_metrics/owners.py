@@ -16,7 +16,31 @@ KINDS: Final = {"pod": "pod", "hpc_job": "hpc_job"}  # kind, label
 GPU: Final = ["gpu_uuid", "gpu_instance"]
 KEY: Final = [*GPU, "kind", "owner", "container"]
 STRETCH: Final[dict[str, Any]] = {"first_seen_at": INSTANT, "last_seen_at": INSTANT}
+BY_VALUE: Final = "nvidia_gpu_jobId"  # of Jobstats, whose labels name the job since late 2025 only
 REMEMBERED: Final = timedelta(hours=1)  # a stretch that is over: more than any poll goes back
+
+
+def named_by_value(
+    points: pl.DataFrame, series: pl.DataFrame, label_sets: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Return the frames of `gpu_rows`, with a label set of its own for each job that is a value."""
+    is_unnamed = label_sets["hpc_job"][series["labels"]].is_null()
+    unnamed = ((series["metric"] == BY_VALUE) & is_unnamed).arg_true()
+    job = pl.col("value").cast(pl.Int64, strict=False)
+    at = pl.col("series").is_in(unnamed.implode()) & (job > 0)  # 0: no job
+    jobs = points.filter(at).select("series", job=job).unique(maintain_order=True)
+    if jobs.is_empty():
+        return points, series, label_sets
+    numbered = jobs.with_row_index("named", series.height).cast({"named": points.schema["series"]})
+    named = points.with_columns(job=job).join(numbered, on=["series", "job"], how="left")
+    sets = label_sets[series["labels"][jobs["series"]]]
+    labels = pl.int_range(label_sets.height, label_sets.height + jobs.height, eager=True)
+    more = series[jobs["series"]].with_columns(labels.cast(series.schema["labels"]).alias("labels"))
+    return (
+        named.select(pl.coalesce("named", "series").alias("series"), "ts", "value"),
+        pl.concat([series, more]),
+        pl.concat([label_sets, sets.with_columns(hpc_job=jobs["job"].cast(pl.String))]),
+    )
 
 
 def owners(

@@ -35,6 +35,7 @@ def gpu_rows(
     `is_flagged` says so. Names that are of no GPU come back as rejects of the first table.
     """
     memory = memory if memory is not None else Memory()
+    points, series, label_sets = owners.named_by_value(points, series, label_sets)
     plan = memory.once(planned, series, label_sets)
     plan = scales.decided(points, series, label_sets, plan, memory)
     usable = samples.in_units(points, plan)
