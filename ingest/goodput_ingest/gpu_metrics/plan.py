@@ -18,7 +18,8 @@ NARROW: Final = -1
 UNSTORED: Final = -2
 NOBODY: Final = -1
 METRIC_MAX_CHARS: Final = 200
-RUNTIME: Final = ("go_", "process_", "promhttp_", "python_")  # what an exporter says of itself
+# what an exporter says of itself; gpu_nodes_total of AMD's counts the GPUs
+RUNTIME: Final = ("go_", "process_", "promhttp_", "python_", "gpu_nodes_total")
 OF: Final = "hw_type="
 OF_GPU: Final = f'{OF}"gpu"'  # says what the series is of, not which of several it is
 _COLUMN_OF: Final = {name: index for index, name in enumerate(WIDE)}

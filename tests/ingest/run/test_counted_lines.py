@@ -103,6 +103,7 @@ REPEATING = {  # what a rank, instance or other name of a metric repeats says no
     "torchtitan_unlabelled_ranks",
     "deepspeed_host_before_each_line",
     "copies_instances_and_parts_of_a_gpu",
+    "jobstats_before_labels_of_jobs_and_instances",
     "readings_of_renamed_and_unknown_metrics",
     "labels_that_say_which_engine_it_is",
 }
