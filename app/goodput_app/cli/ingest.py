@@ -50,8 +50,8 @@ LOGS_OF_A_RUN = """
     order by origins limit 100"""
 
 TELL_APART = (
-    "Where it is of another node or time, `goodput forget FILE` and ingest it with its own `--node` "
-    "or `--observed-at`; of several endpoints of a node, with a line `# scraped_at TIME "
+    "Where it is of another node or time, `goodput forget FILE` and ingest it with its own "
+    "`--node` or `--observed-at`; of several endpoints of a node, with a line `# scraped_at TIME "
     "http://NODE:PORT/metrics` before each scrape, which becomes the label instance."
 )
 

@@ -1,6 +1,7 @@
 """Lines that say when they were written and of which node and program: syslog, journal, dmesg."""
 
 import re
+from collections import Counter
 from typing import Final
 
 MONTHS: Final = (
@@ -13,10 +14,12 @@ _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _OFFSET = r"(?:Z|[+-]\d\d:?\d\d)"
 _TAGGED = r" (?P<host>[^\s:]+) (?P<tag>[^\s:\[]+)(?:\[\d+\])?: (?P<message>.*)"
 _PRIORITY = r"(?:<\d{1,3}>)?"  # as syslog sends it
+_LEVEL = r"(?:[a-z0-9]{1,8} *:[a-z]{1,6} *: )?"  # of dmesg -x
 _MONTH = f"(?:{'|'.join(MONTHS)})"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 FORMS: Final = {  # how a line says when it was written; tried in this order
-    "dmesg_t": rf"\[{_DAY} (?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d \d{{4}})\] ?(?P<message>.*)",
+    "dmesg_t": rf"{_LEVEL}\[{_DAY} (?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d \d{{4}})\] ?"
+    r"(?P<message>.*)",
     "offset": rf"{_PRIORITY}(?P<when>{_ISO}{_OFFSET}){_TAGGED}",
     "rfc5424": rf"(?:<\d{{1,3}}>1 )?(?P<when>{_ISO}{_OFFSET}) (?P<host>\S+) (?P<tag>\S+) "
     r"(?:-|\d+) \S+ (?:-|\[.*?\]) \ufeff?(?P<message>.*)",
@@ -25,7 +28,8 @@ FORMS: Final = {  # how a line says when it was written; tried in this order
     "full": rf"{_DAY} (?P<when>{_ISO}) UTC{_TAGGED}",
     "unix": rf"(?P<when>\d{{9,10}}\.\d{{1,9}}){_TAGGED}",
     "yearless": rf"{_PRIORITY}(?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,9}})?){_TAGGED}",
-    "since_boot": r"(?:(?:<\d+>)?\[ *\d+\.\d{3,9}\]|\d+,\d+,\d+,[^;]{1,40};)(?P<message>.*)",
+    "since_boot": rf"{_LEVEL}(?:(?:<\d+>)?\[ *\d+\.\d{{3,9}}\]|\d+,\d+,\d+,[^;]{{1,40}};)"
+    r"(?P<message>.*)",
 }
 STAMPED: Final = {name: re.compile(pattern, re.DOTALL) for name, pattern in FORMS.items()}
 
@@ -55,6 +59,17 @@ def first_lines(head: bytes) -> list[str]:
 
 def is_of_nodes(head: bytes) -> bool:
     """Say whether most of the first lines name node and program, and some are of the kernel."""
-    lines = first_lines(head)
-    tags = [found[1]["tag"] for line in lines if (found := form_of(line)) and "tag" in found[1]]
-    return 2 * len(tags) > len(lines) and "kernel" in tags
+    tags = _tags(head)
+    return 2 * len(tags) > len(first_lines(head)) and "kernel" in tags
+
+
+def is_of_a_program(head: bytes) -> bool:
+    """Say whether one program but the kernel wrote most of the first lines that name one."""
+    tags = _tags(head)
+    ((tag, lines),) = Counter(tags).most_common(1) or [("kernel", 0)]
+    return tag != "kernel" and 2 * lines > len(tags)
+
+
+def _tags(head: bytes) -> list[str]:
+    found = (form[1] for form in map(form_of, first_lines(head)) if form is not None)
+    return [tag for parts in found if (tag := parts.get("tag")) is not None]

@@ -11,7 +11,8 @@ from goodput_queries.evidence.batch import Batch
 READINGS: Final = "gpu_samples"
 OF_READINGS: Final = ("dcgm", "gpu-table", "nvml", "telemetry-parquet")
 RARE: Final = {  # sources whose files are often without any row
-    "kernel-log": "no line of it is an error of a GPU or a process killed for memory",
+    "kernel-log": "no line of it is an Xid or SXid of NVIDIA's driver or a process killed for "
+    "memory",
     "slurm": "it lists nothing",
 }
 INFERRED: Final = (
@@ -49,9 +50,12 @@ class Contents:
         source: after it was read, if it is still there; `unread` of it says of a line that looked
             like what is missing.
         """
-        why = getattr(source, "unread", "") or self._why()
+        unread = getattr(source, "unread", "")
+        why = unread or self._why()
         if not self.tables.total():
             yield f"{self.source}: {RARE.get(self.source, 'no row was read')}{why}."
+        elif self.source == "kernel-log" and unread:
+            yield f"{self.source}: Xid and SXid lines of NVIDIA's driver were read{why}."
         elif self.source == "job-log":
             if "step" not in self.events and not (why or self.is_of_engine):
                 why = getattr(source, "to_draft", "")

@@ -17,8 +17,8 @@ KNOWN: Final = tuple(
     (re.compile(pattern), sentence)
     for pattern, sentence in (
         (
-            rb"\| NVIDIA-SMI \d|=NVSMI LOG=|\A# ?(?:Date +Time +)?gpu[ ,]+pid\b|\AGPU \d{1,3}: [^\n]* \(UUID: "
-            rb"|\A(?:\w+, )*(?:pid, |process_name, )",
+            rb"\| NVIDIA-SMI \d|=NVSMI LOG=|\A# ?(?:Date +Time +)?gpu[ ,]+pid\b"
+            rb"|\AGPU \d{1,3}: [^\n]* \(UUID: |\A(?:\w+, )*(?:pid, |process_name, )",
             f"this output of nvidia-smi is not read. {QUERY} is",
         ),
         (rb'(?s)"query_time".*"utilization\.gpu"', f"gpustat is not read. {QUERY} is"),

@@ -134,7 +134,12 @@ SAID = {
     ),
     "dmesg.txt": (
         "2026-11-20T14:00:00+0000 n1 kernel: all is well\n",
-        "kernel-log: no line of it is an error of a GPU or a process killed for memory.",
+        "kernel-log: no line of it is an Xid or SXid of NVIDIA's driver or a process killed for me",
+    ),
+    "amd.txt": (
+        "2026-11-20T14:00:00+0000 n1 kernel: Out of memory: Killed process 7 (python)\n"
+        "2026-11-20T14:00:01+0000 n1 kernel: amdgpu 0000:68:00.0: amdgpu: GPU reset begin!\n" * 2,
+        "kernel-log: Xid and SXid lines of NVIDIA's driver were read; 2 lines of AMD's driver (amd",
     ),
     "scrapes.prom": (
         'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} 5\n' * 2,

@@ -70,7 +70,7 @@ class JobLog:
         if b"\x00" in head or json_lines.are_most(head) or mllog_lines.IN_HEAD.search(head):
             return False
         if syslog.is_of_nodes(head):  # in which any program's traceback may stand
-            return False
+            return syslog.is_of_a_program(head) and _is_marked(head, has_steps=True)
         return _is_marked(head) or (len(head) >= PREAMBLE_BYTES and _is_marked(_beginning(path)))
 
     def extract(self) -> Iterator[Batch]:
@@ -196,9 +196,10 @@ class JobLog:
         )
 
 
-def _is_marked(text: bytes) -> bool:
+def _is_marked(text: bytes, *, has_steps: bool = False) -> bool:
+    """Say whether a log bears the marks of a format; has_steps: of one that reads steps."""
     plain = uncoloured(text)
-    return any(log_format.is_in(plain) for log_format in formats())
+    return any(one.is_in(plain) for one in formats() if one.has_steps or not has_steps)
 
 
 def _beginning(path: Path) -> bytes:

@@ -6,9 +6,9 @@ short-unix, json) and syslog files. Repeats of a line are kept: joining them int
 ledger's job.
 """
 
+import contextlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,7 +21,9 @@ from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.source import Batch, ReadOptions, RecordedFile, Reject
+from goodput_ingest.sources.job_logs.source import JobLog
 from goodput_ingest.sources.kernel_log.continued import Continued, Message
+from goodput_ingest.sources.kernel_log.lines import MESSAGE_MAX_CHARS, Line, parsed
 from goodput_ingest.sources.kernel_log.messages import (
     LOOKS_LIKE_OOM_KILL,
     LOOKS_LIKE_XID,
@@ -33,31 +35,20 @@ from goodput_ingest.sources.kernel_log.messages import (
 from goodput_queries.errors import IngestError
 
 SOURCE = "kernel-log"
-MESSAGE_MAX_CHARS = 1000
 LINES_OF_A_NOTICE = 3  # "The NVIDIA GPU ..." and "fallen off the bus" stand on lines this near
 NEWEST_SLACK = timedelta(days=1)  # a line without a year may be this much after the collection
 # counted from boot: they drift over a suspend; and they name no node
 APPROXIMATE = ("dmesg_t", "dmesg_iso")
 UNFINISHED = re.compile(r"[:,]\s*$")  # the end of a line that another one goes on with
-BOOT_STAMP = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d+\] ?")
 
 # its name, before what it says; a cut time is none
 PROGRAM = re.compile(r"(?:^|\s)(?!\d)[\w./-]+(?:\[\d+\])?: ")
 WORTH_A_LOOK = re.compile(r'Xid|NVRM|"MESSAGE"\s*:\s*\[')
+OF_KERNEL = re.compile(rb'"(?:SYSLOG_IDENTIFIER|_TRANSPORT)"\s*:\s*"kernel"')
 NO_TIME = "the line has no timestamp"
 
 SCHEMA = raw_tables.columns("gpu_events")
 NODE_EVENTS = raw_tables.columns("node_events")
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of a kernel log: when, in which form it says so, which node, what it says."""
-
-    form: str
-    when: str
-    node: str | None
-    message: str
 
 
 class KernelLog(RecordedFile):
@@ -71,21 +62,21 @@ class KernelLog(RecordedFile):
         """Take the file, its cluster, and node, zone and year where lines carry none."""
         super().__init__(path, options)
         self._rows = KernelRows(str(path), options)
+        self._of_amd = 0  # lines of AMD's driver
 
     @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
+    def recognises(path: Path, head: bytes) -> bool:
         """Say whether the first lines are a kernel's, in one of the forms that are read."""
         lines = syslog.first_lines(head)
         if not lines:
             return False
+        found = list(_lines(head))
         if json_lines.unlabelled(lines[0]).startswith("{"):
-            return b'"__REALTIME_TIMESTAMP"' in head and bool(
-                re.search(rb'"(?:SYSLOG_IDENTIFIER|_TRANSPORT)"\s*:\s*"kernel"', head)
-            )
-        parsed = [_split(line) for line in lines]
-        if any(line is not None and line.node is not None for line in parsed):
-            return True
-        return 2 * sum(map(_is_of_dmesg, parsed)) > len(lines) or any(map(_is_read, parsed))
+            is_journal = b'"__REALTIME_TIMESTAMP"' in head and OF_KERNEL.search(head) is not None
+            return is_journal or any(map(_is_read, found))
+        if any(line is not None and line.node is not None for line in found):
+            return not JobLog.recognises(path, head)  # a service's, with lines of the kernel
+        return 2 * sum(map(_is_of_dmesg, found)) > len(lines) or any(map(_is_read, found))
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.gpu_events` and `raw.node_events`, part by part; often there are no rows."""
@@ -100,8 +91,16 @@ class KernelLog(RecordedFile):
         if (cut := self._rows.end()) is not None:
             yield cut
 
+    @property
+    def unread(self) -> str:
+        """Return what looks like errors of GPUs and is none that is read."""
+        are = "lines" if self._of_amd > 1 else "line"
+        lines = f"; {self._of_amd:,} {are} of AMD's driver (amdgpu) are not read"
+        return lines if self._of_amd else ""
+
     def read(self, part: files.Part) -> Iterator[Batch]:
         """Yield the events of the next lines."""
+        self._of_amd += sum("amdgpu" in line for line in part.lines)
         yield self._rows.batch(part, is_growing=True)
         if (killed := self._rows.oom_kills(part)) is not None:
             yield killed
@@ -169,7 +168,7 @@ class KernelRows:
             if (like := LOOKS_LIKE_OOM_KILL.search(text)) is None:
                 continue
             try:
-                if (line := _parsed(text)) is None:
+                if (line := parsed(text)) is None:
                     if _is_of_kernel(text[: like.start()]):
                         raise FieldError(NO_TIME)
                     continue  # a program that quotes the kernel
@@ -190,7 +189,7 @@ class KernelRows:
         return Batch("node_events", frame, SOURCE, self.origin, key, rejects)
 
     def _row(self, message: Message) -> tuple[Any, ...] | None:
-        line = _parsed(text := message.text)
+        line = parsed(text := message.text)
         if line is None:
             said = text[:MESSAGE_MAX_CHARS]
             is_event = finding(said, None) is not None or LOOKS_LIKE_XID.search(said)
@@ -227,7 +226,7 @@ class KernelRows:
     @staticmethod
     def _shown(message: Message) -> str:
         """Return as much of a message as has its event: a later poll may have further lines."""
-        read = (_parsed(text) for text in message.growing())
+        read = (parsed(text) for text in message.growing())
         return next(line.message for line in read if line and finding(line.message, None))
 
     def _find(self, number: int, line: Line) -> Finding | None:
@@ -300,20 +299,11 @@ class KernelRows:
         return self.options.zone
 
 
-def _parsed(text: str) -> Line | None:
-    line = json_lines.unlabelled(text)
-    return _journal_entry(line) if line.startswith("{") else _split(text)
-
-
-def _split(text: str) -> Line | None:
-    """Return a kernel's line by its parts; None where nothing says when it was written."""
-    if (found := syslog.form_of(text)) is None:
-        return None
-    form, parts = found
-    if parts.get("tag", "kernel") != "kernel":
-        return None  # a program that quotes the kernel
-    message = BOOT_STAMP.sub("", (parts["message"] or "").lstrip())[:MESSAGE_MAX_CHARS]
-    return Line(form, parts.get("when") or "", parts.get("host"), message)
+def _lines(head: bytes) -> Iterator[Line | None]:
+    """Yield the first lines of a kernel, each whole."""
+    for text in head.decode("utf-8", "replace").splitlines()[: syslog.HEAD_LINES]:
+        with contextlib.suppress(FieldError):
+            yield parsed(text)
 
 
 def _is_of_dmesg(line: Line | None) -> bool:
@@ -326,25 +316,6 @@ def _is_read(line: Line | None) -> bool:
     if line is None:
         return False
     return finding(line.message, None) is not None or OOM_KILL.search(line.message) is not None
-
-
-def _journal_entry(text: str) -> Line | None:
-    """Return a line of `journalctl -o json`; a message with odd bytes is a list of numbers."""
-    entry = json_lines.record(text)
-    if "kernel" not in (entry.get("_TRANSPORT"), entry.get("SYSLOG_IDENTIFIER")):
-        return None
-    message = entry.get("MESSAGE")
-    if isinstance(message, list):
-        try:
-            message = bytes(message).decode("utf-8", "replace")
-        except (TypeError, ValueError):
-            raise FieldError("MESSAGE is a list that is not of bytes") from None
-    when = json_lines.text(entry, "__REALTIME_TIMESTAMP") or ""
-    if not isinstance(message, str) or not when.isdecimal() or not when.isascii():
-        raise FieldError("the entry has no __REALTIME_TIMESTAMP or no MESSAGE")
-    seconds = int(when[:18]) / 1e6
-    host = json_lines.text(entry, "_HOSTNAME", 255)
-    return Line("unix", str(seconds), host, message[:MESSAGE_MAX_CHARS])
 
 
 def _is_of_kernel(before: str) -> bool:
