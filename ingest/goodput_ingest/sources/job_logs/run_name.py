@@ -7,9 +7,11 @@ these that is there:
    `SLURM_JOB_ID=14` (or `SLURM_JOBID`) as in a dump of the environment, `slurmstepd: error: *** JOB
    14`, `srun --jobid 14`
 2. `--run-id`
-3. a Slurm job id in the file's name: `slurm-14.out`, `slurm-14_3.out`, `pretrain-4711.out`
-4. the name of a wandb run in that part of the text
-5. the file's name without its endings and the rank in it, else its folder's (of `RUN/log` RUN); of
+3. the pod of a container's log on its node (`/var/log/pods`, `/var/log/containers`), as `ml/exp-0`:
+   logs of its restarts are attempts of one run
+4. a Slurm job id in the file's name: `slurm-14.out`, `slurm-14_3.out`, `pretrain-4711.out`
+5. the name of a wandb run in that part of the text
+6. the file's name without its endings and the rank in it, else its folder's (of `RUN/log` RUN); of
    torchrun's folders (`RUN/attempt_0/3/stdout.log`) that of the run. The ranks of Paddle are
    `workerlog.0` and so on
 
@@ -56,6 +58,11 @@ RANK_IN_NAME = re.compile(r"(?:(?:^|[-_.])rank[-_.]?|^workerlog\.)(\d{1,7})(?=[-
 OF_LOGS = {"log", "logs"}  # folders that say nothing of the run
 TASK_IN_NAME = re.compile(r"[-_.][1-9]\d{3,11}[-.](\d{1,4})\.(?:out|err)$")  # of Slurm: %j-%t
 TORCHRUN = re.compile(r"(?:^|/)([^/]+)/attempt_\d+/(\d{1,4})/std(?:out|err)\.log$")
+POD = re.compile(
+    r"(?:^|/)(?P<of>[a-z0-9-]{1,63})_(?P<pod>[a-z0-9.-]{1,253})_[0-9a-f-]{32,36}/[a-z0-9-]{1,63}/"
+    r"\d{1,9}\.log$"
+    r"|(?:^|/)(?P<pod_2>[a-z0-9.-]{1,253})_(?P<of_2>[a-z0-9-]{1,63})_[a-z0-9-]{1,63}-[0-9a-f]{64}\.log$"
+)
 OF_GOODPUT_RUN = ".out.log"
 ENDINGS = re.compile(r"(?:\.(?:out|err|log|txt|jsonl|json|gz))+$")
 
@@ -90,7 +97,7 @@ class RunName:
             return self._in_text
         if self._said is not None:
             return self._said
-        found = job_in_name(self._file_name) or self._wandb or self._of_file()
+        found = pod_of(self._file) or job_in_name(self._file_name) or self._wandb or self._of_file()
         return printable(found, RUN_ID_MAX_CHARS)
 
     def _of_file(self) -> str:
@@ -111,9 +118,17 @@ def rank_of(file: PurePath) -> int | None:
     return None if of_torchrun is None else int(of_torchrun[2])
 
 
-def is_of_one_process(name: str) -> bool:
-    """Say whether a file's name is that of one of several logs of a job: `node_3.log`."""
-    return OF_ONE_PROCESS.search(name) is not None
+def is_of_one_process(file: PurePath) -> bool:
+    """Say whether a file is one of several logs of a job: `node_3.log`, that of a pod."""
+    return OF_ONE_PROCESS.search(file.name) is not None or pod_of(file) is not None
+
+
+def pod_of(file: PurePath) -> str | None:
+    """Return namespace and name of the pod whose container writes a file on its node."""
+    path = file.with_name(unrotated(PACKED.sub("", file.name))).as_posix()
+    if (found := POD.search(path)) is None:
+        return None
+    return f"{found['of'] or found['of_2']}/{found['pod'] or found['pod_2']}"
 
 
 def job_in_text(head: bytes) -> str | None:

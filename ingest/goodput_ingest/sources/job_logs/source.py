@@ -146,7 +146,7 @@ class JobLog:
         is_one_run = self.options.run_id is not None  # of which all pods are ranks
         logs = [("", part)] if is_one_run else of_pods(part, {*self._logs})
         for pod, own in logs:
-            is_of_one = not is_one_run and (pod != "" or is_of_one_process(self.path.name))
+            is_of_one = not is_one_run and (pod != "" or is_of_one_process(self.path.absolute()))
             yield from self._read(own, *self._log_of(pod), is_of_one=is_of_one)
 
     def _log_of(self, pod: str) -> tuple[LogReader, RunName]:

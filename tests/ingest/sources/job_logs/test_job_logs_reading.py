@@ -32,6 +32,8 @@ def read(read_text):
 
 # whose log it is
 
+POD = "ml_exp-a.b-0_6f1c2d3e-0000-4000-8000-000000000001"
+
 
 @each(
     ("SLURM_JOB_ID=4711\n", "slurm-99.out", "4711"),
@@ -64,6 +66,9 @@ def read(read_text):
     ("", "train-007.log", "train-007"),
     ("", "pretrain.log.1", "pretrain"),
     ("", "llama3.2024.log", "llama3.2024"),
+    ("wandb: Syncing run brisk-sun-7\n", f"pods/{POD}/trainer/0.log", "ml/exp-a.b-0"),
+    ("", f"pods/{POD}/trainer/104.log.20260820-140000.gz", "ml/exp-a.b-0"),
+    ("", f"exp-a.b-0_ml_trainer-{'0a1b2c3d' * 8}.log", "ml/exp-a.b-0"),
 )  # fmt: skip
 def test_the_run_is_what_the_log_says_else_what_its_name_hints(tmp_path, text, name, run_id):
     path = tmp_path / name
@@ -192,6 +197,7 @@ def test_the_number_of_processes_that_a_log_prints(store, read, text, processes)
     ("rank_3.log", None, True, 3), ("x/attempt_0/3/stdout.log", None, True, 3),
     ("log/workerlog.3", None, True, 3),
     ("slurm-4711-3.out", None, True, 3), ("train-4711_3.out", None, True, None),
+    (f"{POD}/c/0.log", None, False, None), (f"{POD}/c/0.log", "llm", True, None),
     ("llm-node12.out", None, False, None), ("worker0.log", "llm", True, None),
 )  # fmt: skip
 def test_a_log_of_a_rank_has_it_and_one_of_a_node_counts_no_processes(
