@@ -3,6 +3,9 @@
 FileNotFoundError: [Errno 2] No such file or directory: '/data/train.json'
 srun: error: node004: task 27: Segmentation fault (core dumped)
 
+The last line of a traceback is one whatever its exception is called, and none where Python says
+that it ignores the exception, or `logging` that it could not write.
+
 Such a line rarely has a time: without a collector's label it gets the last time in the log before
 it, else the one at which the log was read out, and says so. A program may handle an error and go
 on; a failure before a later step is therefore no cause (intermediate.int_reported_failures).
@@ -26,23 +29,34 @@ ELSEWHERE = re.compile(
     r"^\s*(?:time|host|rank|exitcode|error_file|traceback)\s*: |\*\*\* (?:JOB|STEP) "
 )
 
+HEAD = re.compile(r"(?:Original )?Traceback \(most recent call last\):")
+EXCEPTION = re.compile(r"(?:[A-Za-z_<][\w<>]*\.)*[A-Za-z_]\w*(?:\([\w.]{1,100}\))?(?:: |:?\s*$)")
+IGNORED = re.compile(r"Exception ignored |--- Logging error ---")
+CHAINED = re.compile(r"During handling of the above exception|The above exception was the direct")
+
 
 class ErrorText:
     """Failures by the text of a line."""
 
     name: ClassVar[str] = "error-text"
     marks: ClassVar[re.Pattern[bytes]] = re.compile(rb"Traceback \(most recent call last\):")
-    hints: ClassVar[tuple[str, ...]] = HINTS
+    hints: ClassVar[tuple[str, ...]] = (*HINTS, "Traceback (most")
     reports_durability: ClassVar[bool] = True  # it does not exclude durable saves
 
     def __init__(self) -> None:
         """Begin with no failure seen."""
         self.seen: dict[str, datetime] = {}
+        # by rank, of a traceback: whether its last line is to come, whether that is no failure
+        self.tracebacks: dict[int | None, tuple[bool, bool]] = {}
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the failure of a line."""
         text = line.text
-        if ELSEWHERE.search(text) or (kind := kind_of(text)) is None:
+        if line.rank in self.tracebacks or IGNORED.match(text) or HEAD.match(text):
+            kind = self._kind_in_traceback(line)
+        else:
+            kind = None if ELSEWHERE.search(text) else kind_of(text)
+        if kind is None:
             return None
         extra: dict[str, Any] = {} if line.rank is None else {"rank": line.rank}
         at = line.at
@@ -57,3 +71,17 @@ class ErrorText:
             self.seen[kind] = at
         msg = text.strip()[:MSG_MAX_CHARS]
         return (Event("failure", at, kind=kind, msg=msg, extra=extra),)
+
+    def _kind_in_traceback(self, line: Line) -> str | None:
+        """Return the failure kind of a traceback's last line, and that of the line after it."""
+        text = line.text
+        is_open, is_ignored = self.tracebacks.pop(line.rank, (False, False))
+        if IGNORED.match(text) or HEAD.match(text) or (is_ignored and CHAINED.match(text)):
+            is_ignored = HEAD.match(text) is None or (is_open and is_ignored)
+            self.tracebacks[line.rank] = True, is_ignored
+            return None
+        if is_open and (text[0].isspace() or is_ignored):
+            self.tracebacks[line.rank] = text[0].isspace(), is_ignored
+            return None
+        is_last = is_open and EXCEPTION.match(text) is not None
+        return kind_of(text, "exception" if is_last else None)

@@ -13,12 +13,19 @@ from typing import Final
 
 _NAME = r"^\s*(?:[A-Za-z_]\w*\.)*"  # of the module that defines an exception
 _SAYS = r"(?:\s*:|\s*$)"  # what follows it
-# consequences of a failure elsewhere, and ends that somebody asked for
+# consequences of a failure elsewhere, ends that somebody asked for, and what only speaks of one: a
+# metric, advice, a shell's trace, data, what was handled
 _NO_FAILURE: Final = re.compile(
     r"SIGTERM|SIGINT|signal: (?:15|Terminated)|signal 15\b"
     + rf"|{_NAME}(?:ChildFailedError|SignalException|KeyboardInterrupt){_SAYS}"
-    + rf"|{_NAME}CalledProcessError{_SAYS}(?!.*died with)"
+    + rf"|{_NAME}CalledProcessError{_SAYS}(?!.*died with)|{_NAME}SystemExit(?:: (?:0|None))?\s*$"
+    + r"|^\s*\w*Error: [+-]?\d+\.\d+(?:e[+-]?\d+)?%?\s*(?:$|[,;|])"
+    + r"|^\W*(?:If|When you)\b|^\++ |\b(?:caught|handled)[;,]|[;,] (?:retrying|falling back)\b"
+    + r"|^\W*(?i:prompt|question|instruction|sample|completion|user|assistant)\b[^:]{0,20}:"
+    + r"|\bSIG[A-Z]{3,4} (?:cannot|will|handlers?)\b"
 )
+# behind what happened, of whatever kind it was: Ray lists what may have
+_POSSIBLE: Final = re.compile(r"(?:potential root|common|possible) causes\b")
 
 
 def _rules() -> tuple[tuple[str, re.Pattern[str]], ...]:
@@ -54,14 +61,20 @@ HINTS: Final = (
     *("scale already", "scale reached", "modulefile", "StopIteration", "TimeoutExpired"),
     *("CompilerFailed", "NaN", "NAN", "nan loss", "Invalid loss", "oss: nan", "oss = nan"),
     *("oss=nan", "oss is n", "oss nan", "finite loss", "oss inf", "oss: inf", "oss = inf"),
-    *("oss=inf", "oss is inf"),
+    *("oss=inf", "oss is inf", "GPU is lost", "GPU_IS_LOST", "No space left", "uota exceeded"),
+    *("file handle", "ransport endpoint", "CUDA_ERROR_", "version mismatch", "device driver"),
+    *("MPI_ABORT", "socket.timeout", "AddressSanitizer"),
 )
 TEXT_MAX_CHARS: Final = 2_000  # what a line says it says early
 
 
-def kind_of(text: str) -> str | None:
-    """Return the failure kind of a line, free of a collector's labels; None: it says none."""
+def kind_of(text: str, otherwise: str | None = None) -> str | None:
+    """Return the failure kind of a line, free of a collector's labels; None: it is no failure.
+
+    otherwise: the kind of a line that no rule knows
+    """
     text = text[:TEXT_MAX_CHARS]
     if _NO_FAILURE.search(text):
         return None
-    return next((kind for kind, pattern in RULES if pattern.search(text)), None)
+    text = _POSSIBLE.split(text, maxsplit=1)[0]
+    return next((kind for kind, pattern in RULES if pattern.search(text)), otherwise)

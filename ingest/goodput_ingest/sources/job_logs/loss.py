@@ -1,6 +1,6 @@
 """The training loss that a log line prints, whatever framework wrote the line.
 
-`lm loss: 7.1E+00 |`, `loss:  6.41230`, `'loss': '1.932'`, `train_loss=1.93`,
+`lm loss: 7.1E+00 |`, `loss:  6.41230`, `'loss': '1.932'`, `train_loss=1.93`, `avr_loss=nan`,
 `loss = nan`, `loss 2.31`, `Loss: 6.95 (6.94)`, `loss 2,31` where a comma is the decimal point
 """
 
@@ -11,7 +11,10 @@ LOSS = re.compile(
     r"(?P<loss>[+-]?(?:nan|inf(?:inity)?|\d{1,30}(?:\.\d{0,30}|,\d{1,30})?(?:e[+-]?\d{1,3})?))"
     r"(?![\w.]|,\d)",
 )
-NAMES = ("lm ", "train_", "training_")  # before "loss"; another word makes it another loss
+# before "loss", and what such a word may end with; another one makes it another loss
+NAMES = {"", "lm_", "avr_", "avg_", "per_token_"}
+ENDS = ("train_", "training_")
+WORD_CHARS = "abcdefghijklmnopqrstuvwxyz0123456789_-"
 
 
 def loss_of(text: str) -> float | None:
@@ -19,11 +22,13 @@ def loss_of(text: str) -> float | None:
     text = text.lower()
     at = text.find("loss")
     while at >= 0:
-        if text[:at].endswith(NAMES) or not (
-            at and (text[at - 1].isalnum() or text[at - 1] in "_-")
-        ):
-            found = LOSS.match(text, at)
-            if found is not None:
-                return float(found["loss"].replace(",", "."))
+        found = LOSS.match(text, at)
+        if found is not None and _is_of_training(text[:at]):
+            return float(found["loss"].replace(",", "."))
         at = text.find("loss", at + 4)
     return None
+
+
+def _is_of_training(before: str) -> bool:
+    name = before[len(before.rstrip(WORD_CHARS)) :]
+    return name in NAMES or name.endswith(ENDS)

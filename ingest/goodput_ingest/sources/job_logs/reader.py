@@ -64,6 +64,9 @@ class LogReader:
         self.undated = {one.name for one in known if one.is_undated}
         self.grown_at: datetime | None = None  # about when the line was written
         self.formats = [log_format.new() for log_format in known]
+        self.tracebacks: dict[int | None, tuple[bool, bool]] = next(  # each line of one is read
+            (one.tracebacks for one in self.formats if isinstance(one, ErrorText)), {}
+        )
         self.almost = (*ALMOST, *(almost for one in known for almost in one.almost))
         self.moments = Moments(origin, options.zone, options.observed_at)
         self.any_hint = self._any_hint()
@@ -95,7 +98,7 @@ class LogReader:
         rows: list[dict[str, Any]] = []
         rejects: list[Reject] = []
         for number, raw in enumerate(part.lines, part.first_line):
-            if "\x1b" not in raw and not self.any_hint.search(raw):
+            if "\x1b" not in raw and not self.tracebacks and not self.any_hint.search(raw):
                 self._note(number, raw)
                 continue
             for text in cleaned(number, raw):
@@ -252,7 +255,8 @@ class LogReader:
                 if hint in line.text:
                     break
             else:
-                continue
+                if not self.tracebacks or log_format.name != ErrorText.name:
+                    continue
             if has_form and log_format.name == ErrorText.name:
                 continue  # the line's own format says what failed
             is_grown = self._is_dated_by_growth(log_format, line)
