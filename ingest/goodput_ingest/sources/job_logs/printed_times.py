@@ -1,7 +1,7 @@
 """Forms of the time that a program's logger prints at the beginning of a line.
 
-Also behind its level, its module or a key such as `time=`: ISO dates; names of months; numbers, of
-which the day or the month comes first; glog and `ts`, which have no year.
+Also behind its name, its level, its module or a key such as `time=`: ISO dates; names of months;
+numbers, of which the day or the month comes first; glog and `ts`, which have no year.
 """
 
 import re
@@ -16,7 +16,8 @@ ZONE_NAMES: Final = (
 )
 HAS_CLOCK: Final = re.compile(r".{0,90}?\d:\d\d:\d\d")
 _BEFORE = (
-    r"\s*(?:\W{0,3}(?:[A-Z]{4,8}|NeMo [A-Z]|[\w./-]{1,60}\.py(?::\d{1,6})?|time(?:stamp)?|ts)"
+    r"\s*(?:[\w.-]{1,60} (?=\W{0,3}[A-Z]{4,8}\b))?"  # the name of a logger
+    r"(?:\W{0,3}(?:[A-Z]{4,8}|NeMo [A-Z]|[\w./-]{1,60}\.py(?::\d{1,6})?|time(?:stamp)?|ts)"
     r"\W{1,3}){0,2}[\[('\"]?"
 )
 _CLOCK = (

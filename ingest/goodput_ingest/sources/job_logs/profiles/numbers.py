@@ -2,12 +2,14 @@
 
 import math
 import re
+from datetime import datetime, timedelta
 
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.sources.job_logs.profiles.profile import LineForm
 
 INTEGER_MAX_CHARS = 30
 WHOLE = re.compile(r"(?P<whole>\d+)(?:\.(?P<fraction>\d+))?(?P<scale>[kKM]?)", re.ASCII)
+LATE = timedelta(seconds=1)  # a bar counts whole seconds
 SCALES = {"": 0, "K": 3, "M": 6}  # zeros
 
 Values = dict[str, str]
@@ -31,6 +33,11 @@ class StepNumbers:
         self.batch = 0
         self.first_epoch: int | None = None
         self.is_from_0: bool | None = None  # numbers of an epoch whose length is known
+        self.is_of_job: bool | None = None  # they go on where the next epoch begins
+        self.last_epoch = -1
+        # of bars: steps of the one with the loss, of those before; when one was full and its steps
+        self.bar, self.steps_of_bars = 0, 0
+        self.full: tuple[datetime, int] | None = None
         # where the length of an epoch is not known: its first and last number, the fewest steps
         # between two lines, steps before each epoch
         self.first_number, self.last_number, self.gap = 1, 0, 0.0
@@ -44,17 +51,33 @@ class StepNumbers:
         """Take note that the steps that follow are of this epoch."""
         self.epoch, self.is_epoch_begun = epoch, True
 
-    def of(self, form: LineForm, values: Values) -> int:
-        """Return the number of a step, counted from what the form says is the first one."""
+    def is_other_bar(self, values: Values, *, has_loss: bool) -> bool:
+        """Say whether a bar is of another length than the one with the loss: of a validation."""
+        steps = integer(values, "steps_of_bar") if "steps_of_bar" in values else self.bar
+        self.bar = steps if has_loss else self.bar
+        return self.bar not in (0, steps)
+
+    def of(
+        self, form: LineForm, values: Values, bar: tuple[datetime, datetime] | None = None
+    ) -> int:
+        """Return the number of a step, counted from what the form says is the first one.
+
+        bar: since when and until when the progress bar of the line ran
+        """
         if "samples_done" in values:
             return self._of_samples(form, values)
         number = integer(values, "step")
+        if bar is not None and "steps_of_bar" in values:
+            number = self._of_bars(number, integer(values, "steps_of_bar"), *bar)
         if "steps_of_epoch" in values:
             epoch = self._epoch_of(form, values)
             if self.is_from_0 is None:
                 self.is_from_0 = self.is_inferred and number == 0
-            number += self.is_from_0
-            return epoch * integer(values, "steps_of_epoch") + number
+            if self.is_inferred and self.is_of_job is None and epoch > self.last_epoch >= 0:
+                self.is_of_job = number > self.last_number
+            self.last_epoch, self.last_number = epoch, number
+            before = 0 if self.is_of_job else epoch * integer(values, "steps_of_epoch")
+            return before + number + self.is_from_0
         if "epoch" in values:
             epoch = integer(values, "epoch")
         elif self.is_inferred:
@@ -71,6 +94,15 @@ class StepNumbers:
             self.steps_before[epoch] = before + (not is_counted_on) * (self.last_number + is_from_0)
         self.epoch, self.last_number = epoch, number
         return self.steps_before[epoch] + number + is_from_0
+
+    def _of_bars(self, number: int, steps: int, since: datetime, at: datetime) -> int:
+        """Return the number of a step since the first bar: one that was full is of an epoch."""
+        if self.full is not None and since >= self.full[0] - LATE:
+            self.steps_of_bars += self.full[1]
+            self.full = None
+        if number == steps:
+            self.full = at, steps
+        return self.steps_of_bars + number
 
     def _of_samples(self, form: LineForm, values: Values) -> int:
         """Return the number of a step whose epoch is counted in samples.

@@ -61,6 +61,7 @@ GROUPS = {  # a number, but for texts
     "step": "number of the step; without it the one that a line `training` named",
     "epoch": "number of the epoch",
     "steps_of_epoch": "steps of an epoch; with `epoch`, `step` is the step in it",
+    "steps_of_bar": "steps of a progress bar that has run for `seconds`; a full one is of an epoch",
     "samples_done": "samples of the epoch that are done, where no step is counted",
     "samples_of_epoch": "samples of an epoch, whose first line, after a line `epoch`, is of a step",
     "step_s": "seconds of each step",

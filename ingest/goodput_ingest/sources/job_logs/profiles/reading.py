@@ -111,8 +111,12 @@ class ProfiledLog:
     def _steps(
         self, form: LineForm, values: Values, at: datetime | None, text: str
     ) -> Iterable[Event]:
+        if self.numbers.is_other_bar(values, has_loss=loss_of(text) is not None):
+            return ()
         if values.keys() & {"step", "samples_done"}:
-            step = self.numbers.of(form, values) + (form.first_step == 0)
+            ran_s = _length_s(values, "seconds", "milliseconds")
+            bar = None if at is None or ran_s is None else (at - timedelta(seconds=ran_s), at)
+            step = self.numbers.of(form, values, bar) + (form.first_step == 0)
         else:
             step = (self.progress.step or 0) + 1
         if form.repeats and step == self.progress.step:
