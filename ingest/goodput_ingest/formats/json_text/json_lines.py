@@ -26,10 +26,11 @@ STAMPS = re.compile(rb"^" + STAMP.encode(), re.MULTILINE)
 # `srun --label` writes "3: " before each line
 LABEL = rf"^(?:\s*(?:{STAMP}\s*)?(?:\d+:\s*)?(?=\{{)|{STAMP})"
 TEXTS_OF_WRAPPERS = ("log", "message", "line", "textPayload", "MESSAGE")
-TIMES_OF_WRAPPERS = ("time", "timestamp", "@timestamp")
+TIMES_OF_WRAPPERS = ("time", "timestamp", "@timestamp", "date")
 WRAPPED = re.compile(
     rf'(?:{STAMP})?(?=\{{[^\n]{{0,4000}}?"(?:{"|".join(TEXTS_OF_WRAPPERS)})": ?")'
-    rf'(?=\{{[^\n]*?"(?:{"|".join((*TIMES_OF_WRAPPERS, "__REALTIME_TIMESTAMP"))}|podName)": ?")'
+    rf'(?=\{{[^\n]*?"(?:{"|".join((*TIMES_OF_WRAPPERS, "__REALTIME_TIMESTAMP"))}|podName)": ?"'
+    r'|\{[^\n]*?"date": ?1[5-9]\d{8}\b)'
 )
 # of an object; not of a dictionary that Python prints
 BEGINNING = re.compile(rb'\{\s*(?:"(?!log":")|\}|$)')
@@ -107,6 +108,9 @@ def unwrapped(line: str) -> str:
 
 def _of_collector(said: dict[str, Any]) -> str:
     """Return time, pod and text of a line that a collector wrapped; '' where it has not both."""
+    if isinstance(at_s := said.get("date"), int | float) and 0 <= at_s < EPOCH_S_MAX:
+        stamp = EPOCH + timedelta(microseconds=round(at_s * 1e6))
+        said["date"] = f"{stamp.isoformat()}Z"  # of Fluent Bit
     text = next((said[name] for name in TEXTS_OF_WRAPPERS if isinstance(said.get(name), str)), None)
     at = next((said[name] for name in TIMES_OF_WRAPPERS if isinstance(said.get(name), str)), "")
     if text is None or STAMPED.match(f"{at} ") is None:
