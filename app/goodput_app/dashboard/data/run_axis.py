@@ -86,28 +86,34 @@ def telemetry(scope: Scope, read: metrics.Resolution) -> pl.DataFrame:
 def activity(scope: Scope, gpus: int) -> tuple[pl.DataFrame, str]:
     """Return how active each GPU of the run was, and the metric: the most telling one measured.
 
-    Columns: `rank` (null where it is not known, or not to be seen), `node`, `gpu_uuid`, `at` and
-    the metric, in at most HEATMAP_BINS bins, in the order of ranks; gpus: how many the run has.
+    Columns: `rank` and `gpu_index` (null where not known, or not to be seen), `node`, `gpu_uuid`,
+    `at` and the metric, in at most HEATMAP_BINS bins, in the order of ranks; gpus: of the run.
     """
     names = ("sm_active_ratio", "engine_active_ratio", "gpu_busy_ratio")
     ranks = """left join (
             select run_key, attempt, gpu_uuid, rank
             from intermediate.int_rank_gpus inner join intermediate.int_attempts using (attempt_key)
-        ) using (run_key, attempt, gpu_uuid)"""
+        ) using (run_key, attempt, gpu_uuid)
+        left join (
+            select gpu_uuid, max(gpu_index) as gpu_index
+            from intermediate.int_gpu_units group by gpu_uuid
+        ) using (gpu_uuid)"""
     sees_all = rows.sees_all(scope)
+    place = "rank, gpu_index" if sees_all else "null::bigint as rank, null::integer as gpu_index"
+    by = ("rank", "node", "gpu_index", "gpu_uuid")
     found = spread.over_gpus(
         marts.of_any_place(scope),
         metrics.resolution_of(scope, gpus, HEATMAP_BINS),
         names,
-        f"""select distinct {"rank" if sees_all else "null::bigint as rank"}, node, gpu_uuid,
+        f"""select distinct {place}, node, gpu_uuid,
             to_ms(start_at) as held_from_ms, to_ms(end_at) as held_to_ms
         from marts.gpu_allocations {ranks if sees_all else ""}
         where run_key = $1""",
         scope.run,
-        ("rank", "node", "gpu_uuid"),
+        by,
     )
     name = next((one for one in names if found[one].count()), names[0])
-    return found.select("rank", "node", "gpu_uuid", "at", name).drop_nulls(name), name
+    return found.select(*by, "at", name).drop_nulls(name), name
 
 
 waits = marts.run_reader("run_queue", "start_at, job_id", of=marts.of_any_place)

@@ -144,10 +144,12 @@ def activity(
     frame: pl.DataFrame, metric: str, title: str, window: tuple[datetime, datetime]
 ) -> go.Figure:
     """Return a heatmap of how active the GPU of each rank was; frame: `run_axis.activity`."""
-    of_gpu = pl.format("{} {}", "node", pl.col("gpu_uuid").str.head(12))
-    named = frame.select(
-        "at", percent=100 * pl.col(metric), name=pl.coalesce(pl.format("rank {}", "rank"), of_gpu)
+    names = (
+        pl.format("rank {}", "rank"),
+        pl.format("{} GPU {}", "node", "gpu_index"),
+        pl.format("{} {}", "node", "gpu_uuid"),
     )
+    named = frame.select("at", percent=100 * pl.col(metric), name=pl.coalesce(names))
     return _by_rank(named, window, f"{title} (%)", f"{title} %{{z:.1f}} %", zmax=100)
 
 
@@ -170,7 +172,7 @@ def _by_rank(
     figure = go.Figure(
         go.Heatmap(
             x=times.dt.epoch("ms").to_numpy(),
-            y=[theme.plotly_text(name) for name in names],
+            y=[theme.plotly_text(name, 2 * theme.LABEL_MAX_CHARS) for name in names],
             z=cells.astype(np.float32),
             colorscale=theme.HEATMAP_SCALE,
             zmin=0,

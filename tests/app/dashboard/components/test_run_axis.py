@@ -107,16 +107,16 @@ def test_ranks_are_drawn_over_the_time_of_their_run_and_no_longer(scope, monkeyp
 
 
 def test_gpus_without_a_rank_are_called_by_their_node():
-    cells = {
-        "rank": None, "node": "<b>a", "gpu_uuid": "GPU-0123456789", "at": START,
-        "gpu_busy_ratio": 0.5,
-    }  # fmt: skip
-    frame = pl.DataFrame([cells], schema_overrides={"rank": pl.Int64})
+    cell = {"rank": None, "node": "<b>a", "at": START, "gpu_busy_ratio": 0.5}
+    gpus = [("GPU-0123456789-a", 0), ("GPU-0123456789-b", 1), ("GPU-0123456789-c", None)]
+    cells = [{**cell, "gpu_uuid": uuid, "gpu_index": index} for uuid, index in gpus]
+    frame = pl.DataFrame(cells, schema_overrides={"rank": pl.Int64})
 
     drawn = runs.activity(frame, "gpu_busy_ratio", "GPU utilisation", (START, START)).data[0]
 
-    assert drawn.y == ("&lt;b&gt;a GPU-01234567",)
-    assert drawn.z.tolist() == [[50.0]]
+    names = ("&lt;b&gt;a GPU 0", "&lt;b&gt;a GPU 1", "&lt;b&gt;a GPU-0123456789-c")
+    assert drawn.y == names
+    assert drawn.z.tolist() == [[50.0]] * 3
 
 
 def rows(*cells):
