@@ -47,7 +47,7 @@ _lock = threading.Lock()
 def known(scope: Scope) -> pl.DataFrame | None:
     """Return the open findings of the window of a scope, the worst first; None: not yet known.
 
-    Rows have COLUMNS. What is known may be of an earlier state of the database; then a newer answer
+    Rows have COLUMNS; one that is about several nodes has a row for each that its subject names. What is known may be of an earlier state of the database; then a newer answer
     is on its way.
     """
     if not IS_EVALUATED:
@@ -94,7 +94,14 @@ def _evaluate(entry: _Known, evaluation: Future[findings.Found]) -> pl.DataFrame
     finally:
         entry.took_s = time.monotonic() - entry.began_at
     is_open = pl.col("is_open") & pl.col("state").is_in(OPEN_STATES)
-    return found.filter(is_open).select(COLUMNS)
+    return by_node(found.filter(is_open)).select(COLUMNS)
+
+
+def by_node(found: pl.DataFrame) -> pl.DataFrame:
+    """Return findings with a row for each node that the subject of one without a node names."""
+    is_named = pl.all_horizontal(pl.col("node", "gpu_uuid", "run_key").is_null())
+    named = pl.when(is_named).then(pl.col("subject").str.split(", "))
+    return found.with_columns(node=named.otherwise(pl.concat_list("node"))).explode("node")
 
 
 def _is_due(entry: _Known, state: marts.State) -> bool:

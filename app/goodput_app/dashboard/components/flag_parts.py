@@ -48,6 +48,17 @@ def title(**subject: str | None) -> None:
             st.caption(f"and {rows.height - IN_TITLE:,} more")
 
 
+def flagged_first(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Return a table with the rows whose column names what has a finding first, the worst on top."""
+    found = _of_page()
+    if found is None:
+        return frame
+    ranks = pl.col("severity").replace_strict({one: n for n, one in enumerate(LOOKS)})
+    worst = found.drop_nulls(column).group_by(column).agg(flag_rank=ranks.min())
+    ranked = frame.join(worst, on=column, how="left", maintain_order="left")
+    return ranked.sort("flag_rank", nulls_last=True, maintain_order=True).drop("flag_rank")
+
+
 def marked(
     frame: pl.DataFrame, names: Columns, wide: Mapping[str, Any] | None
 ) -> tuple[pl.DataFrame, Columns, Mapping[str, Any] | None]:

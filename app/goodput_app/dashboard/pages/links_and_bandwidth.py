@@ -2,11 +2,12 @@
 
 import streamlit as st
 
+from goodput_app.dashboard import flags
 from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components.fleet import collective_parts, host_parts
 from goodput_app.dashboard.components.fleet import network_parts as parts
 from goodput_app.dashboard.components.states import panel, require_all_teams
-from goodput_app.dashboard.data import network
+from goodput_app.dashboard.data import findings, network
 
 scope = scope_bar.required_view().scope
 st.title("Network", anchor=False)
@@ -16,7 +17,7 @@ with panel("", "marts.slow_nodes"):
     slow = network.slow_nodes(scope)
     lost = network.link_events(scope)
     transports = network.transports(scope)
-    parts.answer(slow, lost, transports)
+    parts.answer(slow, lost, transports, findings.latest_known(flags.scope_of(scope)))
 with panel(
     "Slow nodes",
     "marts.slow_nodes",

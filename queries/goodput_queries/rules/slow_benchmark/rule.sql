@@ -3,6 +3,7 @@ with runs as (
     select
         *,
         array_to_string(node_names, ', ') as nodes,
+        case when len(node_names) = 1 then node_names[1] end as node,
         row_number() over (partition by cluster, operation, ranks, node_names, size_bytes order by run_at, benchmark_id) as place,
         count(*) over (partition by cluster, operation, ranks, node_names, size_bytes) as runs
     from marts.nccl_benchmarks
@@ -12,7 +13,7 @@ with runs as (
 -- each run as the first of a lower level
 splits as (
     select
-        firsts.cluster, firsts.operation, firsts.ranks, firsts.nodes, firsts.size_bytes,
+        firsts.cluster, firsts.node, firsts.operation, firsts.ranks, firsts.nodes, firsts.size_bytes,
         firsts.run_at as start_at,
         firsts.runs - firsts.place + 1 as slow_runs,
         median(others.busbw_bytes_per_s) filter (where others.place < firsts.place) as before_bytes_per_s,
@@ -37,7 +38,7 @@ last_runs as (select *, len(node_names) as width from runs where place = runs),
 
 among_peers as (
     select
-        own.cluster, own.operation, own.ranks, own.nodes, own.size_bytes,
+        own.cluster, own.node, own.operation, own.ranks, own.nodes, own.size_bytes,
         any_value(own.run_at) as start_at,
         median(peers.busbw_bytes_per_s) as before_bytes_per_s,
         any_value(own.busbw_bytes_per_s) as now_bytes_per_s,
@@ -52,7 +53,7 @@ among_peers as (
         and own.size_bytes = peers.size_bytes
         and own.gpu_model is not distinct from peers.gpu_model
         and own.nodes <> peers.nodes
-    group by own.cluster, own.operation, own.ranks, own.nodes, own.size_bytes
+    group by own.cluster, own.node, own.operation, own.ranks, own.nodes, own.size_bytes
     having
         count(*) >= threshold('slow_benchmark_min_peers')
         and any_value(own.busbw_bytes_per_s) < threshold('slow_benchmark_ratio') * median(peers.busbw_bytes_per_s)
@@ -67,6 +68,7 @@ found as (
 
 select
     cluster,
+    node,
     nodes || ', ' || operation || ' on ' || ranks || ' ranks' as detail,
     start_at,
     null::timestamp as end_at,

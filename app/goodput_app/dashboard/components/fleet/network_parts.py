@@ -25,12 +25,25 @@ NO_BANDWIDTH = (
 NO_BENCHMARKS = "No run of nccl-tests was ingested. After each run:"
 
 
-def answer(slow: pl.DataFrame, lost: pl.DataFrame, transports: pl.DataFrame) -> None:
-    """Say what was found: slow nodes with evidence, lost links, fall-backs to sockets."""
+def answer(
+    slow: pl.DataFrame,
+    lost: pl.DataFrame,
+    transports: pl.DataFrame,
+    found_by_rules: pl.DataFrame | None,
+) -> None:
+    """Say what was found: slow nodes with evidence, slower tests, lost links, sockets.
+
+    found_by_rules: marts.findings of the time range, None while they are evaluated
+    """
     sure = slow.filter(pl.col("verdict") != "Not confirmed")
     found = []
     if not sure.is_empty():
         found.append(f"{units.count(sure.height, 'node')} with a slow link")
+    if found_by_rules is not None:
+        rows = found_by_rules.filter(pl.col("is_open") & (pl.col("rule") == "slow_benchmark"))
+        if not rows.is_empty():
+            names = theme.markdown_text("; ".join(rows["subject"].unique().sort()))
+            found.append(f"{units.count(rows.height, 'bandwidth test')} slower ({names})")
     if not lost.is_empty():
         ports = lost.select("cluster", "node", "kind", "device", "port").n_unique()
         found.append(f"{units.count(ports, 'link')} lost")

@@ -7,7 +7,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import places, tables
+from goodput_app.dashboard.components import flag_parts, places, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.components.fleet.node_axis import Node, flagged
@@ -28,7 +28,7 @@ ACTIVITY = pl.coalesce("sm_active_ratio", "engine_active_ratio", "gpu_busy_ratio
 
 
 def all_nodes(frame: pl.DataFrame, outages: pl.DataFrame, view: View) -> None:
-    """Draw the table of nodes, of which a row opens the node; those out of service come first.
+    """Draw the table of nodes, of which a row opens the node: out of service, flagged, the others.
 
     frame: marts.nodes; outages: marts.node_outages
     """
@@ -39,6 +39,7 @@ def all_nodes(frame: pl.DataFrame, outages: pl.DataFrame, view: View) -> None:
         "cluster", "node", state=pl.format("{} since {}", "state", since)
     )
     frame = frame.join(out, on=["cluster", "node"], how="left", maintain_order="left")
+    frame = flag_parts.flagged_first(frame, "node")
     frame = frame.sort(pl.col("state").is_null(), maintain_order=True)
     frame = frame.join(
         useful_by_hour(node_axis.useful_hours(view.scope)), on=["cluster", "node"], how="left"
@@ -52,7 +53,10 @@ def all_nodes(frame: pl.DataFrame, outages: pl.DataFrame, view: View) -> None:
         ),
     }  # fmt: skip
     tables.pick(frame, NODES, "of_node", frame["node"], rows=16, opens=rows, wide=wide)
-    st.caption("Select a row to open the node.")
+    st.caption(
+        "Nodes out of service first, then those with an open finding, then by wasted cost. "
+        "Select a row to open the node."
+    )
 
 
 def useful_by_hour(hours: pl.DataFrame) -> pl.DataFrame:

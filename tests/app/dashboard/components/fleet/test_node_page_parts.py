@@ -9,7 +9,8 @@ from tests.app.opened_page import HOSTILE, sent, texts
 from tests.queries.conftest import Evidence
 from tests.tables import each, gives
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import flags, theme
+from goodput_app.dashboard.components import flag_parts
 from goodput_app.dashboard.components.fleet import (
     node_axis,
     node_parts,
@@ -94,6 +95,20 @@ def test_a_bin_without_a_reading_and_an_hour_without_a_ledger_are_below_all_othe
     assert found[:4] == [0.0, node_parts.NO_READING, 0.5, node_parts.NO_READING]
     assert len(found) == node_parts.SPARK_BINS
     assert by_hour == {"a": [0.25, 0.5], "b": [node_parts.NO_READING, 1.0]}
+
+
+def test_nodes_that_a_finding_names_stand_first_the_worst_on_top(monkeypatch):
+    found = pl.DataFrame(
+        [
+            {"severity": "note", "node": "b", "subject": "b"},
+            {"severity": "ticket", "node": None, "subject": "c, d, AllReduce on 16 ranks"},
+        ]
+    ).with_columns(gpu_uuid=None, run_key=None)
+    monkeypatch.setattr(flag_parts, "_of_page", lambda: flags.by_node(found))
+
+    shown = flag_parts.flagged_first(pl.DataFrame({"node": ["a", "b", "c", "d"]}), "node")
+
+    assert shown["node"].to_list() == ["c", "d", "b", "a"]
 
 
 PLACE = {"cluster": "c", "node": "n1"}
