@@ -53,8 +53,16 @@ def node_days(scope: Scope, kind: str) -> pl.DataFrame:
 
 
 def kinds_read(scope: Scope) -> pl.DataFrame:
-    """Return the kinds of errors that were read on any day of any node."""
-    return read("select distinct kind from marts.health_by_node_day", scope)
+    """Return the kinds of errors that were read on any day of any node, and `gpus`: on how many."""
+    return read(
+        """select kind, sum(gpus)::bigint as gpus
+        from (
+            select kind, max(gpus) as gpus
+            from marts.health_by_node_day group by kind, cluster, node
+        )
+        group by kind""",
+        scope,
+    )
 
 
 # first what somebody must act on

@@ -13,15 +13,20 @@ scope = view.scope
 
 st.title("Health", anchor=False)
 st.caption("What breaks, on which nodes, and what to do with them?")
-with panel("", "marts.fleet_reliability"):
-    parts.fleet(health.fleet(scope))
+fleet = health.fleet(scope)
+if fleet.height == 1:
+    with panel("", "marts.fleet_reliability"):
+        parts.fleet(fleet)
 with panel(
     "Nodes by cost of their failures",
     "marts.node_health",
     help="First nodes to replace or drain, then by cost. A gang that fails counts on the node "
     "whose fault it was, with what all its GPUs lost.",
 ):
-    parts.nodes(health.nodes(scope))
+    parts.nodes(health.nodes(scope), scope)
+if fleet.height != 1:
+    with panel("Time between failures of nodes", "marts.fleet_reliability"):
+        parts.fleet(fleet)
 with panel("Errors by node and day", "marts.health_by_node_day"):
     parts.node_days(view)
 with panel(
@@ -63,7 +68,8 @@ with panel(
 with panel(
     "Outages of nodes",
     "marts.node_outages",
-    help="States of a node that overlap are one outage, whichever sources report them.",
+    help="States of a node that overlap are one outage, whichever sources report them. Start and "
+    "end are those of the whole outage, the length is its part in the time range.",
 ):
     places.table("health.outages", health.outages(scope))
 with panel("Drivers", "marts.driver_versions"):

@@ -2,8 +2,8 @@
 select
     health.cluster,
     health.node,
-    coalesce(health.last_at, clusters.as_of_at) as start_at,
-    coalesce(health.last_at, clusters.as_of_at) as end_at,
+    coalesce(health.evidence_at, health.last_at) as start_at,
+    greatest(coalesce(health.last_at, clusters.as_of_at), start_at) as end_at,
     'Likely' as confidence,
     health.verdict_reason || ' in the time shown' as evidence,
     case

@@ -8,18 +8,20 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, places, scope_bar, tables, tiles
-from goodput_app.dashboard.data import health
+from goodput_app.dashboard.data import health, metrics
 from goodput_app.dashboard.figures import health as figures
 from goodput_app.dashboard.scope import View
 from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
+from goodput_queries.scope import Scope
 
 DAY = timedelta(days=1)
 FIRST_KIND = "xid_hardware"
 LINKED = 6  # nodes with a link of their own above the table
 CLUSTERS = headers("health.clusters")
 NODES = headers("health.nodes")
-COUNTED = ("ecc_uncorrected", "row_remaps", "thermal_s")  # by counters, which may not be read
+# columns by counters, which may not be read, and their kind of error
+COUNTED = {"ecc_uncorrected": "ecc_uncorrected", "row_remaps": "row_remap", "thermal_s": "thermal"}
 SIZES = headers("health.sizes")
 REPAIRS = headers("health.repairs")
 DRIVERS = headers("health.drivers")
@@ -119,7 +121,7 @@ def _days(view: View) -> list[datetime]:
     return days[-health.DAYS_SHOWN :]
 
 
-def nodes(found: pl.DataFrame) -> None:
+def nodes(found: pl.DataFrame, scope: Scope) -> None:
     """Draw the nodes that cost most, with links to the first of them. found: marts.node_health."""
     shown = found.with_columns(
         suggested=pl.concat_str("verdict", "verdict_reason", separator=": ", ignore_nulls=False)
@@ -137,7 +139,10 @@ def nodes(found: pl.DataFrame) -> None:
     if unread:
         text += f"Not read on any node: {'; '.join(NODES[name] for name in unread)}. "
     if zero:
-        text += f"0 wherever it is read: {'; '.join(NODES[name] for name in zero)}. "
+        read = dict(health.kinds_read(scope).select("kind", "gpus").iter_rows())
+        of = units.count(metrics.gpus(scope)["gpu_uuid"].n_unique(), "GPU")
+        said = (f"{NODES[name]} (read on {read.get(COUNTED[name]) or 0:,} of {of})" for name in zero)
+        text += f"0 wherever it is read: {'; '.join(said)}. "
     if text:
         st.caption(text)
 

@@ -7,6 +7,7 @@
 -- remap_failed_gpus: GPUs whose memory can remap no more; null: not read
 -- failed_attempts: attempts that ended in the window with an infrastructure cause that evidence puts on this node
 -- code, last_at: Xid of the worst incident, the latest of equals; when the latest incident was
+-- evidence_at: first of the remaps, memory errors or attempts that the verdict is for (counters: their hour); null: last_at
 -- uncorrected_errors: of the GPU of the node that has most; corrected_per_h: most of one GPU in an hour; null: none
 -- verdict: Replace, Drain, Watch; null: no rule applies; verdict_reason: the rule that applies
 -- what_to_do: the vendor's recommended action for the Xid; null where the verdict is to watch: one node has one advice
@@ -29,7 +30,8 @@ with incidents as (
 ),
 
 remaps as (
-    select reads.cluster, reads.node, count(distinct flags.gpu_uuid) as remap_failed_gpus
+    select reads.cluster, reads.node, count(distinct flags.gpu_uuid) as remap_failed_gpus,
+        min(flags.hour_ms) as first_ms
     from intermediate.int_error_reads as reads
     left join intermediate.int_error_rises as flags
         on reads.cluster = flags.cluster
@@ -42,7 +44,10 @@ remaps as (
 ),
 
 failures as (
-    select cluster, node, count(*) as failed_attempts from marts.failure_nodes group by cluster, node
+    select culprits.cluster, culprits.node, count(*) as failed_attempts, min(attempts.end_ms) as first_ms
+    from marts.failure_nodes as culprits
+    inner join intermediate.int_attempts as attempts using (attempt_key)
+    group by culprits.cluster, culprits.node
 ),
 
 -- a node that was taken out since its last error was drained for it
@@ -58,6 +63,7 @@ memory as (
         cluster,
         node,
         max(uncorrected) as uncorrected_errors,
+        min(first_ms) filter (where uncorrected >= threshold('drain_uncorrected_errors')) as first_ms,
         max(corrected_per_h) as corrected_per_h
     from (
         select
@@ -65,6 +71,7 @@ memory as (
             node,
             gpu_uuid,
             sum(rise) filter (where kind = 'ecc_uncorrected')::bigint as uncorrected,
+            min(hour_ms) filter (where kind = 'ecc_uncorrected') as first_ms,
             max(rise) filter (where kind = 'ecc_corrected')::bigint as corrected_per_h
         from intermediate.int_error_rises
         where kind in ('ecc_uncorrected', 'ecc_corrected') and in_place(cluster, node, gpu_uuid, gpu_model)
@@ -86,7 +93,8 @@ joined as (
         incidents.worst.what_to_do as what_to_do,
         coalesce(starts_with(incidents.worst.what_to_do, 'Drain'), false) and taken_out.node is null as is_to_drain,
         memory.uncorrected_errors,
-        memory.corrected_per_h
+        memory.corrected_per_h,
+        {remap: remaps.first_ms, memory: memory.first_ms, failure: failures.first_ms} as firsts
     from incidents
     full join remaps using (cluster, node)
     full join failures using (cluster, node)
@@ -95,7 +103,7 @@ joined as (
 )
 
 select
-    * exclude (is_to_drain) replace (
+    * exclude (is_to_drain, firsts) replace (
         case
             when is_to_drain or remap_failed_gpus > 0 or fatal_errors >= threshold('drain_fatal_incidents') then what_to_do
         end as what_to_do
@@ -121,5 +129,13 @@ select
         when uncorrected_errors > 0 then counted(uncorrected_errors, 'uncorrected memory error') || ' of one GPU'
         when corrected_per_h >= threshold('watch_corrected_errors')
             then counted(corrected_per_h, 'corrected memory error') || ' of one GPU in an hour'
-    end as verdict_reason
+    end as verdict_reason,
+    from_ms(scope_start(
+        case
+            when remap_failed_gpus >= threshold('replace_remap_failed') then firsts.remap
+            when fatal_errors >= threshold('drain_fatal_incidents') or is_to_drain then null
+            when uncorrected_errors >= threshold('drain_uncorrected_errors') then firsts.memory
+            when failed_attempts >= threshold('drain_failed_attempts') then firsts.failure
+        end
+    )) as evidence_at
 from joined
