@@ -2,7 +2,7 @@
 
 from tests.queries.conftest import at, durable, shown_by, steps
 from tests.queries.findings import given
-from tests.queries.findings.conftest import found_together
+from tests.queries.findings.conftest import found_together, rows_together
 
 from goodput_queries.scope import Scope
 
@@ -33,6 +33,17 @@ def test_the_end_by_a_node_failure_is_the_verdict_on_its_run(cluster):
     assert of_run.row(0) == tuple(verdict[name] for name in ("verdict", "confidence", "evidence"))
     # the same among all runs
     assert cluster.read("from marts.run_verdicts").rows(named=True) == [verdict]
+
+
+def test_a_fix_asks_for_what_reaches_furthest_of_its_findings(cluster):
+    error = {"table": "gpu_events", "node": "a", "kind": "xid", "ts_precision": "exact"}
+    errors = [{**error, "gpu": f"a/{n}", "code": 119, "ts": 7000} for n in range(3)]
+    fatal = {**error, "gpu": "a/3", "code": 79, "ts": 6000}
+    given.load(cluster, [{"node": "a", "gpus": 4}, {"watched": 7200}, fatal, *errors])
+    yield
+    (fix,) = (row for row in rows_together(cluster, "marts.fixes") if row["target"] == "a")
+
+    assert fix["what_to_do"].startswith("Drain the node and restart it")
 
 
 def failing_run(cluster, job_id, start, minutes, lost_s, nodes, gpus):

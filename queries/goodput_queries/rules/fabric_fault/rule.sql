@@ -8,7 +8,12 @@ select
     case when runs > 0 then 'allocated' end as effect,
     kind <> 'nvlink' and end_at is not null as is_over,
     confidence,
-    case when kind = 'nvlink' then counted(members, 'GPU') || ' with NVLink errors' else counted(members, 'link') || ' down' end
+    case
+        when kind = 'nvlink'
+            then concat_ws(' and ', counted(nullif(switches, 0), 'NVSwitch'), counted(nullif(members - switches, 0), 'GPU'))
+                || ' with NVLink errors (' || array_to_string(codes, ', ') || ')'
+        else counted(members, 'link') || ' down'
+    end
         || ' on ' || counted(nodes, 'node') || ' at one time' || coalesce(', all of ' || shared, '')
         || case when runs > 0 then '; it touched ' || counted(runs, 'run') || ' on ' || counted(gpus, 'GPU') else '' end
         as evidence

@@ -27,7 +27,8 @@ select
             then 'allocated'
     end as effect,
     'Confirmed' as confidence,
-    case when kind = 'xid' then 'Xid ' || code || coalesce(' (' || meaning || ')', '') else replace(kind, '_', ' ') end
+    case kind when 'xid' then 'Xid ' || code when 'sxid' then 'SXid ' || code || ' of an NVSwitch' else replace(kind, '_', ' ') end
+        || coalesce(' (' || meaning || ')', '')
         || ', ' || counted(events, 'line') || ' of ' || sources
         || case
             when tests.failed > 0 then '; tested since, failed: ' || tests.failed_test

@@ -8,3 +8,13 @@ create or replace macro error_severity(kind, of_code, message) as (
         else of_code
     end
 );
+
+-- How far an action on a node or GPU reaches: 0 replace it, 1 restart the node, 2 drain it and reset the GPU, 3 anything else.
+create or replace macro action_rank(what_to_do) as (
+    case
+        when starts_with(what_to_do, 'Replace') then 0
+        when starts_with(what_to_do, 'Drain the node') then 1
+        when starts_with(what_to_do, 'Drain') then 2
+        else 3
+    end
+);

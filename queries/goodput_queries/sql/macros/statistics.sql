@@ -51,5 +51,5 @@ create or replace macro hours_until(amount, mean, deviation, hours) as (
 
 -- `1 error`, `2 errors`.
 create or replace macro counted(n, thing) as (
-    n || ' ' || thing || case when n = 1 then '' when ends_with(thing, 's') then 'es' else 's' end
+    n || ' ' || thing || case when n = 1 then '' when ends_with(thing, 's') or ends_with(thing, 'ch') then 'es' else 's' end
 );

@@ -6,7 +6,8 @@
 -- skip_if_empty: raw.gpu_events, marts.link_events
 -- kind: nvlink, else the kind of the ports (infiniband, ethernet)
 -- start_at, last_at: first and last sign of it; end_at: the last link is up again; null: one is still down, or not known
--- members: number of ports or GPUs; node_names, nodes: where; shared: what all members have in common: a node, a
+-- members: number of ports, or of GPUs and NVSwitches; switches: of them NVSwitches; codes: 'Xid 74', 'SXid 20034', sorted;
+-- node_names, nodes: where; shared: what all members have in common: a node, a
 --  device name (a rail) or a rack; null: nothing that is known
 -- run_ids, run_names, runs: that had GPUs of these nodes meanwhile; gpus: number of their GPUs there
 -- confidence: Likely where the members have something in common, else Not confirmed
@@ -18,6 +19,7 @@ with signs as (
         coalesce(events.pci_bus_id, events.gpu_uuid, '') as device,
         -- NVLinks end inside the node
         events.node as fabric,
+        case events.kind when 'sxid' then 'SXid ' else 'Xid ' end || events.code as code,
         epoch_ms(events.event_at) as after_ms,
         epoch_ms(events.event_at) as at_ms,
         null::bigint as end_ms,
@@ -30,7 +32,7 @@ with signs as (
         and (events.ts_precision <> 'at_or_before' or events.source = 'nvml')
     union all
     select
-        cluster, kind, node, device || coalesce('/' || port, ''), '', epoch_ms(after_at), epoch_ms(start_at), epoch_ms(end_at),
+        cluster, kind, node, device || coalesce('/' || port, ''), '', null, epoch_ms(after_at), epoch_ms(start_at), epoch_ms(end_at),
         true
     from marts.link_events
 ),
@@ -67,6 +69,8 @@ incidents as (
         max(numbered.at_ms) as last_ms,
         case when bool_and(numbered.has_end and numbered.end_ms is not null) then max(numbered.end_ms) end as end_ms,
         count(distinct (numbered.node, numbered.device)) as members,
+        count(distinct numbered.device) filter (where starts_with(numbered.code, 'SXid')) as switches,
+        coalesce(list_sort(list_distinct(list(numbered.code))), []) as codes,
         list_sort(list_distinct(list(numbered.node))) as node_names,
         count(distinct numbered.node) as nodes,
         case
@@ -107,6 +111,8 @@ select
     from_ms(incidents.last_ms) as last_at,
     from_ms(incidents.end_ms) as end_at,
     incidents.members,
+    incidents.switches,
+    incidents.codes,
     incidents.node_names,
     incidents.nodes,
     incidents.shared,
