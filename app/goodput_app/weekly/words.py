@@ -153,10 +153,14 @@ class Writer:
         """Yield a line of each objective. objectives: marts.goodput_objectives."""
         for row in objectives.iter_rows(named=True):
             burns = ", burning now" if row["is_burning"] else ""
+            left_out = ""
+            if row["unsettled_ms"]:
+                share = units.percent(row["unsettled_ms"] / row["base_ms"])
+                left_out = f"; unclassified time ({share}) spends none"
             yield (
-                f"- Objective {self.literal(row['name'])}: {units.percent(row['attained_ratio'])} "
-                f"of a target of {units.percent(row['target_ratio'])}, error budget "
-                f"{units.percent(row['budget_spent_ratio'])} spent{burns}"
+                f"- Objective {self.literal(row['name'])}: {units.percent(row['attained_ratio'])}, "
+                f"target {units.percent(row['target_ratio'])}, error budget "
+                f"{units.percent(row['budget_spent_ratio'])} spent{burns}{left_out}"
             )
 
     def budgets(self, budgets: pl.DataFrame, team: str | None) -> Iterator[str]:

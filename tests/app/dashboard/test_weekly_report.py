@@ -108,7 +108,8 @@ def test_changes_of_teams_add_up_to_that_of_the_waste():
 
 def test_an_objective_and_a_budget_are_a_line_each():
     objective = {"name": "fleet", "attained_ratio": 0.5, "target_ratio": 0.6,
-                 "budget_spent_ratio": 1.25, "is_burning": True}  # fmt: skip
+                 "budget_spent_ratio": 1.25, "is_burning": True,
+                 "unsettled_ms": 10, "base_ms": 40}  # fmt: skip
     budget = {"account": "nlp", "cluster": None, "month_cost": 10.0, "budget_cost": 40.0,
               "spent_ratio": 0.25, "forecast_cost": None}  # fmt: skip
     none = {**budget, "account": "cv", "budget_cost": None, "spent_ratio": None}
@@ -116,7 +117,8 @@ def test_an_objective_and_a_budget_are_a_line_each():
     budgets = pl.DataFrame([budget, none, of_cluster], infer_schema_length=None)
 
     assert list(WORDS.objectives(pl.DataFrame([objective]))) == [
-        "- Objective fleet: 50.0 % of a target of 60.0 %, error budget 125.0 % spent, burning now"
+        "- Objective fleet: 50.0 %, target 60.0 %, error budget 125.0 % spent, burning now; "
+        "unclassified time (25.0 %) spends none"
     ]
     assert list(WORDS.budgets(budgets, None)) == [
         "- Budget of nlp: $10.00 of $40.00 spent, month to date (25.0 %)",

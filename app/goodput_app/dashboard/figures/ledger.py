@@ -124,7 +124,7 @@ def marked(
 
 
 def ledger_bar(frame: pl.DataFrame) -> go.Figure:
-    """Return one bar: all GPU time of a run, part by part.
+    """Return one bar: all GPU time of a run, node or GPU, part by part.
 
     frame: category, label, colour, gpu_ms, cost.
     """
@@ -151,12 +151,12 @@ def ledger_bar(frame: pl.DataFrame) -> go.Figure:
             textfont={"color": theme.ink(row["colour"])},
             customdata=[[theme.plotly_text(units.cost(row["cost"])), units.percent(share)]],
             hovertemplate=(
-                f"{label}: %{{x:,.2f}} {unit}<br>%{{customdata[1]}} of allocated time"
+                f"{label}: %{{x:,.2f}} {unit}<br>%{{customdata[1]}} of its GPU time"
                 "<br>%{customdata[0]}<extra></extra>"
             ),
         )
     figure.update_layout(barmode="stack")
-    figure.update_xaxes(title_text=f"allocated {unit}")
+    figure.update_xaxes(title_text=unit)
     figure.update_yaxes(visible=False)
     drawn = finished(figure, height=LEDGER_BAR_PX, has_legend=True, width_px=PAGE_PX)
     return drawn.update_layout(height=LEDGER_BAR_PX + drawn.layout.margin.b)

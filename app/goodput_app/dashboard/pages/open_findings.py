@@ -44,6 +44,7 @@ if found is not None:
 with panel(
     "Goodput objectives",
     "marts.goodput_objectives",
-    help="Time without goodput spends the error budget: all time less the target.",
+    help="Time that is known to be of no use spends the error budget, which is all time less the "
+    "target. Unclassified time spends none.",
 ):
     parts.objectives(findings.objectives(scope))

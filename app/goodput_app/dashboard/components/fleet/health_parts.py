@@ -21,7 +21,11 @@ LINKED = 6  # nodes with a link of their own above the table
 CLUSTERS = headers("health.clusters")
 NODES = headers("health.nodes")
 # columns by counters, which may not be read, and their kind of error
-COUNTED = {"ecc_uncorrected": "ecc_uncorrected", "row_remaps": "row_remap", "thermal_s": "thermal"}
+COUNTED: dict[str, str] = {
+    "ecc_uncorrected": "ecc_uncorrected",
+    "row_remaps": "row_remap",
+    "thermal_s": "thermal",
+}
 SIZES = headers("health.sizes")
 REPAIRS = headers("health.repairs")
 DRIVERS = headers("health.drivers")
@@ -141,7 +145,9 @@ def nodes(found: pl.DataFrame, scope: Scope) -> None:
     if zero:
         read = dict(health.kinds_read(scope).select("kind", "gpus").iter_rows())
         of = units.count(metrics.gpus(scope)["gpu_uuid"].n_unique(), "GPU")
-        said = (f"{NODES[name]} (read on {read.get(COUNTED[name]) or 0:,} of {of})" for name in zero)
+        said = (
+            f"{NODES[name]} (read on {read.get(COUNTED[name]) or 0:,} of {of})" for name in zero
+        )
         text += f"0 wherever it is read: {'; '.join(said)}. "
     if text:
         st.caption(text)

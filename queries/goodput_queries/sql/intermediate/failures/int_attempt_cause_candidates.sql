@@ -173,7 +173,7 @@ of_attempts as (
                     when ending = 'FAILED' and state <> 'FAILED'
                         then 'the job ended with an exit code of its own before it was requeued'
                     when not is_last_of_job_run
-                        then 'another life of the processes began in the same job; nothing says why this one ended'
+                        then 'the processes were started again in the same job; nothing says why these ended'
                     else 'scheduler state ' || state
                 end,
                 what_to_do: null, node: null, at_ms: end_ms
