@@ -47,8 +47,8 @@ _lock = threading.Lock()
 def known(scope: Scope) -> pl.DataFrame | None:
     """Return the open findings of the window of a scope, the worst first; None: not yet known.
 
-    Rows have COLUMNS; one that is about several nodes has a row for each that its subject names. What is known may be of an earlier state of the database; then a newer answer
-    is on its way.
+    Rows have COLUMNS; a finding about several nodes has a row for each that its subject names.
+    What is known may be of an earlier state of the database; then a newer answer is on its way.
     """
     if not IS_EVALUATED:
         return None

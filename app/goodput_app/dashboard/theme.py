@@ -42,8 +42,7 @@ MARK_COLOUR = "#ffffff"
 # legends, #262730 on a light page and #fafafa on a dark one, when the reader switches, too.
 CHART_TEXT = "#000037"
 CAPTION_OPACITY = 0.78  # of the text's colour: Streamlit's 0.6 is too faint for small text
-HEATMAP_SCALE = "Cividis"
-COUNT_SCALE = "Viridis"  # of counts from 1 on: the middle of Cividis is the grey of no data
+HEATMAP_SCALE = "Viridis"  # the middle of Cividis is the grey of no data
 # Lines of one chart, distinguishable for colour-blind people too, on light and on dark.
 SERIES_COLOURS = (
     *("#2f8fd0", "#d5862a", "#1f9d77", "#c065a0", "#b3a125", "#7a72c8", "#cc5b45", "#6f8a96"),

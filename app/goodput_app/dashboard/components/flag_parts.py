@@ -49,7 +49,7 @@ def title(**subject: str | None) -> None:
 
 
 def flagged_first(frame: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Return a table with the rows whose column names what has a finding first, the worst on top."""
+    """Return a table with the rows whose column names what has a finding first, worst on top."""
     found = _of_page()
     if found is None:
         return frame

@@ -290,7 +290,10 @@ def _zone_problem() -> str | None:
 
 def _status(shown: View) -> None:
     """Draw the line under the filters: what kind of data, how fresh, how well covered."""
-    summary = marts.goodput_summary(shown.scope).row(0, named=True)
+    scope = shown.scope
+    if gpu := st.query_params.get("gpu"):  # of a page that is about one
+        scope = replace(scope, gpu_uuid=gpu, node=None, cluster=None, team=None, run=None)
+    summary = marts.goodput_summary(scope).row(0, named=True)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.badge(shown.mode, color=MODES[shown.mode])
         fresh = freshness.badges(marts.clusters(), shown)

@@ -77,7 +77,7 @@ def _scale(top: float, unit: str) -> dict[str, Any]:
     """Return the colours from 0 to the highest value, by its logarithm: a few have thousands."""
     ticks = [tick for tick in TICKS if tick <= top / 1.5] + [round(top)]
     return {
-        "colorscale": theme.COUNT_SCALE,
+        "colorscale": theme.HEATMAP_SCALE,
         "cmin": 0,
         "cmax": math.log10(1 + top),
         "colorbar": {

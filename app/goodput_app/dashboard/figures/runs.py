@@ -13,6 +13,7 @@ from goodput_app.text import units
 
 RUNS_DRAWN = 15
 RANK_PX, RANKS_PX_MAX, RANK_TICKS_MAX = 16, 520, 24
+LOST_BY_OTHERS = " lost by other ranks"
 LABEL_ROOM = 0.3  # of the time drawn: a text behind a bar
 
 
@@ -80,7 +81,7 @@ def straggler_lanes(frame: pl.DataFrame) -> go.Figure:
         for r in rows.iter_rows(named=True)
     ]
     waits = [
-        units.NOT_KNOWN if w is None else f"{w:,.1f} GPU-s lost by other ranks"
+        units.NOT_KNOWN if w is None else f"{w:,.1f} GPU-s{LOST_BY_OTHERS}"
         for w in rows["imposed_wait_gpu_s"].to_list()
     ]
     steps = [
@@ -93,7 +94,7 @@ def straggler_lanes(frame: pl.DataFrame) -> go.Figure:
         base=starts,
         orientation="h",
         marker={"color": theme.style("straggler").colour},
-        text=_with_room(rows, waits),
+        text=_with_room(rows, [wait.removesuffix(LOST_BY_OTHERS) for wait in waits]),
         textposition="outside",
         cliponaxis=False,
         customdata=list(zip(steps, waits, strict=True)),

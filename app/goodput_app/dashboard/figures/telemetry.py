@@ -387,7 +387,11 @@ def _mark(figure: go.Figure, events: pl.DataFrame) -> None:
             row=LANES,
             col=1,
         )
-    for at in events["at"].unique().sort(descending=True).head(EVENTS_MARKED).to_list():
+    colours = [look["color"] for look in MARKERS.values()]
+    ranks = {severity: n for n, severity in enumerate(MARKERS) if severity is not None}
+    worst = pl.col("severity").replace_strict(ranks, default=0, return_dtype=pl.Int64).min()
+    lines = events.group_by("at").agg(rank=worst).sort("at", descending=True)
+    for at, rank in lines.head(EVENTS_MARKED).iter_rows():
         # of each panel by itself, so that it does not strike through their titles
-        look = {"dash": "dot", "width": 1, "color": theme.STYLES["fault"].colour}
-        figure.add_vline(x=at, line=look, row="all", col=1)
+        line = {"dash": "dot", "width": 1, "color": colours[rank]}
+        figure.add_vline(x=at, line=line, row="all", col=1)

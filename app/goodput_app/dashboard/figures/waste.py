@@ -143,7 +143,7 @@ def coverage(frame: pl.DataFrame) -> go.Figure:
             text=texts,
             zmin=0,
             zmax=100,
-            colorscale=theme.COUNT_SCALE,  # the middle of the other one is the grey of no data
+            colorscale=theme.HEATMAP_SCALE,
             hovertemplate=f"%{{y}}, %{{x}} {time_zone.name()}: %{{text}}<extra></extra>",
             hoverongaps=False,
             xgap=1,

@@ -8,7 +8,7 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, flag_parts, places, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
-from goodput_app.dashboard.components.fleet import gpu_parts
+from goodput_app.dashboard.components.fleet import gpu_parts, node_parts
 from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import health, marts, metrics
@@ -30,8 +30,13 @@ if stays.is_empty():
 card = stays.row(-1, named=True)
 allocations = metrics.allocations(scope)
 events = metrics.events(scope)
-gpu_parts.heading(card, stays.height)
+at_node = replace(scope, gpu_uuid=None, node=card["node"], cluster=card["cluster"])
+gpu_parts.heading(card, stays.height, health.outages_seen(at_node))
 flag_parts.title(gpu_uuid=gpu)
+ledger = marts.ledger_by_category(replace(scope, bucket_ms=None)).filter(pl.col("gpu_ms") > 0)
+if ledger.height:
+    with panel("", "marts.ledger_by_category"):
+        node_parts.ledger_bar(ledger, "GPU")
 peers = gpu_parts.peers(card, scope, allocations)
 with panel("", "marts.gpu_metrics"):
     series, read = gpu_parts.series(scope, gpu, peers)
@@ -67,7 +72,6 @@ with panel(
 ):
     parts.allocations_table(allocations)
 with panel("Ledger", "marts.ledger_by_category", help="The GPU's time by category."):
-    ledger = marts.ledger_by_category(scope).filter(pl.col("gpu_ms") > 0)
     charts.draw(
         figures.ledger_bar(ledger),
         ledger.drop("colour"),

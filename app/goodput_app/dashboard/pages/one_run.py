@@ -117,6 +117,7 @@ with panel(
         charts.draw(
             figures_runs.straggler_lanes(late), late, "late-ranks", "When each straggler was late"
         )
+        st.caption("Behind a bar: GPU time that other ranks lost.")
 replay = speed.pipeline_replay(scope)
 if not replay.is_empty():
     with panel(

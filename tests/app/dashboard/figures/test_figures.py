@@ -128,7 +128,7 @@ def test_late_ranks_say_what_they_cost_and_where():
 
     bar = figures_runs.straggler_lanes(late).data[0]
 
-    assert bar.text == ("9.2 GPU-s lost by other ranks", "not known")
+    assert bar.text == ("9.2 GPU-s", "not known")
     assert bar.y[1] == "rank 3, vm GPU ?"
     assert "<" not in bar.y[0]
 

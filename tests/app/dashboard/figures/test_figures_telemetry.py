@@ -8,6 +8,7 @@ import pytest
 
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.figures import telemetry as figures
+from goodput_app.dashboard.severities import LOOKS
 
 START = datetime(2026, 11, 20)  # noqa: DTZ001 -- UTC
 WINDOW = (START, START + timedelta(hours=1))
@@ -87,6 +88,9 @@ def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title():
     shapes = figure.layout.shapes
     assert [shape.yref for shape in shapes] == ["y domain", "y2 domain"]
     assert {shape.x0 for shape in shapes} == {START + timedelta(minutes=5)}
+    both = pl.concat([marks.with_columns(severity=pl.lit(one)) for one in ("note", "ticket")])
+    rated, _ = drawn([line(power_w=[1.0] * 3)], lanes=figures.Lanes([figures.EVENTS], events=both))
+    assert {shape.line.color for shape in rated.layout.shapes} == {LOOKS["ticket"].line}
 
 
 def test_a_known_state_is_drawn_whole_above_missing_readings():

@@ -11,7 +11,8 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
-from goodput_app.dashboard.data import metrics, node_axis, other_metrics
+from goodput_app.dashboard.components.fleet import what_happened
+from goodput_app.dashboard.data import marts, metrics, node_axis, other_metrics
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
 from goodput_app.text import units
@@ -55,10 +56,17 @@ def absent(gpu: str, scope: Scope, view: View) -> None:
     )
 
 
-def heading(card: Mapping[str, Any], stays: int) -> None:
-    """Draw which GPU it is, where it is, and a link to its node."""
+def heading(card: Mapping[str, Any], stays: int, outages: pl.DataFrame) -> None:
+    """Draw which GPU it is, where it is, the state of its node, and a link to it.
+
+    outages: marts.node_outages of the node
+    """
     name = places.gpu_name(card["gpu_index"], card["gpu_uuid"])
-    st.title(f"{theme.markdown_text(name)}, {theme.markdown_text(card['node'])}", anchor=False)
+    title = f"{theme.markdown_text(name)}, {theme.markdown_text(card['node'])}"
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.title(title, anchor=False, width="content")
+        ends = dict(marts.clusters().select("cluster", "as_of_at").iter_rows())
+        what_happened.state(outages, ends)
     rack = places.rack_name(card["rack"])
     facts = [card["gpu_model"], card["pci_bus_id"], rack, card["cluster"]]
     if card["instances"]:

@@ -86,11 +86,11 @@ def facts(gpus: pl.DataFrame) -> str:
     return " / ".join(found)
 
 
-def ledger_bar(ledger: pl.DataFrame) -> None:
-    """Draw the node's ledger as one bar of groups. ledger: marts.ledger_by_category."""
+def ledger_bar(ledger: pl.DataFrame, of: str = "node") -> None:
+    """Draw a ledger as one bar of groups. ledger: marts.ledger_by_category; of: a node or GPU."""
     groups = ledger_groups.grouped(ledger, ledger_groups.groups())
     drawn = [bars.Part(*row) for row in groups.select("label", "gpu_ms", "colour").iter_rows()]
-    st.html(theme.look("bars") + bars.stacked(drawn, "Ledger of the node"))
+    st.html(theme.look("bars") + bars.stacked(drawn, f"Ledger of the {of}"))
     st.caption(f"Ledger of {units.gpu_time(int(ledger['gpu_ms'].sum()))} in this time range")
 
 
