@@ -118,7 +118,7 @@ with states.panel("", "marts.clusters"):
         states.first_run()
 if page in FLAGGED and view is not None:
     flag_parts.begin(view)
-if page == DATA or (view is not None and not states.is_empty(view)):
+if page == DATA or (view is not None and not states.is_empty(view, page.title)):
     with states.whole_page():
         page.run()
 if wall.is_on():

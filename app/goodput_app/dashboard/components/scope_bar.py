@@ -243,7 +243,8 @@ def choice(
     key = f"scope_{param}"
     current = st.query_params.get(param, ALL)
     if current and current not in options:
-        options = {current: f"{theme.printable(current)} (no data in range)", **options}
+        name = theme.printable(current.rpartition("/")[2])
+        options = {current: f"{name} (no data in range)", **options}
     st.session_state[key] = current
 
     def changed() -> None:

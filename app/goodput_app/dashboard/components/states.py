@@ -100,10 +100,12 @@ def no_such_page() -> None:
     )
 
 
-def is_empty(view: View) -> bool:
-    """Say why there is nothing to show, if so, and offer the way out."""
+def is_empty(view: View, title: str) -> bool:
+    """Say why there is nothing to show, if so, and offer the way out. title: of the page."""
     if marts.goodput_summary(view.scope)["capacity_ms"].item() > 0:
         return False
+    run = view.scope.run
+    st.title(theme.markdown_text(f"{title} {run}" if run else title), anchor=False)
     window = Scope(from_ms=view.scope.from_ms, to_ms=view.scope.to_ms)
     runs_withheld(view)
     if view.filters and marts.goodput_summary(window)["capacity_ms"].item() > 0:
@@ -112,7 +114,8 @@ def is_empty(view: View) -> bool:
             f"No data in this time range matches the filters ({named}).",
             icon=":material/filter_alt:",
         )
-        st.button("Clear filters", key="empty_clear", on_click=scope_bar.clear_filters)
+        if not run:  # of which the link to its own time leads further
+            st.button("Clear filters", key="empty_clear", on_click=scope_bar.clear_filters)
     elif not rows.sees_all(view.scope):
         st.info(
             f"Your teams had no GPU in {time_zone.window(view.start, view.end)}.",
@@ -128,8 +131,8 @@ def is_empty(view: View) -> bool:
         st.button(
             f"Jump to the last data ({ago})", key="empty_jump", on_click=scope_bar.jump_to_data
         )
-    if view.scope.run is not None:
-        search.link_to_time_of(view.scope.run)
+    if run is not None:
+        search.link_to_time_of(run)
     return True
 
 

@@ -8,7 +8,7 @@ import pytest
 import streamlit as st
 from tests.tables import each, gives
 
-from goodput_app.dashboard import time_zone
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.data import freshness, marts
 from goodput_app.dashboard.data import search as found_by
@@ -157,3 +157,5 @@ def test_a_run_outside_of_the_time_range_has_a_link_to_its_own_time(capture, vis
     links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
     (own,) = (links[name] for name in links if name.startswith("Show the run in its own time"))
     assert f"from={quote(time_zone.iso(run['start_at']), safe='')}" in own
+    assert any(theme.markdown_text(run["value"]) in one.value for one in app.title)
+    assert len([one for one in app.button if one.label == "Clear filters"]) == 1
