@@ -40,10 +40,10 @@ def of_allocation(summary: Row, losing: pl.DataFrame) -> None:
     ])  # fmt: skip
 
 
-def of_run(run: Row) -> None:
-    """Draw the tiles of a run. run: its row of marts.runs."""
+def of_run(run: Row, *, is_serving: bool = False) -> None:
+    """Draw the tiles of a run. run: its row of marts.runs; is_serving: it has no steps."""
     value, bound = headline.of_run(run)
-    missing = headline.NOT_IN_STEPS if run["step_unsplit_ms"] else ""
+    missing = headline.NOT_IN_STEPS if run["step_unsplit_ms"] and not is_serving else ""
     open_ratio = run["unsettled_ms"] / run["held_ms"] if run["held_ms"] else 0
     unclassified = f"{units.percent(open_ratio)} unclassified" if open_ratio and not bound else ""
     share = units.percent(run["wasted_ms"] / run["held_ms"]) if run["held_ms"] else units.NOT_KNOWN

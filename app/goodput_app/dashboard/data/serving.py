@@ -22,6 +22,12 @@ def is_reported(scope: Scope) -> bool:
     return bool(found.item())
 
 
+def is_of_run(scope: Scope) -> bool:
+    """Say whether serving engines ran on the GPUs of the scope's run."""
+    sql = "select count(*) > 0 from marts.serving_endpoints where run_key = $1"
+    return bool(read(sql, without_buckets(scope), scope.run).item())
+
+
 def evaluate(scope: Scope) -> None:
     """Evaluate what most parts of the page read, each in a query with its own time limit.
 

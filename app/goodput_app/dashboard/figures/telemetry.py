@@ -138,7 +138,7 @@ def on_one_axis(
     shares: Shares | None = None,
 ) -> go.Figure:
     """Return the lanes and below them a panel for each group of metrics, on one time axis."""
-    above = [LANE_PX * max(1, len(lanes.names)), *([] if shares is None else [SHARES_PX])]
+    above = [LANE_PX * len(lanes.names) or 1, *([] if shares is None else [SHARES_PX])]
     heights = [*above, *(PANEL_PX for _ in shown)]
     titles = ["", *([] if shares is None else [SHARES_TITLE]), *(_title(panel) for panel in shown)]
     total = sum(heights) + SPACE_PX * (len(heights) - 1)

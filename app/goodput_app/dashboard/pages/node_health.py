@@ -41,7 +41,7 @@ with panel(
 with panel(
     "Time between failures by cause",
     "marts.reliability_by_cause",
-    help="Run time of all attempts over the number that ended badly with this failure reason.",
+    help="Run time of all attempts over the number that failed for this reason.",
 ):
     places.table("failure.by_cause", failures.by_cause(scope))
 with panel("Xids by code", "marts.xids_by_code", help="Repeats in one incident count once."):

@@ -22,7 +22,7 @@ from goodput_app.dashboard.components.runs import (
     speed_parts,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import energy, failures, findings, health, marts, speed
+from goodput_app.dashboard.data import energy, failures, findings, health, marts, serving, speed
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 
@@ -37,12 +37,14 @@ with st.container(horizontal=True):
     places.to_page("pages/all_runs.py", "All runs", "arrow_back", run=None)
     label = "Compare with another run"
     places.to_page("pages/before_and_after.py", label, "compare_arrows", run=None, b=scope.run)
+is_serving = False  # without a step, rank or collective
 with panel("", "marts.runs"):
     runs = marts.runs(scope)
     if runs.is_empty():
         st.info("This run had no GPU in this time range.", icon=":material/hourglass_empty:")
         st.stop()
     run = runs.row(0, named=True)
+    is_serving = serving.is_of_run(scope) and marts.train_steps(scope).is_empty()
     run_parts.heading(run)
     flag_parts.title(run_key=scope.run)
     verdict, before = st.columns([2.4, 1], gap="small")
@@ -50,7 +52,7 @@ with panel("", "marts.runs"):
         run_parts.of_finding(findings.run_verdicts(scope), run)
     with before:
         run_before.draw(scope)
-    tiles.of_run(run)
+    tiles.of_run(run, is_serving=is_serving)
     run_parts.forecast(marts.run_forecasts(scope))
     run_parts.wall_clock(run, marts.run_wall_clock(scope))
 attempts = marts.attempts(scope)
@@ -67,6 +69,7 @@ with panel(
 ):
     ledger = marts.run_categories(scope)
     ledger = ledger.filter(ledger["run_key"] == scope.run)
+    ledger = run_parts.served(ledger) if is_serving else ledger
     charts.draw(
         figures.ledger_bar(ledger),
         ledger.drop("colour"),
@@ -79,45 +82,56 @@ with panel(
     "marts.run_timeline",
     help="A lane for each attempt; below it steps and the telemetry of the run's GPUs.",
 ):
-    run_axis.draw(view)
-with panel(
-    "Step times", "marts.train_steps", help="The gang's, from the earliest start to the latest end."
-):
-    steps = marts.train_steps(scope)
-    if steps.is_empty():
-        st.info("No steps were recorded for this run.", icon=":material/hourglass_empty:")
-        states.say_which_readings("marts.reading_rhythm")
-        speed_parts.rhythm(speed.inferred_steps(scope))
-    else:
-        charts.draw(
-            figures.step_times(steps), steps, "step-times", "Time of each step, with its baseline"
-        )
-        if steps["steps"][0] > steps.height:
-            st.caption(
-                f"The slowest and the fastest of each stretch of {steps['steps'][0]:,} steps."
+    run_axis.draw(view, is_serving=is_serving)
+if not is_serving:
+    with panel(
+        "Step times",
+        "marts.train_steps",
+        help="The gang's, from the earliest start to the latest end.",
+    ):
+        steps = marts.train_steps(scope)
+        if steps.is_empty():
+            st.info("No steps were recorded for this run.", icon=":material/hourglass_empty:")
+            states.say_which_readings("marts.reading_rhythm")
+            speed_parts.rhythm(speed.inferred_steps(scope))
+        else:
+            charts.draw(
+                figures.step_times(steps),
+                steps,
+                "step-times",
+                "Time of each step, with its baseline",
             )
-        run_parts.communication(marts.communication(scope))
-        places.table("speed.changes", speed.step_changes(scope))
-        speed_parts.epochs(speed.run_epochs(scope))
-    speed_parts.feed(speed.run_input(scope))
-    failure_parts.losses(scope)
-with panel("Ranks over time", "marts.rank_lateness", help="Own work above the median."):
-    run_axis.ranks(view)
-with panel("Collectives", "marts.collective_timeline", help="When each rank was in which one."):
-    run_axis.collectives(view)
-with panel(
-    "Stragglers", "marts.stragglers", help="Episodes in which the others waited for one rank."
-):
-    late = marts.stragglers(scope)
-    if late.is_empty() and marts.train_steps(scope).is_empty():
-        st.caption("Stragglers are not known: no job event reports steps of this run.")
-    elif late.is_empty():
-        st.caption("No rank was late enough to be a straggler.")
-    else:
-        charts.draw(
-            figures_runs.straggler_lanes(late), late, "late-ranks", "When each straggler was late"
-        )
-        st.caption("Behind a bar: GPU time that other ranks lost.")
+            if steps["steps"][0] > steps.height:
+                st.caption(
+                    f"The slowest and the fastest of each stretch of {steps['steps'][0]:,} steps."
+                )
+            run_parts.communication(marts.communication(scope))
+            places.table("speed.changes", speed.step_changes(scope))
+            speed_parts.epochs(speed.run_epochs(scope))
+        speed_parts.feed(speed.run_input(scope))
+        failure_parts.losses(scope)
+ranks = "GPUs over time" if is_serving else "Ranks over time"
+with panel(ranks, "marts.rank_lateness", help=None if is_serving else "Own work above the median."):
+    run_axis.ranks(view, is_serving=is_serving)
+if not is_serving:
+    with panel("Collectives", "marts.collective_timeline", help="When each rank was in which one."):
+        run_axis.collectives(view)
+    with panel(
+        "Stragglers", "marts.stragglers", help="Episodes in which the others waited for one rank."
+    ):
+        late = marts.stragglers(scope)
+        if late.is_empty() and marts.train_steps(scope).is_empty():
+            st.caption("Stragglers are not known: no job event reports steps of this run.")
+        elif late.is_empty():
+            st.caption("No rank was late enough to be a straggler.")
+        else:
+            charts.draw(
+                figures_runs.straggler_lanes(late),
+                late,
+                "late-ranks",
+                "When each straggler was late",
+            )
+            st.caption("Behind a bar: GPU time that other ranks lost.")
 replay = speed.pipeline_replay(scope)
 if not replay.is_empty():
     with panel(
@@ -131,23 +145,27 @@ if not replay.is_empty():
             speed.pipeline_timeline(scope),
             speed.pipeline_bubbles(scope),
         )
-with panel(
-    "Throttled and faulty GPUs",
-    "marts.blast_radius",
-    help="GPU time that each lost itself, and that other GPUs of the run waited for it.",
-):
-    places.table("run.slow_gpus", telemetry_parts.with_reasons(marts.blast_radius(scope)))
+slow_gpus = marts.blast_radius(scope)
+if not is_serving or slow_gpus.height:
+    with panel(
+        "Throttled and faulty GPUs",
+        "marts.blast_radius",
+        help="GPU time that each lost itself, and that other GPUs of the run waited for it.",
+    ):
+        places.table("run.slow_gpus", telemetry_parts.with_reasons(slow_gpus))
 with panel("GPUs", "marts.run_gpus"):
     speed_parts.memory(speed.memory_growth(scope))
-    run_parts.gpus(marts.run_gpus(scope))
+    run_parts.gpus(marts.run_gpus(scope), is_serving=is_serving)
 configuration.draw(health.settings(scope))
 with panel("Attempts and restarts", "marts.attempts"):
     attempt = run_parts.lineage(attempts)
-if last_attempt is None or attempt not in (None, last_attempt):
+if attempt not in (None, last_attempt) or (
+    last_attempt is None and not failures.causes(scope).is_empty()
+):
     with panel(
         "Why the attempt failed",
         "marts.attempt_causes",
-        help="Of the attempt selected above, else of the last one that ended badly.",
+        help="Of the attempt selected above, else of the last one that failed.",
     ):
         failure_parts.of_attempt(scope, attempt, key="selected_")
 st.caption(f"Run {theme.markdown_text(scope.run)}, window {time_zone.window(view.start, view.end)}")

@@ -23,12 +23,12 @@ def of_attempt(scope: Scope, attempt: int | None, key: str = "") -> None:
     """
     found = failures.causes(scope)
     if attempt is None and found.is_empty():
-        st.caption("No attempt ended badly in this time range.")
+        st.caption("No attempt failed in this time range.")
         return
     chosen = pl.col("attempt") == (found["attempt"].max() if attempt is None else attempt)
     causes = found.filter(chosen)
     if causes.is_empty():
-        st.caption(f"Attempt {attempt} did not end badly in this time range.")
+        st.caption(f"Attempt {attempt} did not fail in this time range.")
         return
     first = causes.row(0, named=True)
     st.markdown(f"**Attempt {first['attempt']}: {theme.markdown_text(first['cause'])}**")

@@ -9,6 +9,7 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.dashboard.components.runs import run_parts
 from goodput_app.dashboard.data import marts, metrics, run_axis, spread
 from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.figures import telemetry as figures
@@ -22,7 +23,7 @@ FIRST = ("Step time", *figures.ACTIVITY, "Power")  # of panels; the others are f
 STEPS = figures.Panel("Step time", {"step_s": "", "median_step_s": "median of the attempt"}, "s")
 
 
-def draw(view: View) -> None:
+def draw(view: View, *, is_serving: bool = False) -> None:
     """Draw the run's lanes, steps and telemetry on an axis of the run's time in the window."""
     scope = view.scope
     timeline, waits = run_axis.timeline(scope), run_axis.waits(scope)
@@ -53,13 +54,13 @@ def draw(view: View) -> None:
         view.window,
         pl.concat([f.select(times) for f in (timeline, waits, held)], how="vertical_relaxed"),
     )
-    shares = _shares(of_run)
+    shares = _shares(of_run, is_serving)
     figure = figures.on_one_axis(_lanes(timeline, waits, events), shown, lines, window, shares)
     rows = timeline.sort("start_at").drop("colour")
     charts.over_time(
         figure, rows, "run-axis", "What the run did when, and the telemetry of its GPUs"
     )
-    st.caption(_said(timeline, telemetry, gpus, read))
+    st.caption(_said(timeline, telemetry, gpus, read, is_serving))
     if events.height:
         parts.events_table(events)
     if not details:
@@ -75,9 +76,11 @@ def draw(view: View) -> None:
             charts.over_time(more, rows, "run-metrics", "More metrics of the run's GPUs")
 
 
-def _shares(scope: Scope) -> figures.Shares | None:
+def _shares(scope: Scope, is_serving: bool) -> figures.Shares | None:
     """Return where the run's GPU time went in each bin of the scope's window."""
     found, bin_ms = run_axis.ledger_bins(scope)
+    if is_serving:
+        found = run_parts.served(found)
     return figures.Shares(found, bin_ms) if found.height else None
 
 
@@ -105,13 +108,19 @@ def extent(window: tuple[datetime, datetime], times: pl.DataFrame) -> tuple[date
 
 
 def _said(
-    timeline: pl.DataFrame, telemetry: pl.DataFrame, gpus: int, read: metrics.Resolution
+    timeline: pl.DataFrame,
+    telemetry: pl.DataFrame,
+    gpus: int,
+    read: metrics.Resolution,
+    is_serving: bool,
 ) -> str:
     """Return the resolution of the chart, and what it lacks."""
     pieces = 0 if timeline.is_empty() else timeline["pieces"][0]
     texts = [
         f"The {timeline.height:,} longest of {pieces:,} pieces." if pieces > len(timeline) else "",
-        "No job events received: the lanes show only the queue." if timeline.is_empty() else "",
+        "No job events received: the lanes show only the queue."
+        if timeline.is_empty() and not is_serving
+        else "",
         f"No readings of its {units.count(gpus, 'GPU')} in this time range."
         if telemetry.is_empty()
         else f"{read.name}: the mean of {units.count(gpus, 'GPU')}; grey band: 5th to 95th "
@@ -146,27 +155,27 @@ def _lanes(timeline: pl.DataFrame, waits: pl.DataFrame, events: pl.DataFrame) ->
     )
 
 
-def ranks(view: View) -> None:
+def ranks(view: View, *, is_serving: bool = False) -> None:
     """Draw how late each rank was over time, or how active its GPU was.
 
-    The latter where it is chosen, and where nobody measures how late they were.
+    The latter where it is chosen, where nobody measures how late they were, and of serving engines.
     """
     held = run_axis.allocated(view.scope)
     window = extent(view.window, held)
     from_ms, to_ms = map(epoch_ms, window)
     of_run = replace(view.scope, from_ms=from_ms, to_ms=to_ms)
     late = run_axis.lateness(of_run)
-    if late.is_empty():
+    if late.is_empty() and not is_serving:
         st.caption(
             "How late each rank was is not known: no source measures how long the ranks of this "
             "run waited for each other (job events with `comm_s` or waits, NCCL profiler, traces)."
         )
-    else:
+    elif not late.is_empty():
         with st.columns([1, 3])[0]:
             scope_bar.choice("ranks", "Colour", {ACTIVE: "How active its GPU was"}, none="How late")
     if late.is_empty() or st.query_params.get("ranks") == ACTIVE:
         if not held.is_empty():
-            _activity(of_run, held["gpus"][0], window)
+            _activity(of_run, held["gpus"][0], window, "each" if is_serving else "each rank's")
         return
     charts.draw(
         figures_runs.lateness(late, window), late, "rank-lateness", "How late each rank was"
@@ -174,15 +183,15 @@ def ranks(view: View) -> None:
     st.caption("A rank's own work above the median of its attempt. Grey: no steps.")
 
 
-def _activity(of_run: Scope, gpus: int, window: tuple[datetime, datetime]) -> None:
+def _activity(of_run: Scope, gpus: int, window: tuple[datetime, datetime], whose: str) -> None:
     found, metric = run_axis.activity(of_run, gpus)
     if found.is_empty():
         st.caption("No source read how active its GPUs were in this time range.")
         return
     title = next(panel.title for panel in figures.panels({}) if metric in panel.metrics)
     figure = figures_runs.activity(found, metric, title, window)
-    charts.draw(figure, found, "rank-activity", "How active the GPU of each rank was")
-    st.caption(f"{title} of each rank's GPU while the run had it. Grey: no readings.")
+    charts.draw(figure, found, "rank-activity", "How active each GPU of the run was")
+    st.caption(f"{title} of {whose} GPU while the run had it. Grey: no readings.")
 
 
 def collectives(view: View) -> None:

@@ -19,6 +19,7 @@ STATE_COLOURS: dict[str, theme.Badge] = {
     "NODE_FAIL": "red",
 }
 GPUS = headers("run.gpus")
+SERVED = "Serving requests"  # of engines, whose time has no steps
 ATTEMPTS = headers("run.attempts")
 
 
@@ -140,10 +141,23 @@ def communication(frame: pl.DataFrame) -> None:
             )
 
 
-def gpus(frame: pl.DataFrame) -> None:
+def served(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of a run of serving engines: what the ledger has as steps is called by its name.
+
+    frame: category and label
+    """
+    is_step = pl.col("category") == "step_unsplit"
+    label = pl.when(is_step).then(pl.lit(SERVED)).otherwise("label")
+    return frame.with_columns(label=label)
+
+
+def gpus(frame: pl.DataFrame, *, is_serving: bool) -> None:
     """Draw the GPUs of a run; `frame`: marts.run_gpus."""
     empty = [name for name in GPUS if name.endswith("_ms") and not frame[name].sum()]
-    places.pick(frame, GPUS.hiding((*GPUS.hidden, *empty)), "run_gpu", ("gpu_uuid",))
+    columns = GPUS.hiding((*GPUS.hidden, *empty))
+    if is_serving:
+        columns["step_ms"] = SERVED
+    places.pick(frame, columns, "run_gpu", ("gpu_uuid",))
 
 
 def lineage(frame: pl.DataFrame) -> int | None:
