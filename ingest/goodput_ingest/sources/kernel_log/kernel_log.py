@@ -21,7 +21,6 @@ from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.source import Batch, ReadOptions, RecordedFile, Reject
-from goodput_ingest.sources.job_logs.source import JobLog
 from goodput_ingest.sources.kernel_log.continued import Continued, Message
 from goodput_ingest.sources.kernel_log.lines import MESSAGE_MAX_CHARS, Line, parsed
 from goodput_ingest.sources.kernel_log.messages import (
@@ -44,6 +43,7 @@ UNFINISHED = re.compile(r"[:,]\s*$")  # the end of a line that another one goes 
 # its name, before what it says; a cut time is none
 PROGRAM = re.compile(r"(?:^|\s)(?!\d)[\w./-]+(?:\[\d+\])?: ")
 WORTH_A_LOOK = re.compile(r'Xid|NVRM|"MESSAGE"\s*:\s*\[')
+STEP = re.compile(rb"(?i)\b(?:step|iter(?:ation)?|epoch)s?\b\W{0,4}\d")
 OF_KERNEL = re.compile(rb'"(?:SYSLOG_IDENTIFIER|_TRANSPORT)"\s*:\s*"kernel"')
 NO_TIME = "the line has no timestamp"
 
@@ -65,7 +65,7 @@ class KernelLog(RecordedFile):
         self._of_amd = 0  # lines of AMD's driver
 
     @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
         """Say whether the first lines are a kernel's, in one of the forms that are read."""
         lines = syslog.first_lines(head)
         if not lines:
@@ -75,7 +75,8 @@ class KernelLog(RecordedFile):
             is_journal = b'"__REALTIME_TIMESTAMP"' in head and OF_KERNEL.search(head) is not None
             return is_journal or any(map(_is_read, found))
         if any(line is not None and line.node is not None for line in found):
-            return not JobLog.recognises(path, head)  # a service's, with lines of the kernel
+            # else a service's, with its steps and lines of the kernel
+            return not (syslog.is_of_a_program(head) and STEP.search(head))
         return 2 * sum(map(_is_of_dmesg, found)) > len(lines) or any(map(_is_read, found))
 
     def extract(self) -> Iterator[Batch]:
