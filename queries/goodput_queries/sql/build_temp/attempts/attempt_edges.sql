@@ -7,7 +7,7 @@
 -- work_end_ms: end of the gang's last completed step, or without steps the job's own end
 -- startup_end_ms: without steps: job.start, else the end of the last init phase
 -- teardown_until_ms: end of what counts as teardown after the last step; beyond it is a fault stall
--- is_without_progress: ended badly and retained no step
+-- is_without_progress: ended badly and retained no step, as far as its trainer says
 with attempts as (select * from temp.int_attempts where has_events),
 
 steps as (
@@ -38,9 +38,10 @@ said as (
     select
         attempt_key,
         max(end_ms) filter (where event = 'job.start') as job_start_ms,
-        max(end_ms) filter (where event = 'job.end') as job_end_ms
+        max(end_ms) filter (where event = 'job.end') as job_end_ms,
+        -- the controller of a job that shows no progress says how it ended, not what it did
+        bool_or(source not in ('kubernetes', 'kubernetes-api') or event = 'metric') as is_of_trainer
     from temp.attempt_events
-    where event in ('job.start', 'job.end')
     group by attempt_key
 ),
 
@@ -83,7 +84,7 @@ select
                 and first_steps.kept_steps = 0
                 and first_steps.unsettled_steps = 0
         -- a job that never reports steps and is cancelled or times out may have done useful work
-        else attempts.outcome = 'failed'
+        else attempts.outcome = 'failed' and coalesce(said.is_of_trainer, true)
     end as is_without_progress
 from attempts
 left join first_steps using (attempt_key)
