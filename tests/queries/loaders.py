@@ -89,13 +89,13 @@ class Evidence:
         state = "COMPLETED", **more,
     ) :  # fmt: skip
         """Add a job run; `submit` and `eligible` default to its start."""
-        submit = more.pop("submit", start if start is not None else 0)
+        source, submit = more.pop("source", "test"), more.pop("submit", start or 0)
         eligible = more.pop("eligible", submit)
         row = {"cluster": self.name, "job_id": job_id, "job_id_raw": job_id,
                "submit_at": at(submit), "eligible_at": at(eligible), "start_at": at(start),
                "end_at": at(end), "state": state, "nodes": nodes, "gpus": gpus, "job_name": job_id,
                "account": "team", "user_name": "ann"}  # fmt: skip
-        self.load("job_runs", [{**row, **more}])
+        self.load("job_runs", [{**row, **more}], source)
 
     def events(self, run, events, attempt=0, source="test", **common):
         """Add job events of rank 0 unless they say otherwise; `t` is the event's second."""

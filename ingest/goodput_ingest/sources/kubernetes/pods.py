@@ -22,6 +22,7 @@ GPU_CORES = re.compile(  # of each GPU, percent
     r"(?:nvidia|amd)_com_gpucores|volcano_sh_vgpu_cores"
 )
 ENDED = ("Succeeded", "Failed")
+EQUAL_SHARE = "share"
 
 
 @dataclass
@@ -32,8 +33,9 @@ class Pod:
     end_ms: null: still there.
     gpus: number by resource, as `nvidia_com_gpu`; a MIG instance or a share counts as one.
     gpu_cores: percent of a GPU's cores that HAMi or Volcano let it have; 0: no limit.
-    gpu_uuids, shares: its GPUs by name, and percentages of them (name null: not said of which),
-    where a ResourceClaim or an annotation says.
+    gpu_names, shares: its GPUs by UUID and instance, and percentages of them (UUID null: not said
+    of which), where a ResourceClaim or an annotation says. The instance EQUAL_SHARE is of a GPU
+    that other pods may have too. mig_profiles: of the instances.
     is_counted: false: it has ended, and so have the claims that said which GPUs it had.
     cpus: null: it asked for none.
     """
@@ -50,7 +52,8 @@ class Pod:
     phase: str = ""
     gpus: dict[str, int] = field(default_factory=dict)
     gpu_cores: int = 0
-    gpu_uuids: tuple[str, ...] = ()
+    gpu_names: tuple[tuple[str, str], ...] = ()
+    mig_profiles: tuple[str, ...] = ()
     shares: tuple[tuple[str | None, int], ...] = ()
     is_counted: bool = True
     cpus: float | None = None

@@ -246,6 +246,14 @@ def draft_job_runs(cursor: duckdb.DuckDBPyConnection, where: str = "true") -> in
             -- parts of GPUs that no GPU has room for are beside the ledger
             and job_run_key not in (
                 select job_run_key from intermediate.int_parts_of_gpus where gpu_uuid is null
+            )
+            -- so are shares of GPUs that nobody lists: how large they are is not known
+            and not (
+                gpu_type is not distinct from 'shared'
+                and not list_has_any(nodes, (
+                    select coalesce(list(distinct node), [])
+                    from intermediate.int_slots as slots where slots.cluster = int_job_runs.cluster
+                ))
             )"""
     ).fetchall()
     return int(rows[0][0])

@@ -10,7 +10,7 @@ create table raw.holds (
     node varchar not null,
     slurm_index integer,                -- null with gpus: only the number on this node is known
     gpu_uuid varchar,
-    gpu_instance varchar,
+    gpu_instance varchar,               -- 'share': of a GPU that others may have too, in equal parts
     gpu_type varchar,
     gpus integer,                       -- number on this node where the index is unknown
     method varchar not null,            -- scontrol, hpc_job, pod, job_report

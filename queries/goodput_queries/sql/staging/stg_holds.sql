@@ -17,13 +17,18 @@ select
     to_ms(end_at) as end_ms,
     load_sequence
 from raw.holds
+where
+    gpu_instance is distinct from 'share'
+    and (cluster, job_id_raw, to_ms(submit_at)) not in (
+        select (cluster, owner, submit_ms) from staging.stg_owner_holds where kind = 'share'
+    )
 union all
 select
     cluster, job_id_raw, to_ms(submit_at), node, slurm_index, null, null, null, gpus, method, null, null, load_sequence
 from staging.stg_used_gres
 union all
 select
-    cluster, owner, submit_ms, node, null, gpu_uuid, gpu_instance, null, null, 'label', start_ms, end_ms, load_sequence
+    cluster, owner, submit_ms, node, null, gpu_uuid, gpu_instance, null, null, if(kind = 'share', 'pod', 'label'), start_ms, end_ms, load_sequence
 from staging.stg_owner_holds
 union all
 select

@@ -325,6 +325,7 @@ select
     false as is_time_ambiguous,
     max(load_sequence) as load_sequence
 from staging.stg_owner_holds
+where kind <> 'share'
 group by job_run_key, cluster, kind, owner, submit_ms
 union all by name
 select

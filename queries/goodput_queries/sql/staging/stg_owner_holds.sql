@@ -1,13 +1,14 @@
--- Holds by labels of telemetry, for times without a scheduler: from its first record on a scheduler alone determines
+-- Holds by labels of telemetry, and of pods that are known to share a GPU. Labels count for times without a scheduler: from its first record on a scheduler alone determines
 -- ownership in its cluster, since labels stay after the end of their job.
 -- grain: job_run_key, gpu_uuid, gpu_instance, start_ms
 -- Owners of one GPU or MIG instance at one time have equal parts, 'share.<n>/<of>' or '<instance>/share.<n>/<of>', unless a source
 -- reports the parts.
+-- kind: of the label; 'share': a pod of Kubernetes that shares its GPU by an annotation, or by its label
 -- job_run_key: an owner from one absence of its labels to the next
 -- last_ms: where the label was read last
 -- end_ms: the same; null: on the latest reading of the GPU, which is no older in its cluster than a label may be away
 -- materialised: full, since both what job runs there are and what they held is asked of it, in several selects
--- skip_if_empty: raw.gpu_owners
+-- skip_if_empty: raw.gpu_owners, raw.holds where gpu_instance = 'share'
 with readings as (
     select
         gpus.cluster,
@@ -70,7 +71,63 @@ begun as (
     select *, min(first_ms) over (partition by cluster, kind, owner, presence) as submit_ms from numbered
 ),
 
+pods as (
+    select
+        cluster, job_id_raw as owner, submit_at, min(start_at) as start_at, max(gpus) as gpus,
+        case when count(*) = count(end_at) then max(end_at) end as end_at,
+        min(load_sequence) as load_sequence
+    from raw.job_runs
+    where source like 'kubernetes%' and start_at is not null
+    group by all
+),
+
+of_pods as (
+    select
+        pods.* exclude (start_at, end_at, gpus, load_sequence),
+        holds.node,
+        holds.gpu_uuid,
+        false as is_by_label,
+        coalesce(holds.start_at, pods.start_at) as start_at,
+        coalesce(holds.end_at, pods.end_at) as end_at,
+        holds.load_sequence
+    from raw.holds as holds
+    inner join pods on holds.cluster = pods.cluster and holds.job_id_raw = pods.owner and holds.submit_at = pods.submit_at
+    where holds.gpu_instance = 'share'
+    union all
+    select
+        pods.* exclude (start_at, end_at, gpus, load_sequence), min(owners.node), min(owners.gpu_uuid), true,
+        min(pods.start_at), max(pods.end_at), min(pods.load_sequence)
+    from pods
+    inner join staging.stg_gpu_owners as owners
+        on pods.cluster = owners.cluster
+        and pods.owner = owners.owner
+        and owners.first_ms < coalesce(to_ms(pods.end_at), forever_ms())
+        and owners.last_ms >= to_ms(pods.start_at)
+    anti join (from raw.holds where gpu_uuid is not null) as named
+        on pods.cluster = named.cluster and pods.owner = named.job_id_raw and pods.submit_at = named.submit_at
+    where owners.kind = 'pod' and owners.gpu_instance = '' and pods.gpus = 1
+    group by all
+    having count(distinct owners.gpu_uuid) = 1
+),
+
 holds as (
+    select
+        cluster || '/' || owner || '@' || to_ms(submit_at) // 1000 as job_run_key,
+        cluster,
+        'share' as kind,
+        owner,
+        to_ms(submit_at) as submit_ms,
+        node,
+        gpu_uuid,
+        '' as gpu_instance,
+        is_by_label,
+        to_ms(start_at) as start_ms,
+        coalesce(to_ms(end_at), forever_ms()) as last_ms,
+        to_ms(end_at) as end_ms,
+        load_sequence
+    from of_pods
+    where coalesce(end_at > start_at, true)
+    union all by name
     select
         cluster || '/' || owner || '@' || submit_ms // 1000 as job_run_key,
         cluster,
@@ -80,6 +137,7 @@ holds as (
         any_value(node) as node,
         gpu_uuid,
         gpu_instance,
+        false as is_by_label,
         min(first_ms) as start_ms,
         max(last_ms) as last_ms,
         case
@@ -183,9 +241,11 @@ stretches as (
     from turns
 )
 
-select holds.*
+-- the label of a pod that is alone on its GPU adds nothing
+select holds.* exclude (is_by_label)
 from holds
 anti join shared using (gpu_uuid, gpu_instance)
+where not is_by_label
 union all by name
 select
     job_run_key,

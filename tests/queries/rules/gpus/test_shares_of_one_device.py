@@ -114,6 +114,13 @@ def hami(cluster, *, by_labels, by_accounting):
                     node=jobs(cluster, 0, 0))  # fmt: skip
 
 
+def time_sliced(cluster, *, by_labels, by_accounting):
+    """Load a GPU of two pods that ask for a GPU each; only their labels show that it is one."""
+    loaded(cluster, PODS if by_labels else [])
+    if by_accounting:
+        jobs(cluster, 1, 1, source="kubernetes")
+
+
 PODS = [label("a", 0, HOUR), label("b", 0, 1800)]
 # a way to share one GPU; GPU-seconds of a and b by labels alone, by accounting, by both
 BY = {"labels": (True, False), "accounting": (False, True), "both": (True, True)}
@@ -125,6 +132,7 @@ WAYS = {
                       *[{"a": 3600 * 1.5 / 7, "b": 1800 * 1.5 / 7}] * 2],
     virtual: [BY_LABELS, *[{"a": 1800, "b": 360}] * 2],
     containers: [{"a": 3600}] * 3,
+    time_sliced: [BY_LABELS, {"a": 1800, "b": 1800}, BY_LABELS],
     hami: [BY_LABELS, *[{"a": 1800, "b": 450}] * 2],
 }  # fmt: skip
 

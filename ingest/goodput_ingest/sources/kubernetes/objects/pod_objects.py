@@ -1,5 +1,6 @@
 """Pods as objects of the API, as kube-state-metrics would show them, with the names of GPUs."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,7 @@ from goodput_ingest.sources.kubernetes.objects.fields import (
 )
 from goodput_ingest.sources.kubernetes.pods import (
     ENDED,
+    EQUAL_SHARE,
     GPU_CORES,
     GPUS_MAX,
     LABEL_PREFIX,
@@ -32,7 +34,13 @@ from goodput_ingest.sources.kubernetes.pods import (
 
 # what HAMi and Volcano write: `GPU-uuid,NVIDIA,3000,30:;`, of devices and containers
 VGPU_ANNOTATIONS: Final = ("hami.io/vgpu-devices-allocated", "volcano.sh/vgpu-ids-new")
-VGPU: Final = re.compile(r"([\w.-]{1,100}),[^,:;]{0,100},\d{1,12},(\d{1,3})(?::|$)")
+# of MIG instances older HAMi names layout and place: `GPU-uuid[0-1],NVIDIA,20480,42:;`
+VGPU: Final = re.compile(
+    r"([\w.-]{1,100})(?:\[[\d-]{1,20}\])?,[^,:;]{0,100},\d{1,12},(\d{1,3})(?::|$)"
+)
+GPU_UUID: Final = re.compile(r"[\w.-]{1,100}")
+MIG_ANNOTATION: Final = "hami.io/vgpu-mig-allocations"
+MIG_PROFILE: Final = re.compile(r"[1-7]g\.\d{1,4}gb(?:\+[\w.]{1,10})?")
 VGPUS_MAX_CHARS: Final = 100_000
 
 
@@ -94,7 +102,7 @@ def _named(pod: Pod, claims: list[Allocated]) -> Pod:
     if min(percent for percent in percents if percent is not None) < 100:
         pod.shares = tuple((one.gpu_uuid or None, one.percent or 0) for one in claims)
     elif all(one.gpu_uuid for one in claims):
-        pod.gpu_uuids = tuple(one.gpu_uuid for one in claims)
+        pod.gpu_names = tuple((one.gpu_uuid, "") for one in claims)
     return pod
 
 
@@ -145,16 +153,41 @@ def _add_ending(pod: Pod, found: ApiObject, ended: list[dict[str, Any]]) -> None
 
 
 def _add_shares(pod: Pod, found: ApiObject) -> None:
-    """Take the GPUs and the percentages of their cores that HAMi or Volcano wrote down."""
+    """Take the GPUs, and the parts of them, that HAMi or Volcano wrote down.
+
+    Without a limit of its cores (0) a pod may use the whole GPU beside others.
+    """
     annotations = part(found.metadata, "annotations")
+    instances = _instances(word(annotations, MIG_ANNOTATION, VGPUS_MAX_CHARS))
+    if len(instances) == pod.gpu_count:
+        pod.gpu_names = tuple((gpu_uuid, instance) for gpu_uuid, instance, _ in instances)
+        pod.mig_profiles = tuple(profile for *_, profile in instances)
+        return
     for name in VGPU_ANNOTATIONS:
         devices = VGPU.findall(word(annotations, name, VGPUS_MAX_CHARS))
         shares = tuple((gpu_uuid, int(percent)) for gpu_uuid, percent in devices)
-        if len(shares) == pod.gpu_count and all(0 < percent <= 100 for _, percent in shares):
-            if any(percent < 100 for _, percent in shares):
-                pod.shares = shares
-            else:
-                pod.gpu_uuids = tuple(gpu_uuid for gpu_uuid, _ in shares)
+        if len(shares) != pod.gpu_count or any(percent > 100 for _, percent in shares):
+            continue
+        if all(percent in {0, 100} for _, percent in shares):
+            pod.gpu_names = tuple((of, "" if percent else EQUAL_SHARE) for of, percent in shares)
+        elif all(percent for _, percent in shares):
+            pod.shares = shares
+
+
+def _instances(text: str) -> list[tuple[str, str, str]]:
+    """Return UUID, instance and profile of the MIG instances that HAMi made; [] unless all."""
+    found = []
+    try:
+        for one in listed({"items": json.loads(text or "[]")}, "items"):
+            uuid, profile = word(one, "gpuUUID"), word(one, "profile")
+            instance = number(one, "gpuInstanceID")
+            is_cut = GPU_UUID.fullmatch(uuid) and MIG_PROFILE.fullmatch(profile)
+            if not is_cut or instance is None:
+                return []
+            found.append((uuid, str(instance), profile))
+    except (FieldError, ValueError, RecursionError):
+        return []
+    return found
 
 
 def _ms(at: datetime) -> int:

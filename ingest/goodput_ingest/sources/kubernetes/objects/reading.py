@@ -50,7 +50,9 @@ KEYS: Final = {
     "job_events": ("run_id", "ts", "event"),
     "queue_quotas": ("kind", "queue", "flavor", "resource"),
 }
-TABLES: Final = {name: raw_tables.columns(name, "source") for name in ("gpus", *KEYS)}
+TABLES: Final = {
+    name: raw_tables.columns(name, "source") for name in ("gpus", "gpu_instances", *KEYS)
+}
 
 
 def recognises(head: bytes) -> bool:
@@ -160,11 +162,16 @@ class Objects:
         self.rejects += [Reject(None, error) for error in errors]
         pods = with_earlier(with_claims(self.pods.values(), claimed))
         found = filter(is_new, gangs(self.parents, pods))
+        rows = {
+            **{table: list(of.values()) for table, of in self.rows.items()},
+            "gpus": self._gpus(),
+            "gpu_instances": self._gpu_instances(),
+        }
         return [
             *rows_of_gangs(
                 found,
                 self.ends,
-                lambda pod: [(gpu_uuid, "") for gpu_uuid in pod.gpu_uuids],
+                lambda pod: list(pod.gpu_names),
                 cluster,
                 observed,
             ),
@@ -172,18 +179,18 @@ class Objects:
                 Parsed(
                     table,
                     frame(
-                        [{**of, "cluster": cluster, "observed_at": observed} for of in rows],
+                        [{**of, "cluster": cluster, "observed_at": observed} for of in there],
                         columns,
                     ),
                 )
                 for table, columns in TABLES.items()
-                if (rows := self._gpus() if table == "gpus" else self.rows[table].values())
+                if (there := rows.get(table))
             ),
         ]
 
     def _gpus(self) -> list[Row]:
-        return [
-            {
+        of_claims = {
+            device.gpu_uuid: {
                 "gpu_uuid": device.gpu_uuid,
                 "node": device.node,
                 "pci_bus_id": device.pci_bus_id,
@@ -193,6 +200,32 @@ class Objects:
             }
             for device in self.claims.devices.values()
             if device.kind == GPU and device.gpu_uuid and device.node
+        }
+        # nodes whose other pods have GPUs that nobody names have more than these
+        every = self.pods.values()
+        unnamed = {pod.node for pod in every if pod.gpu_count and not (pod.gpu_names or pod.shares)}
+        of_pods = {
+            uuid: {"gpu_uuid": uuid, "node": pod.node}
+            for pod in every
+            for uuid, _ in (*pod.gpu_names, *pod.shares)
+            if uuid and pod.node and pod.node not in unnamed
+        }
+        return list((of_pods | of_claims).values())
+
+    def _gpu_instances(self) -> list[Row]:
+        """Return the MIG instances of pods, which HAMi makes for them."""
+        return [
+            {
+                "gpu_uuid": uuid,
+                "gpu_instance": instance,
+                "profile": profile,
+                "compute_slices": int(profile[0]),
+                "valid_from_at": EPOCH + timedelta(milliseconds=pod.start_ms),
+                "valid_to_at": pod.end_ms and EPOCH + timedelta(milliseconds=pod.end_ms),
+            }
+            for pod in self.pods.values()
+            for (uuid, instance), profile in zip(pod.gpu_names, pod.mig_profiles, strict=False)
+            if pod.start_ms is not None and pod.node
         ]
 
 

@@ -11,8 +11,8 @@ select
     min(holds.start_ms) as start_ms,
     max(holds.slurm_index) as slurm_index,
     case
-        -- a job that requested a MIG profile does not show the model
-        when count(distinct lower(job_runs.gpu_type)) = 1 and not bool_or(job_runs.gpu_type similar to '.*[1-7]g\.\d+gb.*')
+        -- a job that requested a MIG profile or a share does not show the model
+        when count(distinct lower(job_runs.gpu_type)) = 1 and not bool_or(job_runs.gpu_type similar to '.*[1-7]g\.\d+gb.*|shared')
             then min(job_runs.gpu_type)
     end as gpu_model
 from intermediate.int_holds as holds

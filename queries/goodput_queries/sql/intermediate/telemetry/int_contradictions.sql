@@ -197,9 +197,9 @@ group by replicas is null, 2, 6
 union all
 select
     'GPUs shared by owners',
-    'labels name several owners of one GPU at one time: each has an equal part of it',
+    'labels or annotations name several owners of one GPU at one time: each has an equal part of it',
     count(distinct gpu_uuid), sum(end_ms - start_ms), min(job_run_key || ' on ' || gpu_uuid), null
-from intermediate.int_holds where contains(gpu_instance, 'share.') and method = 'label'
+from intermediate.int_holds where contains(gpu_instance, 'share.') and method in ('label', 'pod')
 union all
 select
     'job runs inferred without a scheduler',
@@ -255,6 +255,15 @@ select
     'no source says how many shards a GPU of their node has: their GPU time is not counted',
     count(*), null, min(cluster || '/' || job_id_raw), 'Ingest `scontrol show node`, which lists gpu and shard in Gres'
 from staging.stg_parts_of_gpus where gpus is null
+union all
+select
+    'jobs with shares of unknown size',
+    'no source lists the GPUs of which they have a share: their GPU time is not counted',
+    count(*), null, min(job_run_key), 'Scrape the GPUs of their nodes, or kube-state-metrics, which has nvidia.com/gpu.replicas'
+from intermediate.int_job_runs
+anti join intermediate.int_holds using (job_run_key)
+anti join staging.stg_parts_of_gpus using (cluster, job_id_raw, submit_ms)
+where gpu_type = 'shared' and gpus > 0 and start_ms is not null
 union all
 select
     'jobs without tracked GPUs', 'the accounting has no gres/gpu for them: their number of GPUs is unknown, not 0', count(*), null,
