@@ -21,6 +21,8 @@ SXID = re.compile(rf"SXid \({_PCI}[^)]{{0,100}}\): (?P<code>\d{{1,6}})(?!\d),? ?
 OFF_THE_BUS = "fallen off the bus"
 NOTICE = re.compile(rf"NVRM: (?:The NVIDIA )?GPU (?:at )?{_PCI}")
 LOOKS_LIKE_XID = re.compile(r"\bS?Xid\s*\(|NVRM:\s*S?Xid\b")
+RECOVERY_XID = 154  # the driver's advice, in words: None, GPU Reset Required, Node Reboot Required
+ADVISES = re.compile(r"\bto 0x[0-9a-f]+ \((?!None\))", re.IGNORECASE)
 PID = re.compile(r"\bpid='?(?P<pid>\d+)'?")
 PROCESS = re.compile(r"\bname=(?P<name>[^,<]+)")
 # mm/oom_kill.c; "Memory cgroup out of memory" where a container or a Slurm job was at its limit
@@ -49,6 +51,8 @@ def finding(message: str, pci_of_notice: str | None) -> Finding | None:
     """
     for kind, pattern in (("sxid", SXID), ("xid", XID)):
         if match := pattern.search(message):
+            if int(match["code"]) == RECOVERY_XID and ADVISES.search(match["rest"]):
+                kind = "reset_required"
             pid, process = PID.search(match["rest"]), PROCESS.search(match["rest"])
             return Finding(
                 kind,
