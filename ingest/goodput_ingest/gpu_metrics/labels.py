@@ -44,6 +44,7 @@ HAMI_NVIDIA: Final = "NVIDIA-"  # HAMi writes it before the name of the model
 MESSAGE: Final = "err_msg"
 MIG_ID, MIG_PROFILE = "gpu_i_id", "gpu_i_profile"
 MIG_UUID: Final = "MIG-"
+MODEL: Final = r"(?i)^(?:nvidia|amd|intel|tesla|quadro|geforce|instinct)\b.*\d"  # in a free text
 MIG_MODEL: Final = r" MIG (\S+)$"
 PARTITION, PARTITIONING = "gpu_partition_id", "gpu_compute_partition_type"
 INSTANCE, SCRAPE_JOB = "instance", "job"
@@ -90,6 +91,8 @@ def normalise(labels: pl.DataFrame, *, node: str | None = None) -> pl.DataFrame:
     """
     given = _Labels(labels)
     instance = _host(given.first(INSTANCE))
+    hardware_name = given.present(*ROLES["hardware_name"])  # Intel's are of parts: compute-all
+    named_model = pl.when(hardware_name.str.contains(MODEL)).then(hardware_name)
     partitioning = given.present(PARTITIONING).str.to_lowercase()
     partition = pl.when(partitioning != WHOLE_PARTITION).then(given.present(PARTITION))
     wanted = {
@@ -102,7 +105,9 @@ def normalise(labels: pl.DataFrame, *, node: str | None = None) -> pl.DataFrame:
         "gpu_index": given.first(*ROLES["index"]).cast(pl.Int32, strict=False),
         "slurm_index": given.first(*ROLES["minor"]).cast(pl.Int32, strict=False),
         "pci_bus_id": given.first(*ROLES["pci"]),
-        "gpu_model": given.present(*ROLES["model"]).str.strip_prefix(HAMI_NVIDIA),
+        "gpu_model": pl.coalesce(
+            given.present(*ROLES["model"]).str.strip_prefix(HAMI_NVIDIA), named_model
+        ),
         "driver_version": given.present(*ROLES["driver"]),
         "vbios_version": given.present(*ROLES["vbios"]),
         **_owner(given),

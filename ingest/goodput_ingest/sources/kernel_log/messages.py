@@ -51,11 +51,10 @@ def finding(message: str, pci_of_notice: str | None) -> Finding | None:
     """
     for kind, pattern in (("sxid", SXID), ("xid", XID)):
         if match := pattern.search(message):
-            if int(match["code"]) == RECOVERY_XID and ADVISES.search(match["rest"]):
-                kind = "reset_required"
+            is_advice = int(match["code"]) == RECOVERY_XID and ADVISES.search(match["rest"])
             pid, process = PID.search(match["rest"]), PROCESS.search(match["rest"])
             return Finding(
-                kind,
+                "reset_required" if is_advice else kind,
                 int(match["code"]),
                 match["pci"],
                 pid["pid"] if pid else None,
