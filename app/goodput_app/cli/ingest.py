@@ -150,6 +150,10 @@ def _name_logs_of_one_run(store: Store, origins: Sequence[str]) -> None:
         )
 
 
+def _is_in(origin: str, path: Path) -> bool:
+    return origin == str(path) or origin.startswith(f"{path}/")
+
+
 def _reported(
     summary: load.Summary, source: str, paths: Sequence[Path], db: str | None
 ) -> pl.DataFrame:
@@ -169,10 +173,13 @@ def _reported(
     if summary.rejects:
         where = "" if db is None else f", see `goodput show raw.rejects --db {quoted(db)}`"
         say(f"Rejected: {count(summary.rejects, 'row')}{where}.")
-    if again := [origin for origin, is_otherwise in summary.read_otherwise.items() if is_otherwise]:
+    again = [origin for origin, is_otherwise in summary.read_otherwise.items() if is_otherwise]
+    if again := [origin for origin in again if origin in summary.changed]:
+        given = [str(path) for path in paths if any(_is_in(origin, path) for origin in again)]
+        at = "" if db is None else f" --db {quoted(db)}"
         say(
-            f"{named(again)}: ingested before with other options, and what that brought "
-            f"counts too: `goodput forget {named(again)}`, then ingest again."
+            f"{named(again)}: ingested before with other options, and what that brought counts "
+            f"too: `goodput forget {' '.join(map(quoted, given))}{at}`, then ingest again."
         )
     if summary.frozen:
         say(

@@ -44,6 +44,7 @@ class Summary:
     rows_by_table: dict[str, int] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)  # what files did not give for want of an option
     frozen: set[str] = field(default_factory=set)  # origins whose readings were dropped by age
+    changed: set[str] = field(default_factory=set)  # origins that gave what was not there
     # rows left out, by origin and by the one whose row of the same key has another value
     differing: Counter[tuple[str, str]] = field(default_factory=Counter)
     # origins, and whether they were ingested with other options before: what their first batch says
@@ -53,6 +54,8 @@ class Summary:
         """Count a batch of an origin."""
         is_same = loaded.is_repeat or options.observed_at is not None  # or one more snapshot
         self.read_otherwise.setdefault(origin, loaded.is_read_otherwise and not is_same)
+        if not loaded.is_known and not loaded.is_repeat:
+            self.changed.add(origin)
         self.rows += loaded.rows
         self.rows_new += loaded.rows_new
         self.rejects += loaded.rejects

@@ -43,7 +43,8 @@ class Batch:
 class Loaded:
     """The result of loading a batch: rows read, new rows, rejected rows.
 
-    is_read_otherwise: the same lines of this file were loaded before with another meaning
+    is_read_otherwise: the same lines of this file were loaded before with another meaning;
+        is_known: and gave the same rows
     differing: rows left out, since another one of their key, of differs_from, has another value;
         "": of this file
     """
@@ -53,6 +54,7 @@ class Loaded:
     rejects: int
     is_repeat: bool
     is_read_otherwise: bool = False
+    is_known: bool = False
     differing: int = 0
     differs_from: str = ""
 

@@ -59,6 +59,8 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
     differing, differs_from = 0, ""
     if rows_new < batch.rows.height and model.keep is None and not model.versions_of:
         differing, differs_from = _differing(cursor, model, batch.rows)
+    is_read_otherwise = is_read_otherwise and batch.digest[CONTENT_CHARS:].startswith("-")
+    is_known = is_read_otherwise and not rows_new and _are_there(cursor, model, batch.rows)
     start, end = _window(model, batch.rows)
     cursor.execute(
         """insert into state.ingested
@@ -71,7 +73,8 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
         rows_new,
         len(batch.rejects),
         is_repeat=is_repeat,
-        is_read_otherwise=is_read_otherwise and batch.digest[CONTENT_CHARS:].startswith("-"),
+        is_read_otherwise=is_read_otherwise,
+        is_known=is_known,
         differing=differing,
         differs_from=differs_from,
     )
@@ -84,22 +87,42 @@ def _differing(
 
     Two endpoints, or nodes, that nothing tells apart.
     """
-    table, columns = model.qualified_name, dict(rows.schema)
-    values = [name for name, kind in columns.items() if kind.is_float() and name not in model.grain]
+    values = [
+        name for name, kind in rows.schema.items() if kind.is_float() and name not in model.grain
+    ]
     if not values:
         return 0, ""
-    cursor.register("incoming_frame", rows.to_arrow(compat_level=pl.CompatLevel.newest()))
-    keys = ", ".join(f"{_value(name, rows.columns, 0)} as {name}" for name in model.grain)
     differs = " or ".join(f"old.{name} <> new.{name}" for name in values)
+    found = _of_known_keys(
+        cursor, model, rows, f"count(*) filter ({differs}), min(origin) filter ({differs})"
+    )
+    return int(found[0]), found[1] or ""
+
+
+def _are_there(cursor: duckdb.DuckDBPyConnection, model: Model, rows: pl.DataFrame) -> bool:
+    """Say whether the table has the rows of a batch with all that they say."""
+    if rows.is_empty() or model.versions_of:
+        return True
+    others = [name for name in rows.columns if name not in model.grain]
+    says = " and ".join(f"old.{name} is not distinct from new.{name}" for name in others)
+    (found,) = _of_known_keys(cursor, model, rows, f"count(*) filter ({says or 'true'})")
+    return bool(found == rows.height)
+
+
+def _of_known_keys(
+    cursor: duckdb.DuckDBPyConnection, model: Model, rows: pl.DataFrame, wanted: str
+) -> tuple[Any, ...]:
+    """Return aggregates of rows (`new`) and those of their keys in the table (`old`)."""
+    cursor.register("incoming_frame", rows.to_arrow(compat_level=pl.CompatLevel.newest()))
+    lacks = "".join(f", null as {name}" for name in model.grain if name not in rows.columns)
     found = cursor.execute(
-        f"""select count(*), coalesce(min(ingested.origin), '')
-        from (select {keys}, {", ".join(values)} from incoming_frame) new
-        inner join {table} old on {_same_key(model)}
-        left join state.ingested ingested on ingested.sequence = old.load_sequence
-        where {differs}"""
+        f"""select {wanted}
+        from (select *{lacks} from incoming_frame) new
+        inner join {model.qualified_name} old on {_same_key(model)}
+        left join state.ingested on ingested.sequence = old.load_sequence"""
     ).fetchall()[0]
     cursor.unregister("incoming_frame")
-    return int(found[0]), str(found[1])
+    return found
 
 
 def insert_keyed(

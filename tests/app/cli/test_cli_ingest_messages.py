@@ -78,6 +78,7 @@ def test_a_log_without_a_node_says_how_its_gpu_time_becomes_known(here):
     (here / "other.log").write_text(STARTED + LAST_STEP.format(2, 2))
     other = run("ingest", "auto", "other.log", "--timezone", "UTC", "--node", "n1").stderr
     again = run(*read, "--node", "n1").stderr
+    assert "`goodput forget train.log --db goodput.duckdb`, then ingest" in again
     run("forget", "train.log")
     whole = run(*read, "--node", "n1").stderr
 
@@ -143,7 +144,7 @@ SAID = {
     ),
     "scrapes.prom": (
         'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} 5\n' * 2,
-        'it has several scrapes, and nothing says when each was taken. Write a line before each: ec',
+        "it has several scrapes, and nothing says when each was taken. Write a line before each: ec",
     ),
     "page.prom": ('DCGM_FI_DEV_GPU_UTIL{gpu="0"} 5\n', "dcgm: no r"),
 }
@@ -165,6 +166,8 @@ def test_a_file_whose_values_differ_from_anothers_is_named(here):
     said = "gpu02.csv: 1 row left out: gpu01.csv has other values for the same thing and time. Wh"
     assert said in run(*read, "gpu01").stderr
     assert said not in run(*read, "gpu01").stderr, "read before"
+    otherwise = ("--timezone", "UTC", "--node", "gpu01", "--run-id", "no log")
+    assert "other options" not in run("ingest", "auto", "gpu01.csv", *otherwise).stderr
 
 
 UNKNOWN = {
