@@ -51,7 +51,21 @@ KNOWN: Final = tuple(
             "and wandb-history.jsonl (source wandb-history)",
         ),
         (
-            rb"\A\"?Start Time\"?,\"?Duration\"?,\"?Run ID",
+            rb'\A\{(?=[^\0]*"startedAt": ?")(?=[^\0]*"program": ?")|"system\.(?:gpu|cpu)\b',
+            "this file of a run of W&B has no steps. Its wandb-history.jsonl and run-ID.wandb do "
+            "(source wandb-history)",
+        ),
+        (
+            rb"\A(?:Wall time,Step,Value\r?\n|\[\[1\d{9}\.\d+, ?\d+, )",
+            "scalars that TensorBoard exports are not read. Event files are (source tensorboard)",
+        ),
+        (
+            rb'\A\{"trial": ?\{|\A\{"\w+": ?\{"\w+": ?\{"name": ?"[^"\n]*", ?"x": ?\[',
+            "what Determined and ClearML export is not read. The job's log is, and what it logged "
+            "to TensorBoard, MLflow or W&B",
+        ),
+        (
+            rb"\A\"?Start Time\"?,\"?Duration\"?,\"?Run ID|\Arun_id,experiment_id,status,",
             "a list of runs of MLflow is not read. Its folder mlruns is (source mlflow)",
         ),
         (
@@ -65,7 +79,7 @@ KNOWN: Final = tuple(
             "in numbers",
         ),
         (
-            rb"\A(?=[^\n]*\bstep\b)(?=[^\n]*\bepoch\b)[\w/.-]+(?:,[\w/.@ -]+)+\r?\n",
+            rb"\A(?=[^\n]*(?:\bstep\b|loss))(?=[^\n]*\bepoch\b)[\w/.-]+(?:,[\w/.@ -]+)+\r?\n",
             "a table of steps without their times is not read. The job's log is, and what it "
             "logged to TensorBoard, MLflow or W&B",
         ),
@@ -100,9 +114,10 @@ KNOWN: Final = tuple(
             f"LSF and PBS are not read. `goodput run COMMAND` records a job, and {EVENTS}",
         ),
         (
-            rb'"current_steps": ?\d+, "total_steps": ?\d+',
-            "trainer_log.jsonl of LLaMA-Factory is not read. The output of its Trainer is, with a "
-            "time before each line (source job-log), and hf_callback() of goodput_emitter.py",
+            rb'"current_steps": ?\d+, "total_steps": ?\d+|"log_history": ?\[',
+            "trainer_log.jsonl of LLaMA-Factory and trainer_state.json are not read. The output of "
+            "their Trainer is, with a time before each line (source job-log), and hf_callback() of "
+            "goodput_emitter.py",
         ),
     )
 )

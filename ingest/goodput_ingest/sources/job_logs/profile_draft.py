@@ -33,7 +33,14 @@ NUMBER: Final = re.compile(
 INTEGER: Final = re.compile(r"\d[\d,]*")
 STEP_PATTERN: Final = r"[\d,]{1,15}"
 NUMBER_PATTERN: Final = r"[-+\w.,]{1,30}"
-STEP_WORD: Final = re.compile(r"(?:step|iter(?:ation)?|batch|update|it)s?\W{0,4}$", re.IGNORECASE)
+# parts of a progress bar, which differ from line to line, and the patterns of them
+BARS: Final = {
+    "\x01": (re.compile(r"\d{1,3}%\|[^|]*\|"), r"\d{1,3}%\|[^|]{0,300}\|"),
+    "\x02": (re.compile(r"\[[\d:]+<[\d:?]+"), r"\[[\d:]{1,15}<[\d:?]{1,15}"),
+}
+STEP_WORD: Final = re.compile(
+    r"(?:\x01\s*|(?:step|iter(?:ation)?|batch|update|it)s?\W{0,4})$", re.IGNORECASE
+)
 AMOUNTS: Final = tuple(  # of a number, by the text before it and behind it
     (name, re.compile(before, re.IGNORECASE), re.compile(after, re.IGNORECASE))
     for name, before, after in (
@@ -57,12 +64,13 @@ OTHERS: Final = tuple(  # lines besides steps
         ("restore_end", r"\b(?:loaded|restored)\b.{0,40}\bcheckpoint"),
     )
 )
+LENGTHS: Final = {"step_s", "step_ms"}
 EXPECTED: Final = {"event": "event", "step": "step", "at": "ts", "dur_s": "dur_s", "loss": "loss"}
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """A line cut at its numbers, with a NUL for its time.
+    """A line cut at its numbers, with a NUL for its time and the keys of BARS for a bar's parts.
 
     time: a key of TIME_PATTERNS, '' for a line without a time. texts: those around the numbers.
     """
@@ -77,8 +85,10 @@ def draft(name: str, lines: Sequence[str]) -> str:
     """Return a profile as TOML; raises IngestError where no lines repeat with a rising number."""
     shapes = _shapes(lines)
     steps, place = _steps(shapes)
-    text = "\n".join(_toml(name, steps, place, _others(shapes)))
-    example = "\n".join(map(_example, range(EXAMPLE_LINES), steps))
+    ends = _ends(shapes, steps, place)
+    text = "\n".join(_toml(name, steps, place, ends, _others(shapes)))
+    shown = sorted(steps[:EXAMPLE_LINES] + ends[:EXAMPLE_LINES], key=lambda one: one.line.number)
+    example = "\n".join(map(_example, range(len(shown)), shown))
     rows, _ = read(loads(text, name), Example(example, (), "UTC"))
     return "\n".join(
         (
@@ -102,6 +112,8 @@ def has_steps(lines: Sequence[str]) -> bool:
 
 
 def _shapes(lines: Sequence[str]) -> list[_Shape]:
+    if "".join(lines[:1]).strip() in ("{", "["):
+        raise IngestError("it is one JSON document, not the lines of a log.")
     return [
         _shape(line)
         for number, raw in enumerate(lines[:LINES_MAX], 1)
@@ -122,18 +134,16 @@ def _shape(line: Line) -> _Shape:
     if (found := TIME.search(text[:100])) is not None:
         time = next(key for key in TIME_PATTERNS if found[key] is not None)
         text = f"{text[: found.start()]}\0{text[found.end() :]}"
+    for key, (form, _) in BARS.items():
+        text = form.sub(key, text)
     return _Shape(line, time, tuple(NUMBER.split(text)), tuple(NUMBER.findall(text)))
 
 
 def _steps(shapes: Sequence[_Shape]) -> tuple[list[_Shape], int]:
     """Return the lines that are steps, and which of their numbers is the step's."""
-    groups = defaultdict[tuple[str, tuple[str, ...]], list[_Shape]](list)
-    for shape in shapes:
-        groups[shape.time, shape.texts].append(shape)
     found = [
         ((STEP_WORD.search(group[0].texts[place]) is not None, len(group), -place), group, place)
-        for group in groups.values()
-        if len(group) >= LEAST_LINES
+        for group in _groups(shapes)
         for place in range(len(group[0].numbers))
         if _rises([shape.numbers[place] for shape in group])
     ]
@@ -144,6 +154,25 @@ def _steps(shapes: Sequence[_Shape]) -> tuple[list[_Shape], int]:
         )
     _, group, place = max(found, key=lambda one: one[0])
     return group, place
+
+
+def _groups(shapes: Sequence[_Shape]) -> list[list[_Shape]]:
+    """Return the lines of each form that repeats."""
+    groups = defaultdict[tuple[str, tuple[str, ...]], list[_Shape]](list)
+    for shape in shapes:
+        groups[shape.time, shape.texts].append(shape)
+    return [group for group in groups.values() if len(group) >= LEAST_LINES]
+
+
+def _ends(shapes: Sequence[_Shape], steps: Sequence[_Shape], place: int) -> list[_Shape]:
+    """Return lines that say how long each step was, where those with the number say nothing more.
+
+    Such a number is printed when its step begins.
+    """
+    if _amounts(steps, place):
+        return []
+    of_steps = (group for group in _groups(shapes) if abs(len(group) - len(steps)) <= 1)
+    return next((one for one in of_steps if LENGTHS & {*_amounts(one).values()}), [])
 
 
 def _rises(numbers: Sequence[str]) -> bool:
@@ -166,15 +195,23 @@ def _others(shapes: Sequence[_Shape]) -> dict[str, _Shape]:
 
 
 def _toml(
-    name: str, steps: Sequence[_Shape], place: int, others: dict[str, _Shape]
+    name: str,
+    steps: Sequence[_Shape],
+    place: int,
+    ends: Sequence[_Shape],
+    others: dict[str, _Shape],
 ) -> Iterator[str]:
-    pattern = _pattern(steps[0], {place: "step", **_amounts(steps[0], place)})
-    hints = dict.fromkeys(map(_hint, (steps[0], *others.values())))
+    pattern = _pattern(steps[0], {place: "step", **_amounts(steps, place)})
+    hints = dict.fromkeys(map(_hint, (steps[0], *ends[:1], *others.values())))
     yield f"# A draft from {len(steps)} lines: look at each pattern, then `goodput profile try`."
     yield f'name = "{re.sub(r"[^a-z0-9_-]", "-", name.lower())}"'
     yield f"marks = [{_literal(re.sub(r'[(][?]P<[a-z_]+>', '(?:', pattern))}]"
     yield f"hints = [{', '.join(map(_literal, hints))}]"
-    yield f'\n[[line]]\nmeans = "step"\npattern = {_literal(pattern)}'
+    means = "training" if ends else "step"
+    yield f'\n[[line]]\nmeans = "{means}"\npattern = {_literal(pattern)}'
+    if ends:
+        pattern = _pattern(ends[0], _amounts(ends))
+        yield f'\n[[line]]\nmeans = "step"\npattern = {_literal(pattern)}'
     for means, shape in others.items():
         at = next((i for i, text in enumerate(shape.texts[:-1]) if STEP_WORD.search(text)), None)
         names = {at: "step"} if at is not None and means == "save_end" else {}
@@ -184,17 +221,27 @@ def _toml(
         yield f"pattern = {_literal(_pattern(shape, names))}"
 
 
-def _amounts(shape: _Shape, place: int) -> dict[int, str]:
-    """Return the numbers of a step's line whose unit is known, by their place."""
+def _amounts(lines: Sequence[_Shape], place: int = -1) -> dict[int, str]:
+    """Return the numbers of a step's lines whose unit is known, by their place.
+
+    A time that rises from line to line is that since the job began.
+    """
     found: dict[int, str] = {}
-    for number in range(len(shape.numbers)):
-        before, after = shape.texts[number : number + 2]
+    for number in range(len(lines[0].numbers)):
+        before, after = lines[0].texts[number : number + 2]
+        values = [_value(shape.numbers[number]) for shape in lines]
+        is_total = all(later > earlier for earlier, later in pairwise(values))
         for name, is_before, is_after in AMOUNTS:
             fits = is_before.search(before) and is_after.match(after)
-            if number != place and fits and name not in found.values():
+            is_new = name not in found.values() and not (is_total and name in LENGTHS)
+            if number != place and fits and is_new:
                 found[number] = name
                 break
     return found
+
+
+def _value(number: str) -> float:
+    return float(number.replace(",", "") or "nan")
 
 
 def _pattern(shape: _Shape, names: dict[int, str]) -> str:
@@ -211,12 +258,15 @@ def _pattern(shape: _Shape, names: dict[int, str]) -> str:
 def _escaped(text: str, time: str) -> str:
     """Return a text as a pattern: any number of blanks, the groups of its time."""
     parts = (re.sub(r"(?:\\[ \t])+", r"\\s+", re.escape(part)) for part in text.split("\0"))
-    return TIME_PATTERNS.get(time, "").join(parts)
+    found = TIME_PATTERNS.get(time, "").join(parts)
+    for key, (_, pattern) in BARS.items():
+        found = found.replace(key, pattern)
+    return found
 
 
 def _hint(shape: _Shape) -> str:
     """Return the longest text of a line, which all lines of its form contain."""
-    return max((part for text in shape.texts for part in text.split("\0")), key=len)
+    return max((part for text in shape.texts for part in re.split("[\0-\2]", text)), key=len)
 
 
 def _expected(row: dict[str, Any]) -> Iterator[str]:

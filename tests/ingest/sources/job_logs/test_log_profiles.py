@@ -143,26 +143,33 @@ LOOP = [
 ]
 
 
-def test_a_draft_reads_the_log_that_it_was_made_from():
-    log = [*LOOP[:3], "Saving checkpoint to /c", "Saved checkpoint at step 3", *LOOP[3:]]
+SAVED = [*LOOP[:3], "Saving checkpoint to /c", "Saved checkpoint at step 3", *LOOP[3:]]
+EPOCHS = [line for n in range(3) for line in (f"Epoch {n}", "lr: 0.1", f"Epoch time: 9.{n % 2} s")]
+BARS = [f"steps: {n}%|{'#' * n}  | {n}/99 [00:5{n}<1:06:54,  1.2s/it, loss=3]" for n in (1, 2, 3)]
 
+
+@each(
+    (SAVED, ["step", "save_begin", "save_end"], [1, 2, 3, 4, 5]),
+    (EPOCHS, ["training", "step"], [0, 1, 2]),
+    ([*BARS, *(f"epoch {n}/80" for n in range(9))], ["step"], [1, 2, 3]),
+    ([f"Epoch {n}, Time {n * 900.5}s, Loss 3" for n in range(1, 4)], ["step"], [1, 2, 3]),
+)
+def test_a_draft_reads_the_log_that_it_was_made_from(log, means, steps):
     profile = loads(draft("my loop", log), "draft")
 
     check_examples(profile, "draft")
     assert profile.name == "my-loop"
-    assert [form.means for form in profile.line] == ["step", "save_begin", "save_end"]
-    assert steps_of(stamped(log), (of_profile(profile),)) == [1, 2, 3, 4, 5]
+    assert [form.means for form in profile.line] == means
+    assert steps_of(stamped(log), (of_profile(profile),)) == steps
+    assert "Time " not in log[0] or "step_s" not in draft("of all epochs", log)
 
 
-def test_a_log_without_steps_has_no_draft():
-    with pytest.raises(IngestError, match="there are no steps to draft a profile from"):
-        draft("x", ["one", "two", "three"] * 9)
-
-
-def test_names_are_of_one_format_each():
-    names = [one.name for one in formats()]
-
-    assert len(set(names)) == len(names)
+test_a_log_without_steps_has_no_draft = refuses(
+    IngestError,
+    lambda lines: draft("x", lines),
+    (["one", "two", "three"] * 9, "there are no steps to draft a profile from"),
+    (["{", *LOOP], "it is one JSON document, not the lines of a log."),
+)
 
 
 def test_the_page_of_log_profiles_has_a_profile_that_is_right_and_names_all_keys():
