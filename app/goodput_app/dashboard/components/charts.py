@@ -97,7 +97,7 @@ def _legend(figure: go.Figure) -> None:
     """Draw a mark whose hover text defines the entries of the legend, where they are terms."""
     if texts := definitions(figure):
         lines = [f"**{theme.markdown_text(name)}**: {text}" for name, text in texts.items()]
-        st.caption("Legend", help="  \n".join(lines))
+        st.caption("What the colours mean", help="  \n".join(lines))
 
 
 def definitions(figure: go.Figure) -> dict[str, str]:

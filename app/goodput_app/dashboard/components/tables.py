@@ -25,6 +25,7 @@ CELL_MAX_CHARS = 300
 MISSING = name_links.MISSING
 CLOCK_FROM_S = 600
 DAYS_FROM_S, DAYS_LEAST_S = 100 * 3600, 3600
+HOURS_LEAST_S = 36  # what two decimals of an hour can show
 BY_KEYBOARD = ":material/keyboard: arrow keys, Shift+Space opens the row"
 UNITS = {  # suffix of a column -> unit in its header, divisor to it, suffix then, format
     "_gpu_s": ("GPU-s", 1, "", "%,.1f"),
@@ -185,12 +186,15 @@ def _gpu_time(gpu_ms: pl.Series, header: str) -> tuple[pl.Series, Any]:
 
 
 def _lengths(seconds: pl.Series, header: str) -> tuple[pl.Series, Any]:
-    """Return lengths of time in seconds, or as on a clock, or in days where hours are many."""
+    """Return lengths in seconds, or as on a clock, or where hours are many in days or hours."""
     if not (seconds >= CLOCK_FROM_S).any():
         return seconds, st.column_config.NumberColumn(f"{header} (s)", format="%,.1f")
     if (seconds >= DAYS_FROM_S).any() and (seconds >= DAYS_LEAST_S).all():
         days = (seconds / 86_400).alias(f"{seconds.name.removesuffix('_s')}_days")
         return days, st.column_config.NumberColumn(f"{header} (days)", format="%,.1f")
+    if (seconds >= DAYS_FROM_S).any() and (seconds >= HOURS_LEAST_S).all():
+        hours = (seconds / 3600).alias(f"{seconds.name.removesuffix('_s')}_hours")
+        return hours, st.column_config.NumberColumn(f"{header} (h)", format="%,.2f")
     clock = (seconds.round() * 1000).cast(pl.Int64).cast(pl.Duration("ms"))
     return clock, st.column_config.NumberColumn(f"{header} (h:m:s)", format="compact")
 

@@ -82,13 +82,9 @@ view = scope_bar.view()
 scope = EVERYTHING if view is None else view.scope
 st.title("Data", anchor=False)
 st.caption("Can I trust it?")
-live_sources()
-with panel("Statements", "statements.jsonl", help="Delivered statements, and failures."):
-    delivered_statements.show()
-with panel(
-    "Notifications", "state.notifications", help="Messages about findings: sent, failed, waiting."
-):
-    notification_panel.show()
+is_polled = not marts.live_sources().is_empty()
+if is_polled:
+    live_sources()
 with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
     tables.show(marts.sources(), SOURCES, "sources")
     if (url := lake.url()) is not None:
@@ -114,5 +110,13 @@ with panel(
     places.table("data_health.findings", marts.data_quality(scope))
 with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never dropped."):
     places.table("data_health.rejects", tables.without_folders(marts.rejects()))
+if not is_polled:
+    live_sources()
+with panel("Statements", "statements.jsonl", help="Delivered statements, and failures."):
+    delivered_statements.show()
+with panel(
+    "Notifications", "state.notifications", help="Messages about findings: sent, failed, waiting."
+):
+    notification_panel.show()
 replay_panel.show()
 audit_log.show()

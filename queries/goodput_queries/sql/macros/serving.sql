@@ -29,5 +29,5 @@ create or replace macro latency_name(metric) as (
 );
 
 -- A serving engine, and the replicas of a model with one role.
-create or replace macro engine_name(endpoint, engine) as (concat_ws(' ', endpoint, nullif(engine, '')));
+create or replace macro engine_name(endpoint, engine) as (concat_ws(' engine ', endpoint, nullif(engine, '')));
 create or replace macro replicas_name(model, role) as (concat_ws(' ', model, nullif(nullif(role, ''), 'both')));

@@ -41,6 +41,7 @@ def test_a_table_says_what_has_no_price_its_units_and_files_without_folders():
     ([0.25, 599.0], [0.25, 599.0], "Length (s)"),
     ([0.25, 226_350.4], [timedelta(0), timedelta(seconds=226_350)], "Length (h:m:s)"),
     ([86_400.0, 8_688_000.0], [1.0, 8_688_000 / 86_400], "Length (days)"),
+    ([330.0, 1_533_003.0], [330 / 3600, 1_533_003 / 3600], "Length (h)"),
     ([None, None], [None, None], "Length (s)"),
 )
 def test_long_times_read_as_on_a_clock(seconds, cell, header):

@@ -23,7 +23,7 @@ def test_gaps_that_the_table_leaves_out_are_in_the_sums(capture, visit, monkeypa
     app = visit(capture, "idle_gaps")
 
     assert f"{gaps} idle gaps, " in texts(app)
-    assert " with the highest cost, `goodput gaps` all." in texts(app)
+    assert " with the highest cost, `goodput gaps` lists all." in texts(app)
     category, parts = capture.read(
         "select category, count(*) from marts.idle_gap_parts group by 1 order by 2 desc, 1"
     ).row(0)

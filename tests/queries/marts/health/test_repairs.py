@@ -40,11 +40,11 @@ def world(made):
     "drained by a person while it was down": (
         "a", 0, {"broken_at": 1_000, "sign": "node down", "acted_at": 1_300, "acted_by": "ann",
                  "actor": "person", "end_at": 1_900, "untouched_ms": 600_000, "untouched_cost": 6.0,
-                 "repair_ms": 1_200_000, "repair_cost": 12.0, "verdict": "holds so far"}),
+                 "repair_ms": 1_200_000, "repair_cost": 12.0, "verdict": "no failure since"}),
     "back by itself, and down again": (
         "b", 0, {"acted_at": None, "actor": None, "untouched_ms": 200_000, "repair_ms": 0,
                  "verdict": "no progress"}),
-    "the second time": ("b", 1, {"verdict": "holds so far"}),
+    "the second time": ("b", 1, {"verdict": "no failure since"}),
     "drained by a health check, not back": (
         "c", 0, {"broken_at": None, "sign": None, "actor": "controller", "end_at": None,
                  "repair_ms": 2_000_000, "verdict": "not back"}),

@@ -54,7 +54,7 @@ def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
     is_worth = pl.col("back_high_ms") > 0
     folded = frame.filter(~is_worth)
     linked = st.query_params.get("fix") in fix_ids(folded).to_list()
-    label = f"Show {folded.height:,} more that give no GPU time back"
+    label = f"Show {folded.height:,} more without recoverable GPU time"
     if folded.height and not st.toggle(label, value=linked, key="fixes_without_worth"):
         frame = frame.filter(is_worth)
     with cards.table_of("fix"):

@@ -118,7 +118,7 @@ def gap_count(shown: int, number: int, gpu_ms: int, ledger_ms: int | None) -> No
             "has no readings, or is shorter than 1 s"
         )
     if shown < number:
-        text += f"; the table has the {shown:,} with the highest cost, `goodput gaps` all"
+        text += f"; the table has the {shown:,} with the highest cost, `goodput gaps` lists all"
     st.caption(f"{text}.")
 
 

@@ -173,7 +173,7 @@ def repairs(found: pl.DataFrame) -> None:
         return
     parts = (
         f"{units.gpu_time(int(found[f'{part}_ms'].sum()))} ({units.cost(_sum(found, part))}) {said}"
-        for part, said in (("untouched", "down and not touched"), ("repair", "in repair"))
+        for part, said in (("untouched", "down before anyone acted"), ("repair", "in repair"))
     )
     again = found.filter(pl.col("verdict") == "no progress").height
     st.caption(

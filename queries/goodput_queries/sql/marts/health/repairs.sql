@@ -14,7 +14,7 @@
 --  costs are null where the rate card has no price
 -- failures_after: attempts that ended in the week after its return, with an infrastructure cause that evidence puts on
 --  this node, as far as the window has them
--- verdict: not back, no progress (the same node failed again within the watched time), holds so far
+-- verdict: not back, no progress (the same node failed again within the watched time), no failure since
 with outages as (
     select
         found.cluster,
@@ -182,7 +182,7 @@ select
         when not repairs.is_over then 'not back'
         when counted.failures_after > 0 or lead(repairs.start_ms) over by_node < repairs.until_ms + threshold('repair_trial_ms')
             then 'no progress'
-        else 'holds so far'
+        else 'no failure since'
     end as verdict
 from repairs
 left join errors using (cluster, node, repair)

@@ -180,7 +180,7 @@ select
         when most.part.phase in ('slo_miss', 'objective_unknown', 'pause') then null
         -- a job that steps needs its GPUs
         when grouped.category = 'idle_held' and (most.part.phase = 'undeclared_gap' or grouped.works_on)
-            then 'See what the job does between its steps: do it meanwhile, or declare it'
+            then 'See what the job does between its steps: run that beside the training, or report it as an event'
         when grouped.category = 'idle_held' and most.part.phase = 'standby'
             then 'Scale the model down while nobody asks, or share its GPUs with another'
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress')
