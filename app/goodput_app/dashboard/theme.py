@@ -43,6 +43,7 @@ MARK_COLOUR = "#ffffff"
 CHART_TEXT = "#000037"
 CAPTION_OPACITY = 0.78  # of the text's colour: Streamlit's 0.6 is too faint for small text
 HEATMAP_SCALE = "Viridis"  # the middle of Cividis is the grey of no data
+LATE_SCALE = ((0, "rgba(142, 63, 209, 0.12)"), (1, "rgba(142, 63, 209, 1)"))  # of ranks
 # Lines of one chart, distinguishable for colour-blind people too, on light and on dark.
 SERIES_COLOURS = (
     *("#2f8fd0", "#d5862a", "#1f9d77", "#c065a0", "#b3a125", "#7a72c8", "#cc5b45", "#6f8a96"),

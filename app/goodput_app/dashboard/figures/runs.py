@@ -138,7 +138,8 @@ def lateness(frame: pl.DataFrame, window: tuple[datetime, datetime]) -> go.Figur
         "percent", at="bucket_at", name=pl.format("rank {}", pl.col("rank"))
     )
     said = "%{z:.1f} % later than the median"
-    return _by_rank(named, window, "late (%)", said, zmax=None)
+    figure = _by_rank(named, window, "late (%)", said, zmax=None)
+    return figure.update_traces(colorscale=theme.LATE_SCALE)
 
 
 def activity(

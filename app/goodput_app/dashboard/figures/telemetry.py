@@ -159,7 +159,8 @@ def on_one_axis(
     for row, panel in enumerate(shown, start=first):
         _draw_panel(figure, panel, lines, row, is_first=row == first)
     figure.update_xaxes(range=list(window), type="date")
-    figure.update_xaxes(showticklabels=True, side="top", row=LANES)
+    if lanes.names:
+        figure.update_xaxes(showticklabels=True, side="top", row=LANES)
     figure.update_xaxes(title_text="UTC", row=len(heights))
     figure.update_layout(barmode="overlay", bargap=1 - BAR_HEIGHT, hovermode="closest")
     if lanes.events is not None:

@@ -33,7 +33,7 @@ def draw(fixes: pl.DataFrame) -> None:
     heads, all_of_them = st.columns([6, 0.85], vertical_alignment="center")
     heads.html(HEADS)
     with all_of_them, st.container(key="all-actions"):
-        places.to_page(finding_parts.PAGE, f"All {fixes.height} actions")
+        places.to_page(finding_parts.PAGE, f"{fixes.height} actions")
     for number, (row, key) in enumerate(zip(shown.iter_rows(named=True), ids, strict=True), 1):
         text, button = st.columns([6, 0.85], vertical_alignment="center")
         text.html(_row(number, row))

@@ -180,7 +180,7 @@ def ranks(view: View, *, is_serving: bool = False) -> None:
     charts.draw(
         figures_runs.lateness(late, window), late, "rank-lateness", "How late each rank was"
     )
-    st.caption("A rank's own work above the median of its attempt. Grey: no steps.")
+    st.caption("A rank's own work above the median of its attempt. Empty: no steps.")
 
 
 def _activity(of_run: Scope, gpus: int, window: tuple[datetime, datetime], whose: str) -> None:
@@ -191,7 +191,7 @@ def _activity(of_run: Scope, gpus: int, window: tuple[datetime, datetime], whose
     title = next(panel.title for panel in figures.panels({}) if metric in panel.metrics)
     figure = figures_runs.activity(found, metric, title, window)
     charts.draw(figure, found, "rank-activity", "How active each GPU of the run was")
-    st.caption(f"{title} of {whose} GPU while the run had it. Grey: no readings.")
+    st.caption(f"{title} of {whose} GPU while the run had it. Empty: no readings.")
 
 
 def collectives(view: View) -> None:
