@@ -37,12 +37,11 @@ def test_the_end_by_a_node_failure_is_the_verdict_on_its_run(cluster):
 
 def test_a_fix_asks_for_what_reaches_furthest_of_its_findings(cluster):
     error = {"table": "gpu_events", "node": "a", "kind": "xid", "ts_precision": "exact"}
-    errors = [{**error, "gpu": f"a/{n}", "code": 119, "ts": 7000} for n in range(3)]
-    fatal = {**error, "gpu": "a/3", "code": 79, "ts": 6000}
-    given.load(cluster, [{"node": "a", "gpus": 4}, {"watched": 7200}, fatal, *errors])
+    codes = enumerate((119, 119, 119, 79))
+    errors = [{**error, "gpu": f"a/{n}", "code": code, "ts": 7000} for n, code in codes]
+    given.load(cluster, [{"node": "a", "gpus": 4}, {"watched": 7200}, *errors])
     yield
     (fix,) = (row for row in rows_together(cluster, "marts.fixes") if row["target"] == "a")
-
     assert fix["what_to_do"].startswith("Drain the node and restart it")
 
 

@@ -114,8 +114,7 @@ def test_gpus_without_a_rank_are_called_by_their_node():
 
     drawn = runs.activity(frame, "gpu_busy_ratio", "GPU utilisation", (START, START)).data[0]
 
-    names = ("&lt;b&gt;a GPU 0", "&lt;b&gt;a GPU 1", "&lt;b&gt;a GPU-0123456789-c")
-    assert drawn.y == names
+    assert drawn.y == ("&lt;b&gt;a GPU 0", "&lt;b&gt;a GPU 1", "&lt;b&gt;a GPU-0123456789-c")
     assert drawn.z.tolist() == [[50.0]] * 3
 
 

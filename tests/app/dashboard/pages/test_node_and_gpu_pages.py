@@ -48,6 +48,7 @@ def test_a_gpu_opens_from_a_link_with_the_peers_of_a_run_events_and_what_held_it
     app = visit(hit, "one_gpu", gpu=gpu, peers="lab/main", **window)
 
     assert app.title[0].value.startswith("GPU 0, ")
+    assert ":gray-badge[1 GPU]" in [one.value for one in app.markdown]
     assert app.selectbox(key="scope_peers").value == "lab/main"
     shown = texts(app)
     assert "3 peers with readings" in shown

@@ -29,6 +29,13 @@ def store(made):
     return made.store
 
 
+def test_the_run_of_an_engine_has_no_part_of_training_runs(store, visit):
+    run = store.read("select min(run_key) from marts.serving_gpus").item()
+    shown = [part.value for part in visit(store, "one_run", run=run, **TIMES).subheader]
+    assert {"Ledger", "GPUs over time"} <= set(shown)
+    assert not {"Step times", "Stragglers", "Why the attempt failed"} & set(shown)
+
+
 def test_it_says_how_fast_engines_are_what_tokens_cost_and_why_latencies_spike(page):
     shown = {name: tile(page, name) for name in ("Output tokens/s", "Within objective")}
     assert shown == {"Output tokens/s": "232", "Within objective": "not known"}

@@ -98,12 +98,9 @@ def test_a_bin_without_a_reading_and_an_hour_without_a_ledger_are_below_all_othe
 
 
 def test_nodes_that_a_finding_names_stand_first_the_worst_on_top(monkeypatch):
-    found = pl.DataFrame(
-        [
-            {"severity": "note", "node": "b", "subject": "b"},
-            {"severity": "ticket", "node": None, "subject": "c, d, AllReduce on 16 ranks"},
-        ]
-    ).with_columns(gpu_uuid=None, run_key=None)
+    both = ["b", "c, d, AllReduce on 16 ranks"]
+    found = pl.DataFrame({"severity": ["note", "ticket"], "node": ["b", None], "subject": both})
+    found = found.with_columns(gpu_uuid=None, run_key=None)
     monkeypatch.setattr(flag_parts, "_of_page", lambda: flags.by_node(found))
 
     shown = flag_parts.flagged_first(pl.DataFrame({"node": ["a", "b", "c", "d"]}), "node")
