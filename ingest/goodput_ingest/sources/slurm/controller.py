@@ -1,8 +1,9 @@
 """Job runs as the controller lists them: all there is of a cluster without accounting (slurmdbd).
 
-A record of `scontrol show job` or of `squeue --json` becomes the texts that `sacct -P` has for it:
-one parser reads all. The controller forgets a job minutes after its end: one that runs in its
-last listing, and is in no later one, ended with the former.
+A record of `scontrol show job`, of `squeue --json` or of the file of jobs that have ended
+(jobcomp/filetxt) becomes the texts that `sacct -P` has for it: one parser reads all. The controller
+forgets a job minutes after its end: one that runs in its last listing, and is in no later one,
+ended with the former.
 """
 
 import re
@@ -24,6 +25,7 @@ HELD: Final = {  # it has its nodes, and EndTime is when its time limit ends it
     *("RUNNING", "CONFIGURING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT"),
     *("STOPPED", "SUSPENDED"),
 }
+_TWICE: Final = ("StartTime", "EndTime", "NodeList", "SubmitTime", "Gres", "Tres")
 _NO_TEXT: Final = {"(null)", "None", "N/A"}
 _HEAD: Final = re.compile(
     r"JobId=(?P<raw>\d{1,18})(?: ArrayJobId=(?P<array>\d{1,18}) ArrayTaskId=(?P<task>\S+))?"
@@ -53,9 +55,52 @@ _TEXTS: Final = {  # field of sacct: of scontrol
     "NCPUS": "NumCPUs",
     "Restarts": "Restarts",
 }
+_TIMES: Final = {  # what a job asked for GPUs by, and of what it has how many
+    "TresPerJob": None,
+    "TresPerNode": "NumNodes",
+    "Gres": "NumNodes",  # of releases before 19.05
+    "TresPerTask": "NumTasks",
+}
 # decide when a job ran and whose it was: a name or a comment may imitate them
 _ONCE: Final = {"UserId", "JobState", "SubmitTime", "StartTime", "EndTime", "NodeList"}
-_TEXTS_PATTERN: Final = re.compile(rf" ({'|'.join(_TEXTS.values())}|UserId|TRES|JOB_GRES)=(\S*)")
+_NAMES: Final = (*_TEXTS.values(), "UserId", "TRES", "JOB_GRES", "NumTasks", *_TIMES)
+_TEXTS_PATTERN: Final = re.compile(rf" ({'|'.join(_NAMES)})=(\S*)")
+
+
+# a line of jobcomp/filetxt: name and folder are free text, and before 20.11 it has Gres a node
+ENDED: Final = re.compile(
+    r"JobId=(?P<JobIDRaw>\d{1,18}) UserId=(?P<User>[^\s(]+)\((?P<UID>\d+)\) GroupId=\S* "
+    r"Name=(?P<JobName>.*) JobState=(?P<State>[A-Z_]+) Partition=(?P<Partition>\S*) "
+    r"TimeLimit=(?P<TimelimitRaw>\S*) StartTime=(?P<Start>\S*) EndTime=(?P<End>\S*) "
+    r"NodeList=(?P<NodeList>\S*) NodeCnt=(?P<NNodes>\d{1,6}) ProcCnt=(?P<NCPUS>\d{1,9}) "
+    r"WorkDir=.* ReservationName=(?P<Reservation>\S*) "
+    r"(?:Gres=(?P<Gres>\S*)|Tres=(?P<AllocTRES>\S*)) "
+    r"Account=(?P<Account>\S*) QOS=(?P<QOS>\S*) WcKey=\S* Cluster=(?P<Cluster>\S*) "
+    r"SubmitTime=(?P<Submit>\S*) EligibleTime=(?P<Eligible>\S*)"
+    r"(?: DerivedExitCode=(?P<DerivedExitCode>\S*) ExitCode=(?P<ExitCode>\S*))?\s*"
+)
+
+
+def of_ended(text: str, accounting: slurm_accounting.Accounting) -> list[Parsed]:
+    """Return `raw.job_runs` of jobcomp/filetxt, a line a job."""
+    rows: list[dict[str, str]] = []
+    rejects: list[Reject] = []
+    for record in records(text, "JobId="):
+        found = ENDED.fullmatch(record.text)
+        if found is None or any(
+            record.text.count(f" {name}=") > 1 for name in ("JobState", *_TWICE)
+        ):
+            reason = "slurm: job run rejected: it is no line of jobcomp/filetxt."
+            rejects.append(Reject(record.line, reason, record.text))
+            continue
+        row = {
+            name: "" if value in _NO_TEXT else value or ""
+            for name, value in found.groupdict().items()
+        }
+        per_node = _asked({"Gres": row.pop("Gres"), "NumNodes": row["NNodes"]})
+        row["AllocTRES"] = _with_gpus(row["AllocTRES"], per_node)
+        rows.append({"line": str(record.line), "JobID": row["JobIDRaw"], **row})
+    return _parsed(rows, rejects, accounting, is_listed=False)
 
 
 def of_listing(text: str, accounting: slurm_accounting.Accounting) -> list[Parsed]:
@@ -86,7 +131,11 @@ def of_queue(
 
 
 def _parsed(
-    rows: list[dict[str, str]], rejects: list[Reject], accounting: slurm_accounting.Accounting
+    rows: list[dict[str, str]],
+    rejects: list[Reject],
+    accounting: slurm_accounting.Accounting,
+    *,
+    is_listed: bool = True,
 ) -> list[Parsed]:
     if not rows and not rejects:
         return []
@@ -98,7 +147,7 @@ def _parsed(
     # without accounting no TRES may count GPUs: what an ended job had is in the listings before
     tracking = accounting.tracking(table.select("ReqTRES"))
     runs, *_ = slurm_accounting.parse(table, tracking, "|")
-    listed = runs.rows.with_columns(is_listed=pl.lit(value=True))
+    listed = runs.rows.with_columns(is_listed=pl.lit(value=is_listed))
     return [Parsed(runs.table, listed, [*rejects, *runs.rejects])]
 
 
@@ -121,21 +170,33 @@ def _of_text(text: str) -> dict[str, str]:
         if name in found and name in _ONCE:
             raise ValueError(f"{name}= appears twice")
         found.setdefault(name, "" if value in _NO_TEXT else value)
+        if name in _TIMES and found[name] != value:
+            found[name] = ""  # which of them counts is not known
     row = {field: found.get(name, "") for field, name in _TEXTS.items()}
     total = found.get("TRES", "")  # of releases before 23.02
+    listed = [found["JOB_GRES"]] if "JOB_GRES" in found else _asked(found)
     return row | {
         "JobID": _job_id(head["raw"], head["array"], head["task"], head["het"], head["offset"]),
         "JobIDRaw": head["raw"],
         "JobName": head["name"],
         "User": head["user"] or "",
         "UID": head["uid"] or "",
-        "ReqTRES": row["ReqTRES"] or total,
-        "AllocTRES": _with_gpus(
-            row["AllocTRES"] or total, [found["JOB_GRES"]] if "JOB_GRES" in found else None
-        )
-        if row["NodeList"]
-        else "",
+        "ReqTRES": _with_gpus(row["ReqTRES"] or total, _asked(found)),
+        "AllocTRES": _with_gpus(row["AllocTRES"] or total, listed) if row["NodeList"] else "",
     }
+
+
+def _asked(found: dict[str, str]) -> list[str] | None:
+    """Return the GPUs that a job asked for as texts of gres, a text a node or task.
+
+    None: it asked for none in this way.
+    """
+    for name, of in _TIMES.items():
+        text = re.sub(r"gres[/:]", "", found.get(name, "")).replace("=", ":")
+        if re.search(r"\bgpu\b", text):
+            times = re.match(r"\d{1,4}", found.get(of, "") if of else "1")
+            return [re.sub(r"\bgpu(?=,|$)", "gpu:1", text)] * (int(times[0]) if times else 1)
+    return None
 
 
 def _with_gpus(tres: str, listed: Sequence[str] | None) -> str:

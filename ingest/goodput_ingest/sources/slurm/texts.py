@@ -73,8 +73,8 @@ class Slurm(RecordedFile):
             raise IngestError(
                 f"{self.path}: slurm: this is not a text of Slurm that can be read. Expected the "
                 "output of sacct -P, scontrol show job -d, scontrol show node, scontrol show "
-                "reservation, sinfo -N (with | between fields), sacctmgr -P show event or "
-                "sacctmgr -P show reservation, or sacct, squeue, scontrol and sinfo with --json."
+                "reservation, jobcomp/filetxt, sinfo -N (with | between fields), sacctmgr -P show "
+                "event or reservation, or sacct, squeue, scontrol and sinfo with --json."
             )
         try:
             if kind == "accounting":
@@ -196,6 +196,8 @@ class Slurm(RecordedFile):
         if kind == "jobs":
             holds = jobs.parse_jobs(text, cluster=cluster, zone=zone, observed_at=observed_at)
             return [*holds, *controller.of_listing(text, self._context(observed_at))]
+        if kind == "ended jobs":
+            return controller.of_ended(text, self._context(observed_at))
         if kind == "nodes":
             return nodes.parse_nodes(text, cluster=cluster, observed_at=observed_at)
         if kind == "sinfo":
@@ -239,6 +241,8 @@ def kind_of(head: bytes) -> str | None:
     }
     if found := next((kind for start, kind in starts.items() if lines[0].startswith(start)), None):
         is_configuration = found == "nodes" and " CPUAlloc=" not in text
+        if found == "jobs" and any(map(controller.ENDED.fullmatch, lines)):
+            return "ended jobs"
         return None if is_configuration else found
     header = delimited.header_of(lines[0])
     if header is not None:

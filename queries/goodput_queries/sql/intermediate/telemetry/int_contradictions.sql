@@ -267,7 +267,7 @@ where gpu_type = 'shared' and gpus > 0 and start_ms is not null
 union all
 select
     'jobs without tracked GPUs', 'the accounting has no gres/gpu for them: their number of GPUs is unknown, not 0', count(*), null,
-    min(job_run_key), 'Set AccountingStorageTRES=gres/gpu'
+    min(job_run_key), 'Set AccountingStorageTRES=gres/gpu, or ingest `scontrol show job -d` while jobs run'
 from intermediate.int_job_runs as runs
 anti join staging.stg_parts_of_gpus as parts using (cluster, job_id_raw, submit_ms)
 where runs.gpus is null and start_ms is not null
