@@ -21,9 +21,17 @@ KNOWN: Final = tuple(
             rb"|\AGPU \d{1,3}: [^\n]* \(UUID: |\A(?:\w+, )*(?:pid, |process_name, )",
             f"this output of nvidia-smi is not read. {QUERY} is",
         ),
-        (rb'(?s)"query_time".*"utilization\.gpu"', f"gpustat is not read. {QUERY} is"),
         (
-            rb"ROCm System Management Interface|\Adevice,[^\n]*GPU use|\Atimestamp,gpu,[^\n]*gfx_",
+            rb"\A[A-Z][a-z]{2} [^\n]*\b20\d\d\b[^\n]*\n(?:\d+, )?\d+ (?:%|MiB|W|MHz)[,\r\n]",
+            f"rows of nvidia-smi without a header (noheader) are not read. {QUERY} is",
+        ),
+        (rb'(?s)"query_time".*"utilization\.gpu"', f"gpustat is not read. {QUERY} is"),
+        (rb"\A,resources/[^\n]*cuda:", f"the CSV of nvitop is not read. {QUERY} is"),
+        (rb'\A\[\s*\{\s*"device_name":[^}]*"gpu_util":', f"nvtop is not read. {QUERY} is"),
+        (
+            rb"ROCm System Management Interface|\Adevice,[^\n]*GPU use"
+            rb"|\A(?:timestamp,)?gpu,[^\n]*(?:gfx_|socket_power)"
+            rb'|\A\{"card\d+": ?\{|\A\[\s*\{\s*"gpu": ?\d+,\s*"',
             "rocm-smi and amd-smi are not read. Scrapes of AMD's exporter are (source dcgm)",
         ),
         (
@@ -41,7 +49,13 @@ KNOWN: Final = tuple(
             "prometheus)",
         ),
         (
-            rb"\A# (?:HELP|TYPE) [A-Za-z_:]",
+            rb"\A(?:#[^\n]*\n)*cgroup_\w+\{[^\n]*\bjobid=",
+            f"cgroup_exporter has no GPUs and is not read. `{COMMAND}` is, and scrapes of GPU "
+            "exporters (source dcgm)",
+        ),
+        (
+            rb"\A# (?:HELP|TYPE) [A-Za-z_:]"
+            rb"|\A[a-z_:][\w:]*(?:\{\w+=\"[^\n]*\}| ) *[-+\d.eE]+(?: \d{10,13})?\r?\n",
             'a scrape of an exporter that is not read. Those that are: the table "Sources" in '
             "docs/connect.md",
         ),
@@ -56,10 +70,6 @@ KNOWN: Final = tuple(
             "(source wandb-history)",
         ),
         (
-            rb"\A(?:Wall time,Step,Value\r?\n|\[\[1\d{9}\.\d+, ?\d+, )",
-            "scalars that TensorBoard exports are not read. Event files are (source tensorboard)",
-        ),
-        (
             rb'\A\{"trial": ?\{|\A\{"\w+": ?\{"\w+": ?\{"name": ?"[^"\n]*", ?"x": ?\[',
             "what Determined and ClearML export is not read. The job's log is, and what it logged "
             "to TensorBoard, MLflow or W&B",
@@ -69,8 +79,8 @@ KNOWN: Final = tuple(
             "a list of runs of MLflow is not read. Its folder mlruns is (source mlflow)",
         ),
         (
-            rb'\A\s*\{"resourceMetrics":',
-            "files of OpenTelemetry metrics are not read. What is sent to [receive] is, see "
+            rb'\A\s*\{\s*"resource(?:Metrics|Logs|Spans)":',
+            "files of OpenTelemetry are not read. Metrics that are sent to [receive] are, see "
             '"Receive metrics" in docs/connect.md',
         ),
         (
@@ -79,9 +89,28 @@ KNOWN: Final = tuple(
             "in numbers",
         ),
         (
-            rb"\A(?=[^\n]*(?:\bstep\b|loss))(?=[^\n]*\bepoch\b)[\w/.-]+(?:,[\w/.@ -]+)+\r?\n",
-            "a table of steps without their times is not read. The job's log is, and what it "
-            "logged to TensorBoard, MLflow or W&B",
+            rb"\A(?=[^\n]*\bepoch\b)(?=[^\n]*(?:\bstep\b|loss))[\w/.-]+(?:,[\w/.@ -]+)+\r?\n",
+            "a table of steps or epochs without their times is not read. The job's log is, and "
+            "what it logged to TensorBoard, MLflow or W&B",
+        ),
+        (
+            rb"\AWall time,Step,Value\r?\n|\A\[\[\d+\.\d+, \d+, ",
+            "scalars that TensorBoard exports are not read. The folder of its event files is "
+            "(source tensorboard)",
+        ),
+        (
+            rb'(?s)\A\{.*"log_history": ?\[',
+            "trainer_state.json has no times and is not read. The output of the Trainer is, with a "
+            "time before each line (source job-log), and hf_callback() of goodput_emitter.py",
+        ),
+        (
+            rb"\APAR1",
+            "Parquet with these columns is not read. Of W&B `run.history().to_csv()` is (source "
+            "wandb-history)",
+        ),
+        (
+            rb"\A\[20[\d-]{8}T[\d:.]+\] (?:[a-z]+: )?[^\n]*\bJobId=\d",
+            f"slurmctld.log is not read. `{COMMAND}` is",
         ),
         (
             rb"\A *JobID(?:Raw)? [^|\n]*\n[- ]+\n",
