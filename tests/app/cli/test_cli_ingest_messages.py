@@ -236,7 +236,7 @@ UNKNOWN = {
     "rates.csv": ("gpu_model;price_per_gpu_h;currency\r\nH100;2,50;EUR\r\n",
                   "cells between semicolons are not read. CSV is, with commas between cells"),
     "metrics.csv": ("epoch,lr-AdamW,step,train_loss\n0,0.0001,49,2.1\n",
-                    "a table of steps or epochs without their times is not read"),
+                    "a table of steps or epochs without times is not read"),
     "lauf.log": ("".join(f"27.11.2026 10:00:{n} Durchlauf {n}: Verlust 1,1\n" for n in range(9)),
                  "a number rises from line to line, as in the log of a job; if it is one, `good"),
     "loop.log": ("hello\nstep 12 loss 2.3\n",
