@@ -183,7 +183,7 @@ UNKNOWN = {
     "gpustat.json": ('{"query_time": "2026-11-20T12:00:00", "gpus": [{"utilization.gpu": 93}]}\n',
                      "gpustat is not read. `nvidia-smi --query-gpu=timestamp,"),
     "noheader.log": ("Fri Nov 20 10:00:00 UTC 2026\n90 %, 22000 MiB\n" * 9, "rows of nvidia-sm"),
-    "nvitop.csv": (",resources/duration (s),resources/cuda:0 (gpu:0)/power (W)\n", "the CSV of nvi"),
+    "nvitop.csv": (",resources/duration (s),resources/cuda:0 (gpu:0)/power (W)\n", "the CSV of n"),
     "nvtop.json": ('[\n {"device_name": "RTX 3090",\n "gpu_util": "90%"\n}]\n', "nvtop is"),
     "amd_metric.csv": ("gpu,gfx_activity,umc_activity\n0,95,30\n", "rocm-smi and amd-smi"),
     "amd_metric.json": ('[\n {\n "gpu": 0,\n "usage": {}}]\n', "rocm-smi and amd-smi"),
