@@ -24,14 +24,14 @@ from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric, parsed_gpu_r
 from goodput_ingest.prometheus_api.host_series import parsed_host_rows
 from goodput_ingest.prometheus_api.replicas import without_doubles
 from goodput_ingest.prometheus_api.serving_series import parsed_serving_rows
-from goodput_ingest.serving_metrics import is_serving_metric
+from goodput_ingest.serving_metrics import is_of_engine
 from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_queries.errors import IngestError
 
 FILE_MAX_BYTES = 512 * 1024 * 1024  # twenty million points; they are parsed in memory
 RESULT_TYPE = re.compile(rb'"resultType"\s*:\s*"(?:matrix|vector)"')
 KUBERNETES_NAME = re.compile(rb'"__name__"\s*:\s*"kube_')
-READ = (is_gpu_metric, is_host_metric, is_serving_metric)
+READ = (is_gpu_metric, is_host_metric, is_of_engine)
 GRID_WARNING = (
     "the points lie on a grid, as query_range evaluates them: gaps of up to five minutes are "
     "filled with old values. Save a range selector (metric[1h]) from /api/v1/query instead."

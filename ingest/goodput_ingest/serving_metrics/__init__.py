@@ -12,9 +12,17 @@ for `gpu_metrics`:
 from goodput_ingest.serving_metrics.catalogue import (
     ALL_LABELS,
     is_histogram_part,
+    is_of_engine,
     is_serving_metric,
 )
 from goodput_ingest.serving_metrics.endpoints import Identity
 from goodput_ingest.serving_metrics.rows import serving_rows
 
-__all__ = ["ALL_LABELS", "Identity", "is_histogram_part", "is_serving_metric", "serving_rows"]
+__all__ = [
+    "ALL_LABELS",
+    "Identity",
+    "is_histogram_part",
+    "is_of_engine",
+    "is_serving_metric",
+    "serving_rows",
+]

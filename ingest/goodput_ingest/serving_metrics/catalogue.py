@@ -97,6 +97,11 @@ def is_serving_metric(name: str) -> bool:
     return bool(meanings(name))
 
 
+def is_of_engine(name: str) -> bool:
+    """Say whether an engine exports series of this name, read or not."""
+    return as_exported(name).startswith(tuple(PREFIXES))
+
+
 def is_histogram_part(name: str) -> bool:
     """Say whether series of this name are parts of a histogram that is read as one."""
     return any(meaning.part != "value" for meaning in meanings(name))

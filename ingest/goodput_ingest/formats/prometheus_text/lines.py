@@ -18,7 +18,7 @@ LABEL: Final = re.compile(
     r'\s*(?:([a-zA-Z_][a-zA-Z0-9_.:]*)|"((?:[^"\\]|\\.)*)")\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)'
 )
 ESCAPE: Final = re.compile(r'\\([\\"n])')
-CUT: Final = re.compile(r'\s*([^\s{"#]+)\s*\{((?:[^"{}]|"(?:[^"\\]|\\.)*")*)\}(\s*\S.*)', re.DOTALL)
+CUT: Final = re.compile(r'\s*([^\s{"#]*)\s*\{((?:[^"{}]|"(?:[^"\\]|\\.)*")*)\}(\s*\S.*)', re.DOTALL)
 WITHOUT_LABELS: Final = re.compile(r'\s*([^\s{}"#]+)(\s.*)', re.DOTALL)
 EXEMPLAR: Final = re.compile(r"\s#\s.*", re.DOTALL)
 VALUE_AND_TIME: Final = r"^(\S+)\s+(\S+)$"
