@@ -134,7 +134,7 @@ KNOWN: Final = tuple(
         (
             rb"\A(?:__CURSOR=|\[\s*\{\s*\"__|\{\s*\"dmesg\":)"
             rb"|\A[A-Z][a-z]{2} 20[\d-]{8} [\d:.]+ [A-Z]{3,5} "
-            rb"|\A\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]+ [AP]M ",
+            rb"|\A\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]+ [AP]M |\bNVRM: (?:Xid|GPU) ",
             "this form of a kernel log is not read. `journalctl -k -o short-iso-precise` and "
             "`journalctl -k -o json` are (source kernel-log)",
         ),

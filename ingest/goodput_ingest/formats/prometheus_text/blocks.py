@@ -1,7 +1,10 @@
 """Files of appended scrapes, cut between scrapes: each block has whole ones and is read at once."""
 
+import contextlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Final
 
@@ -11,6 +14,13 @@ from goodput_queries.errors import IngestError
 
 BLOCK_BYTES: Final = 16 * 1024 * 1024
 BLOCK_MAX_BYTES: Final = 256 * 1024 * 1024  # a scrape of 40,000 GPUs
+# what `date` or `date -Is` writes before a scrape; with a zone's name it would not be the moment
+DATE_LINE: Final = re.compile(
+    rb"^(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{7,8} (?:[AP]M )?UTC 20\d\d"
+    rb"|20\d\d-\d\d-\d\dT[\d:]{8}(?:Z|[+-]\d\d:\d\d))(?=\r?$)",
+    re.MULTILINE,
+)
+DATE_FORMATS: Final = ("%a %b %d %H:%M:%S UTC %Y", "%a %b %d %I:%M:%S %p UTC %Y")
 BOUNDARY: Final = b"\n" + MARK.encode()
 
 
@@ -38,8 +48,19 @@ def blocks(path: Path) -> Iterator[Block]:
                 )
             text = data if number else data.removeprefix(files.BYTE_ORDER_MARK)
             del data
+            if not text.startswith(BOUNDARY[1:]):
+                text = DATE_LINE.sub(_mark, text)
             yield Block(text, damage)
             del text
+
+
+def _mark(line: re.Match[bytes]) -> bytes:
+    """Return a line of `date` as the mark of a scrape; one that is no date as it is."""
+    text = line[0].decode()
+    for form in DATE_FORMATS:
+        with contextlib.suppress(ValueError):
+            text = f"{datetime.strptime(text, form):%Y-%m-%dT%H:%M:%SZ}"  # noqa: DTZ007 -- UTC
+    return f"{MARK}{text}".encode() if text[:2] == "20" else line[0]
 
 
 def _whole(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
