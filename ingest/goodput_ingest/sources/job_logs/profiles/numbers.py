@@ -53,7 +53,7 @@ class StepNumbers:
 
     def is_other_bar(self, values: Values, *, has_loss: bool) -> bool:
         """Say whether a bar is of another length than the one with the loss: of a validation."""
-        steps = integer(values, "steps_of_bar") if "steps_of_bar" in values else self.bar
+        steps = integer(values, "steps_of_bar")
         self.bar = steps if has_loss else self.bar
         return self.bar not in (0, steps)
 

@@ -111,7 +111,9 @@ class ProfiledLog:
     def _steps(
         self, form: LineForm, values: Values, at: datetime | None, text: str
     ) -> Iterable[Event]:
-        if self.numbers.is_other_bar(values, has_loss=loss_of(text) is not None):
+        if "steps_of_bar" in values and self.numbers.is_other_bar(
+            values, has_loss=loss_of(text) is not None
+        ):
             return ()
         if values.keys() & {"step", "samples_done"}:
             ran_s = _length_s(values, "seconds", "milliseconds")
