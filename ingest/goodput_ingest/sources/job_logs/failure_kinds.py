@@ -63,7 +63,7 @@ HINTS: Final = (
     *("oss=nan", "oss is n", "oss nan", "finite loss", "oss inf", "oss: inf", "oss = inf"),
     *("oss=inf", "oss is inf", "GPU is lost", "GPU_IS_LOST", "No space left", "uota exceeded"),
     *("file handle", "ransport endpoint", "CUDA_ERROR_", "version mismatch", "device driver"),
-    *("MPI_ABORT", "socket.timeout", "AddressSanitizer"),
+    *("MPI_ABORT", "non-zero status", "socket.timeout", "AddressSanitizer"),
 )
 TEXT_MAX_CHARS: Final = 2_000  # what a line says it says early
 
