@@ -144,7 +144,7 @@ KNOWN: Final = tuple(
         ),
         (
             rb'"current_steps": ?\d+, "total_steps": ?\d+|"log_history": ?\[',
-            "trainer_log.jsonl of LLaMA-Factory and trainer_state.json are not read. The output of "
+            "trainer_log.jsonl of LLaMA-Factory is not read, nor trainer_state.json. The output of "
             "their Trainer is, with a time before each line (source job-log), and hf_callback() of "
             "goodput_emitter.py",
         ),
