@@ -20,7 +20,7 @@ _NO_FAILURE: Final = re.compile(
     + rf"|{_NAME}(?:ChildFailedError|SignalException|KeyboardInterrupt){_SAYS}"
     + rf"|{_NAME}CalledProcessError{_SAYS}(?!.*died with)|{_NAME}SystemExit(?:: (?:0|None))?\s*$"
     + r"|^\s*\w*Error: [+-]?\d+\.\d+(?:e[+-]?\d+)?%?\s*(?:$|[,;|])"
-    + r"|^\W*(?:If|When you)\b|^\++ |\b(?:caught|handled)[;,]|[;,] (?:retrying|falling back)\b"
+    + r"|^\W*(?:If|When you)\b|^\++ |[;,] (?:retrying|falling back)\b"
     + r"|^\W*(?i:prompt|question|instruction|sample|completion|user|assistant)\b[^:]{0,20}:"
     + r"|\bSIG[A-Z]{3,4} (?:cannot|will|handlers?)\b"
 )
