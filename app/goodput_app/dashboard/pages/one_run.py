@@ -158,7 +158,7 @@ with panel("GPUs", "marts.run_gpus"):
     run_parts.gpus(marts.run_gpus(scope), is_serving=is_serving)
 configuration.draw(health.settings(scope))
 with panel("Attempts and restarts", "marts.attempts"):
-    attempt = run_parts.lineage(attempts)
+    attempt = run_parts.lineage(attempts, is_serving=is_serving)
 if attempt not in (None, last_attempt) or (
     last_attempt is None and not failures.causes(scope).is_empty()
 ):

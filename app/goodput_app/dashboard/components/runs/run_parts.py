@@ -160,10 +160,11 @@ def gpus(frame: pl.DataFrame, *, is_serving: bool) -> None:
     places.pick(frame, columns, "run_gpu", ("gpu_uuid",))
 
 
-def lineage(frame: pl.DataFrame) -> int | None:
+def lineage(frame: pl.DataFrame, *, is_serving: bool) -> int | None:
     """Draw the attempts of a run in order; return the selected one. `frame`: marts.attempts."""
     ids = frame["attempt"].cast(pl.String)
-    picked = tables.pick(frame, ATTEMPTS, "attempt", ids)
+    columns = [name for name in ATTEMPTS if name.endswith("_steps")] if is_serving else []
+    picked = tables.pick(frame, ATTEMPTS.without(columns), "attempt", ids)
     if picked is None:
         return None
     places.facts(picked, ATTEMPTS.details)
