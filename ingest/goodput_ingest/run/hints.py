@@ -90,8 +90,8 @@ KNOWN: Final = tuple(
         ),
         (
             rb"\A(?=[^\n]*\bepoch\b)(?=[^\n]*(?:\bstep\b|loss))[\w/.-]+(?:,[\w/.@ -]+)+\r?\n",
-            "a table of steps or epochs without their times is not read. The job's log is, and "
-            "what it logged to TensorBoard, MLflow or W&B",
+            "a table of steps or epochs without times is not read. The job's log is, and what it "
+            "logged to TensorBoard, MLflow or W&B",
         ),
         (
             rb"\AWall time,Step,Value\r?\n|\A\[\[\d+\.\d+, \d+, ",
@@ -143,10 +143,9 @@ KNOWN: Final = tuple(
             f"LSF and PBS are not read. `goodput run COMMAND` records a job, and {EVENTS}",
         ),
         (
-            rb'"current_steps": ?\d+, "total_steps": ?\d+|"log_history": ?\[',
-            "trainer_log.jsonl of LLaMA-Factory is not read, nor trainer_state.json. The output of "
-            "their Trainer is, with a time before each line (source job-log), and hf_callback() of "
-            "goodput_emitter.py",
+            rb'"current_steps": ?\d+, "total_steps": ?\d+',
+            "trainer_log.jsonl of LLaMA-Factory is not read. The output of its Trainer is, with a "
+            "time before each line (source job-log), and hf_callback() of goodput_emitter.py",
         ),
     )
 )

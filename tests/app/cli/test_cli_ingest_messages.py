@@ -221,7 +221,6 @@ UNKNOWN = {
     "bjobs.txt": ("JOBID   USER    STAT  QUEUE      FROM_HOST\n", "LSF and PBS are not read"),
     "trainer_log.jsonl": ('{"current_steps": 5, "total_steps": 100, "loss": 2.3, "epoch": 0.1}\n',
                           "trainer_log.jsonl of LLaMA-Factory is not read"),
-    "trainer_state.json": ('{\n "log_history": [\n  {"step": 1}\n', "trainer_log.jsonl of "),
     "wandb-metadata.json": ('{\n"startedAt": "2026",\n"gpu": 1,\n"program": "train.py"}\n',
                             "this file of a run of W&B has no steps"),
     "scalars.csv": ("Wall time,Step,Value\n1795939230.0,10,2.9\n", "scalars that TensorBoard"),
