@@ -68,8 +68,7 @@ with panel(
 with panel(
     "Outages of nodes",
     "marts.node_outages",
-    help="States of a node that overlap are one outage, whichever sources report them. Start and "
-    "end are those of the whole outage, the length is its part in the time range.",
+    help="States of a node that overlap are one outage, whichever sources report them.",
 ):
     places.table("health.outages", health.outages(scope))
 with panel("Drivers", "marts.driver_versions"):
