@@ -115,11 +115,16 @@ def _of_known_keys(
     """Return aggregates of rows (`new`) and those of their keys in the table (`old`)."""
     cursor.register("incoming_frame", rows.to_arrow(compat_level=pl.CompatLevel.newest()))
     lacks = "".join(f", null as {name}" for name in model.grain if name not in rows.columns)
+    near = [moment for moment in _window(model, rows) if moment is not None]  # for zone maps
     found = cursor.execute(
         f"""select {wanted}
         from (select *{lacks} from incoming_frame) new
-        inner join {model.qualified_name} old on {_same_key(model)}
-        left join state.ingested on ingested.sequence = old.load_sequence"""
+        inner join (
+            from {model.qualified_name}
+            where {f"{model.time} between $1 and $2" if near else "true"}
+        ) old on {_same_key(model)}
+        left join state.ingested on ingested.sequence = old.load_sequence""",
+        near,
     ).fetchall()[0]
     cursor.unregister("incoming_frame")
     return found
