@@ -67,8 +67,12 @@ class PageFormat:
         first, *others = rows or [Parsed(self.table, points.clear().select("ts"))]
         return [Parsed(first.table, first.rows, [*rejects, *first.rejects]), *others]
 
-    def read(self, path: Path, options: ReadOptions, source: str, **given: Any) -> Iterator[Batch]:
+    def read(
+        self, path: Path, options: ReadOptions, source: str, *said_by_name: str | None, **given: Any
+    ) -> Iterator[Batch]:
         """Return the batches of a file of scrapes, block by block.
+
+        said_by_name: what the file's name says beside a moment, which makes equal lines others
 
         Raises IngestError where the file is of another exporter, or where nothing says when a
         scrape was taken.
@@ -79,13 +83,13 @@ class PageFormat:
                 f"{path}: these are not metrics of {self.metrics_of}; expected lines as "
                 f"{self.example}."
             )
-        return self._batches(path, options, source, **given)
+        return self._batches(path, options, source, *said_by_name, **given)
 
     def _batches(
-        self, path: Path, options: ReadOptions, source: str, **given: Any
+        self, path: Path, options: ReadOptions, source: str, *said_by_name: str | None, **given: Any
     ) -> Iterator[Batch]:
         known, first_line = KnownSeries(self.labels), 1
-        meaning = (options, recorded.moment_in(path.name))
+        meaning = (options, recorded.moment_in(path.name), *filter(None, said_by_name))
         for block in blocks(path):
             if known.is_full:
                 known = KnownSeries(self.labels)

@@ -47,7 +47,8 @@ OF_TARGETS: Final = frozenset(
 class Identity:
     """Settings of the engines that are read, for what no label says.
 
-    gpus: UUIDs, or numbers on the node. role: one of ROLES; a label that differs loses.
+    gpus: UUIDs, or numbers on the node. role: one of ROLES; a label that differs loses. port: of
+    the engine on its node.
     """
 
     node: str | None = None
@@ -55,6 +56,7 @@ class Identity:
     pod: str | None = None
     role: str | None = None
     gpus: tuple[str, ...] = ()
+    port: str | None = None
 
 
 SCHEMA: Final[dict[str, pl.DataType]] = {
@@ -98,7 +100,9 @@ def identities(label_sets: pl.DataFrame, given: Identity) -> pl.DataFrame:
     gpus = found.first(*GPU).str.replace_all(" ", "").str.split(",")
     wanted = {
         "endpoint": pl.coalesce(
-            pl.when(pod.is_not_null()).then(of_pod), instance, _text(given.node)
+            pl.when(pod.is_not_null()).then(of_pod),
+            instance,
+            _text(given.node and ":".join(filter(None, (given.node, given.port)))),
         ),
         "node": node,
         "pod": pod,

@@ -1,5 +1,6 @@
 """Scrapes of serving engines in text: one (`curl gpu-a01:8000/metrics`) or many in a file."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Final
@@ -8,6 +9,8 @@ from goodput_ingest.scrapes.pages import PageFormat
 from goodput_ingest.serving_metrics import ALL_LABELS, Identity, is_serving_metric, serving_rows
 from goodput_ingest.source import Batch, RecordedFile
 
+# in the name of a file before the moment of its scrape: vllm-8001_20261120T120000Z.prom
+PORT: Final = re.compile(r"[-_.:](\d{4,5})[-_]\d{8}T\d{6}Z(?!\w)")
 PAGES: Final = PageFormat(
     metrics_of="a serving engine",
     example='vllm:num_requests_running{engine="0",model_name="m"} 3.0',
@@ -31,5 +34,6 @@ class ServingMetrics(RecordedFile):
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.serving_samples` and `raw.serving_histograms`; see `PageFormat.read`."""
-        given = Identity(node=self.options.node)
-        return PAGES.read(self.path, self.options, self.name, given=given)
+        named = PORT.search(self.path.name)
+        given = Identity(node=self.options.node, port=named[1] if named else None)
+        return PAGES.read(self.path, self.options, self.name, given.port, given=given)
