@@ -62,17 +62,6 @@ def other_job(minute):
             "status": {"conditions": [done]}}  # fmt: skip
 
 
-def failed():
-    """Return the PyTorchJob nlp/llm, which ran from minute 1 to 21 and failed, and its pod."""
-    of_job = vgpu("llm", 21, "GPU-0,NVIDIA,3000,100")
-    of_job["status"]["phase"] = "Failed"
-    of = {"name": "llm", "namespace": "nlp", "uid": "p", "creationTimestamp": at(0)}
-    conditions = [{"type": kind, "status": "True", "lastTransitionTime": at(minute)}
-                  for kind, minute in (("Running", 1), ("Failed", 21))]  # fmt: skip
-    return [of_job, {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": of,
-                     "status": {"conditions": conditions}}]  # fmt: skip
-
-
 def claimed(*pods):
     """Return a ResourceClaim that pods use, and the slice with its GPU."""
     device = {"name": "gpu-0", "basic": {"attributes": {"uuid": {"string": "GPU-0"}}}}
@@ -96,16 +85,6 @@ def user_of_claim(name, job, started, ended=None):
     if ended:
         state = {"terminated": {"exitCode": 0, "finishedAt": at(ended)}}
         found["status"] |= {"phase": "Succeeded", "containerStatuses": [{"state": state}]}
-    return found
-
-
-def vgpu(name, ended, written, mig=""):
-    """Return a pod of minute 1 on with what HAMi wrote of its GPU."""
-    found = user_of_claim(name, name, 1, ended)
-    found["metadata"]["annotations"] = {"hami.io/vgpu-devices-allocated": f"{written}:;",
-                                        "hami.io/vgpu-mig-allocations": mig}  # fmt: skip
-    requests = {"requests": {"nvidia.com/gpu": 1}}
-    found["spec"] = {"nodeName": "n1", "containers": [{"resources": requests}]}
     return found
 
 
@@ -159,17 +138,12 @@ CASES = {
     "pods of one job have the whole GPU of a claim": (
         HELD, [[*(user_of_claim(name, "a", 1, 21) for name in "ab"), *claimed("a", "b")]],
         [("nlp/a", "GPU-0", 100, 100, 20)]),
-    "pods of HAMi without a limit of cores have equal parts": (
-        HELD, [[vgpu("a", 21, "GPU-0,NVIDIA,3000,0"), vgpu("b", 11, "GPU-0,NVIDIA,3000,0")]],
-        [("nlp/a", "GPU-0", 1, 1, 10), ("nlp/a", "GPU-0", 1, 2, 10), ("nlp/b", "GPU-0", 1, 2, 10)]),
-    "a pod has the MIG instance that HAMi made": (
-        HELD, [[vgpu("a", 21, "GPU-0,NVIDIA,20096,0",
-                     '[{"gpuUUID": "GPU-0", "profile": "3g.20gb", "gpuInstanceID": 1}]')]],
-        [("nlp/a", "GPU-0", 3, 7, 20)]),
-    "a pod has the part of its GPU that older HAMi made an instance": (
-        HELD, [[vgpu("a", 21, "GPU-0[0-1],NVIDIA,20480,42")]], [("nlp/a", "GPU-0", 42, 100, 20)]),
+    "pods have equal parts of a GPU, or the MIG instances, that HAMi gave them": (
+        HELD, [golden("pods_with_gpus_by_hami")],
+        [("ml/a", "GPU-g0", 1, 1, 30), ("ml/a", "GPU-g0", 1, 2, 30), ("ml/b", "GPU-g0", 1, 2, 30),
+         ("ml/cut", "GPU-e0", 3, 7, 60), ("ml/cut-before", "GPU-f0", 42, 100, 60)]),
     "a failed job of which no trainer tells is no loss": (
-        LEDGER, [failed()], [("unknown", 2.5)]),
+        LEDGER, [golden("failed_pytorch_job_without_progress")], [("unknown", 25)]),
     "a run shows the progress that its trainer reports": (
         PROGRESS,
         [[pod(created=0, started=1), train_job(10, 20, 1800)],
