@@ -2,12 +2,17 @@
 
 {"_step": 10, "_timestamp": 1795805154.03, "_runtime": 0.73, "train/loss": 3, "train/global_step": 10}
 
-`_step` counts calls of `log`; a trainer's own number of the step goes before it.
+`_step` counts calls of `log`; a trainer's own number of the step goes before it. Beside it W&B
+keeps `wandb-metadata.json`: host, GPUs and Slurm job of the run.
 """  # noqa: E501 -- the line as it is written
 
+from __future__ import annotations
+
 import csv
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -20,10 +25,14 @@ from goodput_ingest.sources.job_logs.events import Event
 from goodput_ingest.sources.job_logs.run_history import STEP_MAX, History, Point, is_loss
 from goodput_ingest.sources.job_logs.run_name import ENDINGS
 from goodput_ingest.sources.job_logs.wandb_run import HEAD, WandbRun
+from goodput_ingest.sources.job_logs.world_size import WORLD_SIZE
 from goodput_queries.errors import IngestError
 
 STEPS: Final = ("train/global_step", "trainer/global_step", "global_step", "_step")
 RUN_FOLDER: Final = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(\w+)")
+METADATA: Final = "wandb-metadata.json"
+JOB_ID: Final = re.compile(r"\d{1,18}")
+GPUS_MAX: Final = 1024
 RUNTIME_MAX_S: Final = 10 * 366 * 86_400
 
 
@@ -40,8 +49,11 @@ class WandbHistory(RecordedFile):
         if {"_step", "_timestamp"} <= set(csv_table.header_names(head)):
             return True
         lines = json_lines.objects(head)
-        has_entry = any(b'"_step"' in line and b'"_timestamp"' in line for line in lines)
-        return json_lines.are_most(head) and has_entry
+        # with `_wandb` it is the summary of a run, the last entry again
+        marks = [
+            (b'"_step"' in line and b'"_timestamp"' in line, b'"_wandb"' in line) for line in lines
+        ]
+        return json_lines.are_most(head) and (True, False) in marks
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.job_events`; raises IngestError where no line is an entry."""
@@ -65,8 +77,7 @@ class WandbHistory(RecordedFile):
         for part in files.parts(self.path):
             digests.append(files.digest(part))
             rejects += json_lines.each_line(part, take)
-        history = History(self.name, self.path, self.options, self._run())
-        yield from history.batches(entries.of_steps, (), rejects, digests, entries.start)
+        yield from self._batches(entries, [], rejects, digests)
 
     def _of_run_file(self) -> Iterator[Batch]:
         """Yield the steps and the end of a run from its own file."""
@@ -83,14 +94,31 @@ class WandbHistory(RecordedFile):
             failed = f"W&B: the run ended with exit code {file.exit_code}"
             end = Event("failure", entries.last, kind="other", msg=failed)
             ends = [end if file.exit_code else Event("job.end", entries.last)]
-        history = History(self.name, self.path, self.options, self._run(file.run_id))
         digest = repr((entries.of_steps, ends, rejects))
-        yield from history.batches(entries.of_steps, ends, rejects, [digest], entries.start)
+        yield from self._batches(entries, ends, rejects, [digest], file.run_id)
 
-    def _run(self, own: str = "") -> str:
-        """Return the run: as it was given, its own name, else of W&B's folder, else of the file."""
-        if own and self.options.run_id is None:
-            return own
+    def _batches(
+        self,
+        entries: _Entries,
+        events: list[Event],
+        rejects: list[Reject],
+        digests: list[str],
+        own: str = "",
+    ) -> Iterator[Batch]:
+        """Yield the steps and other events of a run; own: its own name, '' where not known."""
+        host, job_id, gpus = _described(self.path)
+        if gpus and entries.first is not None:
+            of = {WORLD_SIZE: gpus}
+            events = [Event("metric", entries.first, kind=WORLD_SIZE, extra=of), *events]
+            digests = [*digests, f"{gpus}"]
+        options = replace(self.options, node=self.options.node or host or None)
+        history = History(self.name, self.path, options, self._run(own, job_id))
+        yield from history.batches(entries.of_steps, events, rejects, digests, entries.start)
+
+    def _run(self, own: str, job_id: str) -> str:
+        """Return the run: as given, of Slurm, its own name, of W&B's folder, else of the file."""
+        if (job_id or own) and self.options.run_id is None:
+            return job_id or own
         folders = (RUN_FOLDER.fullmatch(folder.name) for folder in self.path.absolute().parents)
         named = next((found[1] for found in folders if found), None)
         return self.options.run_id or named or ENDINGS.sub("", self.path.name).removesuffix(".csv")
@@ -103,12 +131,14 @@ class _Entries:
         self.with_loss: list[Point] = []
         self.without_loss: list[Point] = []
         self.start: datetime | None = None
+        self.first: datetime | None = None
         self.last: datetime | None = None
 
     def add(self, entry: dict[str, Any]) -> None:
         """Add an entry; FieldError says what is wrong with it."""
         point, began = _point(entry)
         self.start = min(filter(None, (self.start, began)), default=None)
+        self.first = min(filter(None, (self.first, began, point.at)))
         self.last = max(filter(None, (self.last, point.at)))
         (self.without_loss if point.loss is None else self.with_loss).append(point)
 
@@ -116,6 +146,22 @@ class _Entries:
     def of_steps(self) -> list[Point]:
         """Return the entries of training: where the loss is logged those with it."""
         return self.with_loss or self.without_loss
+
+
+def _described(path: Path) -> tuple[str, str, int]:
+    """Return host, Slurm's job id and number of GPUs that W&B noted of a run; '' and 0: none."""
+    folders = (path.parent, path.parent / "files")
+    file = next((found for of in folders if (found := of / METADATA).is_file()), None)
+    try:
+        said = json.loads(files.head(file)) if file is not None else {}
+        of_job = said.get("slurm") or {}
+        host, job_id = (
+            str(of.get(name) or "") for of, name in ((said, "host"), (of_job, "job_id"))
+        )
+        gpus = json_lines.whole(said, "gpu_count", 0, GPUS_MAX) or 0
+    except (ValueError, RecursionError, AttributeError, FieldError):
+        return "", "", 0
+    return json_lines.printable(host, 200), job_id if JOB_ID.fullmatch(job_id) else "", gpus
 
 
 def _entry(header: list[str], line: str) -> dict[str, Any]:

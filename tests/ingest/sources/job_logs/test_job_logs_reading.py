@@ -12,6 +12,7 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_logs import nemo, reader
 from goodput_ingest.sources.job_logs.source import JobLog
+from goodput_ingest.sources.job_logs.wandb_history import WandbHistory
 from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
@@ -28,6 +29,18 @@ def read(read_text):
     """Return what reads a log with this text."""
     zone = {"cluster": "alpha", "zone": BERLIN.zone}
     return lambda text, name="train.log", **more: read_text("job-log", text, name, **(more or zone))
+
+
+def test_a_run_of_wandb_has_the_host_the_gpus_and_the_job_that_it_noted(store, tmp_path):
+    noted = {"host": "dgx", "gpu_count": 8, "slurm": {"job_id": "4711"}}
+    (tmp_path / "wandb-metadata.json").write_text(json.dumps(noted))
+    file, entry = tmp_path / "wandb-history.jsonl", {"_step": 1, "_timestamp": 1795939260.0}
+    file.write_text(json.dumps(entry) + "\n")
+    ingest(store, "wandb-history", [file])
+    assert events(store, "run_id, host, extra ->> '$.world_size'") == [
+        ("4711", "dgx", "8"), ("4711", "dgx", None)]  # fmt: skip
+    summary = json.dumps({**entry, "_wandb": {"runtime": 1}}).encode()
+    assert not WandbHistory.recognises(file, summary)
 
 
 # whose log it is
