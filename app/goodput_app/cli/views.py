@@ -64,4 +64,6 @@ def extent(store: Store) -> str:
     """Return the time range of the data in brackets; empty without data."""
     row = store.read("select min(first_at) as a, max(as_of_at) as b from marts.clusters").row(0)
     first, last = (output.cell("at", at) for at in row)
+    if row[0] is not None and row[0] == row[1]:
+        return f" (data of one moment, {first}: ingest a listing of what runs with --observed-at)"
     return "" if row[0] is None else f" (data: {first} to {last})"

@@ -72,6 +72,15 @@ test_what_is_named = shown_by({
                    c.events("1", steps(1, 10, 0, data_s=4.0, straggler_s=4.0, comm_s=4.0))],
         lambda c: (c.gpu_s(), kind("splits that exceed their step", "example")(c)),
         lambda c: (SPLITS, [(f"{c.name}/1#0",)])),
+    "a table that numbers GPUs which another source names": (
+        lambda c: [c.add("gpus", *({"gpu_uuid": uuid, "valid_from_at": 0}
+                                   for uuid in (c.gpu("U"), f"{c.name}-t#3")),
+                         node=f"{c.name}-t", gpu_index=3),
+                   *(c.readings(uuid, range(0, 601, 60), gpu_busy_ratio=0.9)
+                     for uuid in (c.gpu("U"), f"{c.name}-t#3"))],
+        lambda c: (sum(c.gpu_s().values()),
+                   kind("readings of GPUs without a UUID", "n, gpu_ms")(c)),
+        (600, [(1, 600_000)])),
     "MIG instances beyond a whole GPU": (
         cut_gpu, kind("instances beyond a whole GPU"),
         lambda c: [(2, f"{c.gpu('g')}/0 (9g.90gb)")]),

@@ -8,7 +8,25 @@
 -- others_ms: when other GPUs were first reported in its place, later than itself; null: never
 -- materialised: full, since it changes with inventories alone, and what asks it with every reading
 -- change_tracking: all
-with reported as materialized (select * from staging.stg_gpus),
+-- since when sources name the GPU of a place by its UUID: a table without UUIDs counts before
+with by_uuid as (
+    select cluster, node, gpu_index, min(coalesce(valid_from_ms, 0)) as from_ms
+    from staging.stg_gpus
+    where not contains(gpu_uuid, '#') and gpu_index is not null
+    group by all
+),
+
+reported as materialized (
+    select gpus.* replace (least(gpus.valid_to_ms, by_uuid.from_ms) as valid_to_ms)
+    from staging.stg_gpus as gpus
+    left join by_uuid
+        on gpus.cluster = by_uuid.cluster
+        and gpus.node = by_uuid.node
+        and gpus.gpu_index = by_uuid.gpu_index
+        and not gpus.is_slot
+        and ends_with(gpus.gpu_uuid, '#' || gpus.gpu_index)
+    where coalesce(gpus.valid_from_ms < by_uuid.from_ms, by_uuid.from_ms is null)
+),
 
 cut as (
     select distinct gpus.cluster, gpus.node

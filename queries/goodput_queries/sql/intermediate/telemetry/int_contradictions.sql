@@ -214,6 +214,14 @@ select
     count(distinct gpu_uuid), sum(last_ms - first_ms), min(gpu_uuid),
     'Ingest an inventory file with their UUIDs, or scrape an exporter that labels series with the host'
 from state.reading_series anti join intermediate.int_gpu_inventory using (gpu_uuid)
+where not contains(gpu_uuid, '#')
+union all
+select
+    'readings of GPUs without a UUID',
+    'a table numbers GPUs that another source names by UUID: its readings are not used',
+    count(distinct gpu_uuid), sum(last_ms - first_ms), min(gpu_uuid), 'Add `uuid` to the fields of `nvidia-smi --query-gpu`'
+from state.reading_series anti join intermediate.int_gpu_inventory using (gpu_uuid)
+where contains(gpu_uuid, '#')
 union all
 select
     'GPUs in two places',
