@@ -248,12 +248,13 @@ def draft_job_runs(cursor: duckdb.DuckDBPyConnection, where: str = "true") -> in
                 select job_run_key from intermediate.int_parts_of_gpus where gpu_uuid is null
             )
             -- so are shares of GPUs that nobody lists: how large they are is not known
-            and not (
-                gpu_type is not distinct from 'shared'
-                and not list_has_any(nodes, (
-                    select coalesce(list(distinct node), [])
-                    from intermediate.int_slots as slots where slots.cluster = int_job_runs.cluster
-                ))
+            and job_run_key not in (
+                select job_run_key
+                from (from intermediate.int_job_runs where gpu_type = 'shared') as runs
+                where not exists (
+                    from intermediate.int_slots as slots
+                    where slots.cluster = runs.cluster and list_contains(runs.nodes, slots.node)
+                )
             )"""
     ).fetchall()
     return int(rows[0][0])
