@@ -43,22 +43,16 @@ OPTIONS = FOREIGN_OPTIONS | {
 
 
 def texts(tree):
-    """Return the texts of a module but its docstrings, formatted ones as one."""
+    """Yield the texts of a module but its docstrings, formatted ones as one."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    skipped = {id(n.body[0]) for n in ast.walk(tree) if isinstance(n, documented) and n.body}
-    docs = {
-        id(child)
-        for node in ast.walk(tree)
-        if id(node) in skipped and isinstance(node, ast.Expr)
-        for child in ast.walk(node)
-    }
-    found = []
+    for node in [*ast.walk(tree)]:
+        if isinstance(node, documented) and ast.get_docstring(node) is not None:
+            del node.body[0]
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            found.append("".join(str(getattr(part, "value", "")) for part in node.values))
-        elif isinstance(getattr(node, "value", None), str) and id(node) not in docs:
-            found.append(node.value)
-    return found
+            yield "".join(str(getattr(part, "value", "")) for part in node.values)
+        elif isinstance(getattr(node, "value", None), str):
+            yield node.value
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: "-".join(path.parts[-2:]))
