@@ -55,19 +55,6 @@ def server(fake, history):
     return Prometheus(url=fake.url, settle_s=0, backfill_s=HISTORY_S)
 
 
-def test_a_catch_up_loads_exactly_what_the_server_has(store, fake, history):
-    server = Prometheus(url=fake.url, backfill_s=600, settle_s=0)
-    fake.answer = scraped(history)
-    poll(store, server, NOW - timedelta(minutes=15))
-    reached = max(row[0] for row in samples(store))
-
-    poll(store, server, NOW, reached)
-
-    found = samples(store)
-    assert [epoch_s(row[0]) for row in found] == [t for t, _ in history[UTIL]]
-    assert [row[1] for row in found] == [v / 100 for _, v in history[UTIL]]
-
-
 def test_a_poll_that_repeats_changes_nothing(store, fake, server):
     poll(store, server)
     before = samples(store)

@@ -1,7 +1,6 @@
 """Tables of a site: telemetry as Parquet, racks and prices."""
 
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -175,13 +174,6 @@ def test_racks_that_are_read_again_replace_those_before(tmp_path, whole_store):
 def test_a_header_with_other_columns_is_refused(read_text, header, expected):
     with pytest.raises(IngestError, match=expected):
         read_text("inventory", f"{header}\n")
-
-
-def test_a_new_price_replaces_the_old_one_of_the_same_hour(read_text, store):
-    for price in ("2.00", "3.00"):
-        read_text("rates", f"price_per_gpu_h\n{price}\n")
-
-    assert store.read("select price_per_gpu_h from raw.rates").rows() == [(Decimal("3.000000"),)]
 
 
 @settings(max_examples=80, deadline=None)
