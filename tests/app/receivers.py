@@ -13,7 +13,7 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 
 from aiosmtpd.smtp import SMTP, AuthResult
-from tests.ingest.http_pages import serving
+from tests.ingest.http_pages import send, serving
 
 from goodput_billing.delivery.settings import StatementMail
 
@@ -155,11 +155,7 @@ def pages(answer):
     def reply(request):
         found = answer(request.path, request.headers)
         body, kind = found or (b"", "text/plain")
-        request.send_response(500 if found is None else 200)
-        request.send_header("Content-Type", kind)
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        request.wfile.write(body)
+        send(request, body.decode(), 500 if found is None else 200, kind=kind)
 
     with serving(reply) as address:
         yield f"http://{address}"

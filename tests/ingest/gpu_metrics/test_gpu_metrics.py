@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from typing import get_args
 
 import polars as pl
-import pytest
 from tests.tables import gives
 
 from goodput_ingest import gpu_metrics
@@ -71,14 +70,14 @@ def test_every_exporter_of_the_catalogue_is_documented_somewhere():
     assert all(exporters.values())
 
 
-@pytest.mark.parametrize("name", ["hw_power_watts", "hw_fan_speed", "slurm_job_memory_rss"])
-def test_a_name_that_other_hardware_has_makes_no_page_one_of_gpus(name):
-    assert not gpu_metrics.is_exporters(name)
-
-
-@pytest.mark.parametrize("name", ["go_goroutines", "node_load1", "nccl_bus_bw", "up", ""])
-def test_other_exporters_names_are_not_of_gpus(name):
-    assert resolve(name) is None
+test_a_name_that_other_hardware_has_makes_no_page_one_of_gpus = gives(
+    gpu_metrics.is_exporters,
+    *((name, False) for name in ("hw_power_watts", "hw_fan_speed", "slurm_job_memory_rss")),
+)
+test_other_exporters_names_are_not_of_gpus = gives(
+    resolve,
+    *((name, None) for name in ("go_goroutines", "node_load1", "nccl_bus_bw", "up", "")),
+)
 
 
 def test_the_catalogue_describes_columns_that_there_are():
