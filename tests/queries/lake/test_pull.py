@@ -134,13 +134,6 @@ def test_readings_of_a_host_are_read_from_there_too(lake, store):
     assert store.lake.read(sql, [], bounds, None, Scope(*bounds)).height == 4
 
 
-def test_a_reading_of_the_future_drops_no_recent_ones(lake, store):
-    lake.append(readings("d1"))
-    lake.append(readings("d2", (4000 * DAY_S,)))
-    pull(store, lake, recent_days=3650)
-    assert count(store) == 6
-
-
 HOUR_S = 3_600
 FIRST, SECOND = date(2027, 1, 15), date(2027, 1, 16)
 
