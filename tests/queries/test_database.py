@@ -39,16 +39,6 @@ def sample(minute, **columns):
     return {"gpu_uuid": "GPU-1", "gpu_instance": "", "ts": at, **columns}
 
 
-def test_a_part_that_was_loaded_before_is_skipped(store):
-    part = batch("gpu_samples", sample(0), rejects=[Reject(1, "short", "x")])
-    store.load(part)
-
-    assert store.load(part).is_repeat
-    assert store.read("select count(*) from raw.gpu_samples").item() == 1
-    assert store.read("select count(*) from raw.rejects").item() == 1
-    assert store.read("select count(*) from state.ingested").item() == 1
-
-
 @pytest.mark.parametrize(("table", "rows", "rows_new"), [
 
     ("gpu_samples", [{**sample(0), "ts": "2026-11-20 12:00:00"}] * 2, 1),  # to be cast
@@ -152,16 +142,6 @@ def test_a_select_has_its_parameters_by_place_or_name_and_its_own_scope(store):
 
 
 ENDLESS = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
-
-
-@pytest.mark.parametrize(("sql", "message"), [
-    ("select * from nope", "Table with name nope does not exist"),
-    (ENDLESS, r"^the query took longer than 0\.2 s and was stopped$"),
-])  # fmt: skip
-def test_a_select_that_is_wrong_or_takes_too_long_says_so(store, sql, message):
-    with pytest.raises(QueryError, match=message):
-        store.read(sql, timeout_s=0.2)
-    assert store.read("select 1", timeout_s=5).item() == 1
 
 
 def test_closing_stops_the_reads_of_other_threads(empty_database, tmp_path):
