@@ -10,7 +10,6 @@ from msgspec.structs import replace as change
 from tests.queries.conftest import Evidence, built_after, built_file, copy_of
 from tests.queries.loaders import steady
 
-from goodput_billing.render import files
 from goodput_billing.render.tables import tables
 from goodput_billing.statement.amounts.rows import AMOUNTS, KEYS, QUANTITIES
 from goodput_billing.statement.closing import computed
@@ -85,17 +84,13 @@ def test_a_day_is_closed_once_evidence_reaches_the_lateness_beyond_its_end_or_by
     assert corrected.was_corrected
 
 
-def test_a_closed_day_computed_again_is_proven_unchanged(closed, first, tmp_path):
-    formats = ("csv", "parquet", "html", "focus")  # of PDF: tests/app/billing/test_files.py
-    files.write(first, tmp_path / "first", formats)
-
+def test_a_closed_day_computed_again_is_proven_unchanged(closed, first):
+    """The bytes of its files: test_cli_report."""
     again = statement(closed.store, WHEN, SETTINGS)
-    files.write(again, tmp_path / "again", formats)
 
     assert [b.number for b in again.bookings] == [0]
     assert not again.was_corrected
-    for path in sorted((tmp_path / "first").iterdir()):
-        assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
+    assert again.rows.rows() == first.rows.rows()
 
 
 @pytest.fixture(scope="module")

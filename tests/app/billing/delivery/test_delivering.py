@@ -186,16 +186,6 @@ def test_what_goes_wrong_is_logged_once(store, plan, caplog):
     assert "the folder of statements cannot be made" in record.getMessage()
 
 
-def test_a_server_delivers_while_it_serves_pages(days, plan, post):
-    moment = datetime.combine(YESTERDAY, datetime.min.time(), UTC) + timedelta(hours=15)
-    plan = replace(at_seven(plan), now=lambda: moment)
-
-    with delivering(days, plan):
-        post.arrived.wait(60)
-
-    assert len(post.mails) == 1
-
-
 def test_without_a_time_of_day_nothing_is_delivered(store, plan, caplog):
     with delivering(store, None), delivering(store, plan):
         pass
