@@ -20,14 +20,6 @@ def aws():
         yield environment
 
 
-def test_batches_of_several_processes_are_each_there_once(lake):
-    """They create the tables at once; each batch is sent by two of them."""
-    shares = (range(6), range(3, 9), [*range(6, 9), *range(3)])
-    writers = [Writer(lake.url, list(share)) for share in shares]
-    assert sum(writer.new_loads() for writer in writers) == 9
-    assert_whole(lake, 9)
-
-
 @pytest.mark.slow
 def test_many_killed_writers_lose_and_double_nothing(lake):
     """Nor does a compaction; they die at any moment, and the last ones finish."""

@@ -86,13 +86,6 @@ def test_more_rows_than_memory_is_meant_for_are_dropped(fleet, monkeypatch):
     assert fleet.store.read(f"select {rows}").item() in (None, 0)
 
 
-def test_reads_at_the_same_time_see_the_same(fleet):
-    scope = Scope(node="b")
-    with ThreadPoolExecutor(4) as pool:
-        found = [pool.submit(fleet.store.read, RUNS, scope=scope, is_kept=True) for _ in range(4)]
-        assert all(one.result().equals(fleet.store.read(RUNS, scope=scope)) for one in found)
-
-
 def test_a_read_waits_for_a_view_that_another_is_evaluating(fleet, monkeypatch):
     both_asked, evaluated_views = threading.Barrier(2), []
     definition, take = staged_views.definition, view_cache.ViewCache._take
