@@ -1,14 +1,12 @@
 """Asking a server that is slow, cuts, refuses, lies about its content or asks who we are."""
 
 import base64
-import gzip
-import json
 import os
 from pathlib import Path
 
 import pytest
 from tests.ingest.http_pages import serving
-from tests.ingest.sources.prometheus.fake_server import FakeServer, Reply, matrix, series
+from tests.ingest.sources.prometheus.fake_server import FakeServer, Reply
 from tests.tables import each, refuses
 
 from goodput_ingest.prometheus_api import client as client_module
@@ -42,15 +40,6 @@ def test_raw_samples_are_asked_for_as_a_range_that_ends_now(fake):
     assert request.fields == {
         "query": '{__name__=~"A|B"}[300124ms]', "time": "1787234800.123", "timeout": "58000ms",
     }  # fmt: skip
-
-
-def test_a_compressed_answer_is_read(ask):
-    answer = matrix(series("m", [(1_787_234_539.4, 5)]))
-    packed = gzip.compress(json.dumps(answer).encode())
-
-    found = ask(Reply(packed, headers={"Content-Encoding": "gzip"}))
-
-    assert found.series[0].values.tolist() == [5.0]
 
 
 @each(
