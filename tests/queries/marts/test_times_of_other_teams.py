@@ -43,11 +43,14 @@ windows = st.builds(
     st.integers(-DAY_S, 3 * DAY_S) | st.integers(0, END_S),
     st.integers(1, END_S),
 )
+property_of_windows = settings(
+    max_examples=examples(4), deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)  # fmt: skip
 
 
 @pytest.mark.machine
-@settings(max_examples=examples(4), deadline=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@property_of_windows
 @given(scope=windows)
 def test_views_of_any_window_are_the_same_wherever_on_a_day_another_team_worked(worlds, scope):
     for view in VIEWS:
