@@ -141,7 +141,9 @@ class Lake(LakePlace):
         missing = [name for name in names if name not in dataset.schema.names]
         if missing:  # of a version that knew fewer columns
             dataset = dataset.replace_schema(_with(dataset.schema, one.schema, missing))
-        return dataset.scanner(columns=names, filter=selection.as_expression()).to_reader()
+        scanner = dataset.scanner(columns=names, filter=selection.as_expression())
+        # `to_reader` locks the interpreter, which Arrow's threads need to ask the store: both may wait
+        return pa.RecordBatchReader.from_batches(scanner.projected_schema, scanner.to_batches())
 
     def file_list(self, table: str) -> FileList | None:
         """Return the files of a table as it is now; None where there are none, or not in a folder.
