@@ -142,7 +142,7 @@ class Lake(LakePlace):
         if missing:  # of a version that knew fewer columns
             dataset = dataset.replace_schema(_with(dataset.schema, one.schema, missing))
         scanner = dataset.scanner(columns=names, filter=selection.as_expression())
-        # `to_reader` locks the interpreter, which Arrow's threads need to ask the store: both may wait
+        # `to_reader` locks the interpreter, which Arrow's threads need to ask the store: they wait
         return pa.RecordBatchReader.from_batches(scanner.projected_schema, scanner.to_batches())
 
     def file_list(self, table: str) -> FileList | None:
