@@ -85,7 +85,7 @@ def _differing(
 ) -> tuple[int, str]:
     """Return how many rows measure another value than the table has by their key, and its origin.
 
-    Two endpoints, or nodes, that nothing tells apart.
+    Two endpoints, or nodes, that nothing distinguishes.
     """
     values = [
         name for name, kind in rows.schema.items() if kind.is_float() and name not in model.grain

@@ -2,7 +2,7 @@
 
 {"_step": 10, "_timestamp": 1795805154.03, "_runtime": 0.73, "train/loss": 3, "train/global_step": 10}
 
-`_step` counts calls of `log`; a trainer's own number of the step goes before it. Beside it W&B
+`_step` counts calls of `log`; a trainer's own number of the step goes before it. In its folder W&B
 keeps `wandb-metadata.json`: host, GPUs and Slurm job of the run.
 """  # noqa: E501 -- the line as it is written
 

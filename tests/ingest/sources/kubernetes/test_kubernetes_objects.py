@@ -142,7 +142,7 @@ CASES = {
         HELD, [golden("pods_with_gpus_by_hami")],
         [("ml/a", "GPU-g0", 1, 1, 30), ("ml/a", "GPU-g0", 1, 2, 30), ("ml/b", "GPU-g0", 1, 2, 30),
          ("ml/cut", "GPU-e0", 3, 7, 60), ("ml/cut-before", "GPU-f0", 42, 100, 60)]),
-    "a failed job of which no trainer tells is no loss": (
+    "a failed job that no trainer reports is no loss": (
         LEDGER, [golden("failed_pytorch_job_without_progress")], [("unknown", 25)]),
     "a run shows the progress that its trainer reports": (
         PROGRESS,
