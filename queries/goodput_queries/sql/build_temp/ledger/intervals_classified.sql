@@ -49,7 +49,7 @@ select
             case
                 when is_served then serving_phase(states.serving)
                 when pieces.category is not null then pieces.phase
-                when states.doubts > 0 and (states.emptiness = 1 or states.activity in (3, 7)) then 'placement_assumed'
+                when states.doubts > 0 and (states.emptiness = 1 or states.activity in (3, 7)) then 'gpu_assumed'
                 when states.emptiness = 1 then 'no_process'
                 when states.activity = 1 then 'short_idle'
                 when states.activity = 3 then 'idle'

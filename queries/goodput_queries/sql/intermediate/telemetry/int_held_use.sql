@@ -29,7 +29,7 @@ where
     and job_run_key not in (
         select job_run_key
         from intermediate.int_segments_in_window
-        where category = 'unknown' and phase = 'placement_assumed'
+        where category = 'unknown' and phase = 'gpu_assumed'
     )
 group by job_run_key, gpu_uuid
 having count(*) * ten_minutes_ms() >= threshold('low_use_min_ms')

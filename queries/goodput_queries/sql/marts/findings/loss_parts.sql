@@ -57,7 +57,7 @@ idle_sides as (
 doubtful as (
     select run_key
     from ledger
-    where category = 'idle_held' or category = 'unknown' and phase = 'placement_assumed'
+    where category = 'idle_held' or category = 'unknown' and phase = 'gpu_assumed'
     group by run_key
     having 2 * sum(gpu_ms) filter (where category = 'unknown') >= sum(gpu_ms)
 ),
