@@ -49,7 +49,7 @@ LOGS_OF_A_RUN = """
     having count(distinct ingested.origin) > 1 and list_has_any(origins, $1)
     order by origins limit 100"""
 
-TELL_APART = (
+OF_ANOTHER = (
     "Where it is of another node or time, `goodput forget FILE` and ingest it with its own "
     "`--node` or `--observed-at`; of several endpoints of a node, with a line `# scraped_at TIME "
     "http://NODE:PORT/metrics` before each scrape, which becomes the label instance."
@@ -164,7 +164,7 @@ def _reported(
     skipped = list(skipped_files(summary.refused, summary.unrecognised, source))
     differing = [
         f"{origin}: {count(rows, 'row')} left out: {other} has other values for the same thing "
-        f"and time. {TELL_APART}"
+        f"and time. {OF_ANOTHER}"
         for (origin, other), rows in summary.differing.items()
     ]
     gaps = list(gaps_of_files([*summary.hints, *summary.gaps, *differing]))
