@@ -21,9 +21,9 @@ naming = $(sort $(shell grep -rlw $(1) tests --include='test_*.py'))
 test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	# types on one core; on another the tests are compiled, which else each of their processes does
-	$(PYTEST) -q --collect-only >/dev/null & $(BIN)/mypy && $(BIN)/lint-imports && wait
-	$(PYTEST) -n 4
+	# types and layers beside the tests, which are compiled first: else each of their processes does
+	{ $(BIN)/mypy && $(BIN)/lint-imports; } & checks=$$!; \
+		$(PYTEST) -q --collect-only >/dev/null; $(PYTEST) -n 4 && wait $$checks
 
 machine: $(VENV)/.stamp-dev ## tests that need a browser or a server program, kill processes or try random worlds
 	$(PYTEST) -n 4 -m "machine and not slow" $(call naming,machine)

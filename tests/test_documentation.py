@@ -15,16 +15,17 @@ from goodput_ingest.sources.registry import sources
 ROOT = Path(__file__).parents[1]
 PAGES = [
     str(page.relative_to(ROOT))
-    for page in sorted(ROOT.rglob("*.md"))
-    if not any(part.startswith(".") for part in page.relative_to(ROOT).parts)
+    for place in sorted(ROOT.iterdir())
+    if not place.name.startswith(".")  # environments have thousands of files
+    for page in (sorted(place.rglob("*.md")) if place.is_dir() else [place])
+    if page.suffix == ".md"
 ]
-TEST_FILES = {file.name for file in (ROOT / "tests").rglob("test_*.py")}
+MODULES = sorted((ROOT / "tests").rglob("test_*.py"))
+TEST_FILES = {file.name for file in MODULES}
 TESTS = {
     test
-    for file in (ROOT / "tests").rglob("test_*.py")
-    for test in re.findall(
-        r"^\s*(?:def )?(test_\w+)(?:\(| = )", file.read_text("utf-8"), re.MULTILINE
-    )
+    for file in MODULES
+    for test in re.findall(r"(?m)^\s*(?:def )?(test_\w+)(?:\(| = )", file.read_text("utf-8"))
 }
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
