@@ -22,7 +22,7 @@ KW_FROM_W = 10_000
 LABEL_CHARS = 30
 REST_COLOUR = "#b9c0c9"
 AVAILABILITY = {
-    "free": ("Not allocated", theme.STYLES["free"].colour, "/"),
+    "free": ("Unallocated", theme.STYLES["free"].colour, "/"),
     "not_available": ("Not available", theme.STYLES["drained"].colour, "\\"),
 }
 

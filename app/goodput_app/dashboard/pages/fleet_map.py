@@ -51,7 +51,7 @@ with panel(
 with panel("Racks", "marts.racks", help="Sums of the nodes of a rack in the time range."):
     fleet_parts.racks_table(fleet.racks(view.scope))
 with panel(
-    "Not allocated",
+    "Unallocated",
     "marts.unallocated_gpus",
     help="At the end of the time range: the largest block for a job, and why others are not free.",
 ):

@@ -71,7 +71,7 @@ def test_whole_days_are_compared(two_weeks, cost):
     (row,) = table(app, "label", "change_percent").filter(label="Unallocated").to_dicts()
     assert (row["total_cost"], row["day_before_cost"]) == (96, 48)
     assert row["change_percent"] == pytest.approx(100)
-    assert "Jan 28: +0.0 % on the day before" in plain(of_both)  # accounts paid the same
+    assert "Jan 28: 0.0 % on the day before" in plain(of_both)  # accounts paid the same
 
 
 def test_the_pages_behind_a_line_show_the_days_that_it_charges(priced, cost):

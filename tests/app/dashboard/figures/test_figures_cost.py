@@ -224,14 +224,14 @@ def bars(*rows):
 test_names_stand_in_their_order = gives(
     lambda *rows: list(bars(*rows)),
     (("small", None, 0, 100.0), ("big", None, 0, 400.0), ["big", "small"]),
-    ((None, "free", 0, 900.0), ("team", "held", 0, 100.0), ["team", "Not allocated"]),
+    ((None, "free", 0, 900.0), ("team", "held", 0, 100.0), ["team", "Unallocated"]),
     ((None, None, 0, 100.0), ["Rack unknown"]),
 )
 
 
 def test_a_bucket_without_a_reading_has_no_bar_and_a_name_like_a_label_of_ours_is_a_name():
     unread = frame(("a", None, 0, 100.0), ("a", None, 1, None))
-    alike = frame(("Not allocated", "held", 0, 100.0), (None, "free", 0, 50.0))
+    alike = frame(("Unallocated", "held", 0, 100.0), (None, "free", 0, 50.0))
 
     bar, coverage = power.over_time(unread, BUCKET_MS, WINDOW, "?").data
     named = power.over_time(alike, BUCKET_MS, WINDOW, "?").data[:2]
@@ -239,7 +239,7 @@ def test_a_bucket_without_a_reading_has_no_bar_and_a_name_like_a_label_of_ours_i
     assert list(bar.y) == [100.0]
     assert list(coverage.y) == [100.0, 0.0, 0.0]
     assert [(trace.name, *trace.y) for trace in named] == [
-        ("Not allocated", 100.0), ("Not allocated", 50.0)
+        ("Unallocated", 100.0), ("Unallocated", 50.0)
     ]  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def test_a_picked_account_rack_and_node_have_their_figures_and_links(world, visi
 
 def test_power_is_stacked_by_account_and_what_the_page_lacks_is_named(page):
     first, *_, last = bars(page)
-    assert (first[:14], last) == ("&lt;script&gt;", "Not allocated")
+    assert (first[:14], last) == ("&lt;script&gt;", "Unallocated")
     rows = table(page, "carbon_kg")
     assert rows["carbon_kg"][0] == pytest.approx(0.24, rel=0.02)
     assert rows["unknown_carbon_kwh"][0] == pytest.approx(0.6, rel=0.02)

@@ -213,8 +213,8 @@ def _last_day(shown: Shown) -> str:
     now, before = (_sum(day.accounts["total_cost"]) for day in (days[-1], days[-2]))
     if not now or not before:
         return ""
-    change = (now - before) / before * 100
-    return f"; {days[-1].day.date:%b %d}: {change:+,.1f} % on the day before"
+    change = units.points(float((now - before) / before))
+    return f"; {days[-1].day.date:%b %d}: {change} % on the day before"
 
 
 def _sum(series: pl.Series) -> Decimal | None:

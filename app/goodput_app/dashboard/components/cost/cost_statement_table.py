@@ -146,8 +146,8 @@ def _footer(frame: pl.DataFrame, shown: Shown, by: str) -> None:
         first, last = shown.days[0].day.date, shown.days[-1].day.date
         name = f"cost-by-{by or 'account'}-{first}" + ("" if first == last else f"-to-{last}")
         for form in ("csv", "parquet"):
-            label, data = "CSV" if form == "csv" else "Parquet", partial(_file, frame, form)
-            file = f"{name}.{form}"
+            label = "CSV, all columns" if form == "csv" else "Parquet, all columns"
+            data, file = partial(_file, frame, form), f"{name}.{form}"
             downloads.button(label, data, file, f"statement_{form}", look="tertiary")
         st.caption(f"{rows}, highest cost first. Select one for its runs and its ledger.")
 

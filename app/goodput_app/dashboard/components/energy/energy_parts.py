@@ -18,7 +18,7 @@ LEVELS: dict[str, Level] = {"rack": "rack", "node": "node"}
 LEVEL_LABELS = {"rack": "Rack", "node": "Node"}
 UNIT_NAMES = {"team": "account", "rack": "rack", "node": "node"}
 UNKNOWN = {"team": "Account unknown", "rack": "Rack unknown", "node": "Node unknown"}
-NOT_HELD = {"free": "Not allocated", "not_available": "Not available"}
+NOT_HELD = {"free": "Unallocated", "not_available": "Not available"}
 NO_POWER = (
     "Not configured: power. Let the DCGM exporter count these fields (the file "
     "`recommended-counters.csv` has them), or poll NVML:"
