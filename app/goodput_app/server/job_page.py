@@ -21,7 +21,7 @@ from goodput_queries.errors import NotPermittedError, QueryError
 def job_route(store: Store, url: str) -> Route:
     """Return the route. url: of the server, for links where the settings name no public one."""
 
-    def answer(request: Request, _body: bytes) -> Response:
+    def answer(request: Request) -> Response:
         job, given = request.path_params["job"], request.query_params
         form = given.get("format", FORMS[0])
         if form not in FORMS:

@@ -1,6 +1,7 @@
 """How long an answer of `/api/v1` is given again; static files are compressed once."""
 
 import asyncio
+import itertools
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from goodput_app.server.api.answers import Answers, Question
 from goodput_app.server.compressed_assets import CompressedAssets
 
 FINE = (200, 200)
+RUNS = Question("runs", lambda: None)
 
 
 @pytest.fixture
@@ -50,10 +52,12 @@ def test_how_long_an_answer_is_given(clock, took_s, after_s, state, statuses, gi
         return Response(*answers_left.pop())
 
     async def asked_twice():
-        kept = Answers()
-        await kept.get(Question("runs", "as before", lambda: None), make)
+        states = ["as before"]
+        kept = Answers(lambda: states[-1])
+        await kept.get(RUNS, make)
         clock.s += after_s
-        answer = await kept.get(Question("runs", state, lambda: None), make)
+        states.append(state)
+        answer = await kept.get(RUNS, make)
         await asyncio.sleep(0)  # what is made meanwhile begins
         return answer
 
@@ -64,23 +68,47 @@ def test_how_long_an_answer_is_given(clock, took_s, after_s, state, statuses, gi
     assert answer.headers["Age"] == ("0" if given == "second" else str(int(after_s)))
 
 
+# seconds that the answer took and since; the request, and one for which another waits; who waits
+@each({
+    "the same request": (1, 9, "GET a", None, False),
+    "another request, though it may ask the same": (1, 9, "GET b", None, True),
+    "what it asks is looked up again after ten seconds": (2, 10, "GET a", None, True),
+    "the answer may be old": (0.1, 1, "GET a", None, True),
+    "another waits for the new one already": (0.1, 59, "GET a", "GET a", False),
+    "another waits, of an answer of a minute": (0.1, 60, "GET a", "GET a", True),
+})  # fmt: skip
+def test_which_request_is_answered_at_once(clock, took_s, after_s, sent, other, waits):
+    async def make():
+        clock.s += took_s
+        return Response("rows")
+
+    async def asked():
+        kept = Answers(itertools.count().__next__)
+        await kept.get(RUNS, make)
+        kept.know("GET a", RUNS)
+        clock.s += after_s
+        with kept.looking_up(other):
+            return kept.at_once(sent)
+
+    assert (asyncio.run(asked()) is None) == waits
+
+
 @each((59.0, "old"), (60.0, "new"))
 def test_who_asks_while_a_new_one_is_made_gets_the_old_one(clock, age_s, given):
     async def several():
-        kept, is_made = Answers(), asyncio.Event()
-        asked = Question("runs", 1, lambda: None)
+        kept, is_made = Answers(itertools.count().__next__), asyncio.Event()
 
         async def make(content="new"):
             await is_made.wait()
             return Response(content)
 
         is_made.set()
-        await kept.get(asked, lambda: make("old"))
+        await kept.get(RUNS, lambda: make("old"))
         is_made.clear()
         clock.s += age_s
-        waiting = asyncio.create_task(kept.get(Question("runs", 2, lambda: None), make))
+        waiting = asyncio.create_task(kept.get(RUNS, make))
         await asyncio.sleep(0)
-        other = asyncio.create_task(kept.get(Question("runs", 2, lambda: None), make))
+        other = asyncio.create_task(kept.get(RUNS, make))
         await asyncio.sleep(0)
         is_made.set()
         return [(await one).body.decode() for one in (waiting, other)]
@@ -97,13 +125,13 @@ def test_answers_take_no_more_memory_than_they_may(monkeypatch):
             made.append(name)
             return Response("ten  bytes")
 
-        await kept.get(Question(name, 1, lambda: None), make)
+        await kept.get(Question(name, lambda: None), make)
 
     async def several():
         for name in ("a", "b", "a", "c", "b", "a"):
             await ask(name)
 
-    kept = Answers()
+    kept = Answers(lambda: 1)
     asyncio.run(several())
 
     assert made == ["a", "b", "c", "a"]

@@ -9,9 +9,10 @@ sees, so that nobody gets what is for others.
 """
 
 import asyncio
+import contextlib
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from dataclasses import dataclass
 
 from starlette.responses import Response
@@ -21,6 +22,7 @@ LASTS = 10
 CHANGED_MAX_S = 15.0  # and as long again until who asks next waits for a new one
 OLD_MAX_S = 60.0  # while others wait for it
 KEPT_MAX_BYTES, ONE_MAX_BYTES = 64 << 20, 8 << 20
+KNOWN_S, KNOWN_MAX = 10.0, 200  # requests whose question is known
 OK, BUSY = 200, 429
 
 
@@ -28,13 +30,13 @@ OK, BUSY = 200, 429
 class Question:
     """What is answered once for all who ask it now; make runs in a thread.
 
-    state: of the database; make_new: give none that was made for others
+    make_new: give none that was made for others. is_fixed: for seconds, the same request asks it
     """
 
     key: Hashable
-    state: Hashable
     make: Callable[[], Response]
     make_new: bool = False
+    is_fixed: bool = True
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,49 @@ class _Kept:
 class Answers:
     """Answers by their keys; of one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: Callable[[], Hashable]) -> None:
+        """Take what says in which state the database is."""
+        self._state = state
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._bytes = 0
         self._making: dict[Hashable, asyncio.Task[Response]] = {}
+        self._known: OrderedDict[Hashable, tuple[Hashable, float]] = OrderedDict()
+        self._looked_up: set[Hashable] = set()
+
+    @contextlib.contextmanager
+    def looking_up(self, request: Hashable) -> Iterator[None]:
+        """Answer the same requests at once with what is kept, for the length of a block."""
+        is_first = request not in self._looked_up
+        self._looked_up.add(request)
+        try:
+            yield
+        finally:
+            if is_first:
+                self._looked_up.discard(request)
+
+    def know(self, request: Hashable, asked: Question) -> None:
+        """Note what a request asks: who sends the same again is answered without a thread."""
+        if asked.is_fixed and not asked.make_new:
+            self._known.pop(request, None)
+            self._known[request] = asked.key, time.monotonic()
+            if len(self._known) > KNOWN_MAX:
+                self._known.popitem(last=False)
+
+    def at_once(self, request: Hashable) -> Response | None:
+        """Return a kept answer to a request whose question is known, None where it has to wait.
+
+        Where its time is over, the first who asks waits, and others get what is kept meanwhile.
+        """
+        key, known_s = self._known.get(request, (None, 0.0))
+        kept, now_s = self._kept.get(key), time.monotonic()
+        if kept is None:
+            return None
+        age_s = now_s - kept.made_s
+        is_known = now_s - known_s < KNOWN_S
+        is_waited_for = request in self._looked_up or key in self._making
+        if (is_known and self._is_new(kept, age_s)) or (is_waited_for and age_s < OLD_MAX_S):
+            return _copy(kept.answer, age_s)
+        return None
 
     async def get(self, asked: Question, make: Callable[[], Awaitable[Response]]) -> Response:
         """Return a kept answer, the one that is being made, or a new one; `Age` is its seconds."""
@@ -65,7 +106,7 @@ class Answers:
             return _copy(await self._made(asked, make), 0.0)
         kept = self._kept.get(asked.key)
         age_s = time.monotonic() - kept.made_s if kept else 0.0
-        if kept and (age_s < kept.lasts_s or (age_s < KEPT_S and kept.state == asked.state)):
+        if kept and self._is_new(kept, age_s):
             return _copy(kept.answer, age_s)
         making = self._making.get(asked.key)
         is_old = age_s >= (OLD_MAX_S if making else 2 * kept.lasts_s) if kept else True
@@ -79,13 +120,16 @@ class Answers:
             return _copy(kept.answer, age_s)
         return _copy(made, 0.0)
 
+    def _is_new(self, kept: _Kept, age_s: float) -> bool:
+        return age_s < kept.lasts_s or (age_s < KEPT_S and kept.state == self._state())
+
     async def _made(self, asked: Question, make: Callable[[], Awaitable[Response]]) -> Response:
-        began_s = time.monotonic()
+        began_s, state = time.monotonic(), self._state()
         answer = await make()
         if answer.status_code == OK and len(answer.body) <= ONE_MAX_BYTES:
             self._drop(asked.key)
             now_s = time.monotonic()
-            self._kept[asked.key] = _Kept(answer, asked.state, now_s, now_s - began_s)
+            self._kept[asked.key] = _Kept(answer, state, now_s, now_s - began_s)
             self._bytes += len(answer.body)
             while self._bytes > KEPT_MAX_BYTES or self._is_over(next(iter(self._kept.values()))):
                 self._drop(next(iter(self._kept)))

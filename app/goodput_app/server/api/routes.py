@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
@@ -40,15 +40,15 @@ class NotFoundError(GoodputError):
 def api_routes(store: Store) -> list[Route]:
     """Return the routes that answer from a store."""
 
-    def openapi(_request: Request, _body: bytes) -> Response:
+    def openapi(_request: Request) -> Response:
         return JSONResponse(document.openapi())
 
-    def views(request: Request, _body: bytes) -> Response:
+    def views(request: Request) -> Response:
         refuse_all(request.query_params)
         found = [_view(asdict(view)) for view in run_query.views(store)]
         return JSONResponse({"views": found}, headers=NOT_KEPT)
 
-    answers = Answers()
+    answers = Answers(lambda: getattr(store, "commits", None))
 
     def rows_of_view(request: Request, _body: bytes) -> Question:
         name = request.path_params["view"]
@@ -65,7 +65,7 @@ def api_routes(store: Store) -> list[Route]:
             raise QueryError("'sql' is missing, expected a text with one select.")
         return _rows(store, request, sql, given)
 
-    def queries(request: Request, _body: bytes) -> Response:
+    def queries(request: Request) -> Response:
         refuse_all(request.query_params)
         found = [asdict(one) for one in saved_queries.visible(store, _name())]
         return JSONResponse({"queries": found}, headers=NOT_KEPT)
@@ -75,15 +75,16 @@ def api_routes(store: Store) -> list[Route]:
         found = saved_queries.find(store, key, _name())
         if found is None:
             raise NotFoundError(f"there is no saved query {key[:100]!r}; see {BELOW}/queries.")
-        return _rows(store, request, found.sql, request.query_params)
+        asked = _rows(store, request, found.sql, request.query_params)
+        return replace(asked, is_fixed=found.saved_by is None)  # its person may change it
 
     return [
         route(f"{BELOW}/openapi.json", openapi),
         route(f"{BELOW}/views", views),
-        route(f"{BELOW}/views/{{view}}/rows", rows_of_view, answers),
-        route(f"{BELOW}/query", query, answers, method="POST"),
+        _of_rows(f"{BELOW}/views/{{view}}/rows", rows_of_view, answers),
+        _of_rows(f"{BELOW}/query", query, answers, method="POST"),
         route(f"{BELOW}/queries", queries),
-        route(f"{BELOW}/queries/{{key}}/rows", rows_of_query, answers),
+        _of_rows(f"{BELOW}/queries/{{key}}/rows", rows_of_query, answers),
     ]
 
 
@@ -108,7 +109,6 @@ def _rows(
     any_time = replace(scope, from_ms=None, to_ms=None)  # `now-6h` stays the same question
     return Question(
         (what, wanted.window, any_time, wanted.rows_max, wanted.form),
-        getattr(store, "commits", None),
         make,
         make_new="no-cache" in request.headers.get("cache-control", ""),
     )
@@ -134,34 +134,51 @@ def _object(body: bytes) -> dict[str, Any]:
     return given
 
 
-def route(
+def route(path: str, answer: Callable[[Request], Response]) -> Route:
+    """Return a route that answers in a thread, with the rights of who asks; failures are JSON."""
+
+    async def endpoint(request: Request) -> Response:
+        return await run_in_threadpool(_answered, request, lambda: answer(request))
+
+    return Route(path, endpoint)
+
+
+def _of_rows(
     path: str,
-    answer: Callable[[Request, bytes], Response | Question],
-    answers: Answers | None = None,
+    ask: Callable[[Request, bytes], Question],
+    answers: Answers,
     *,
     method: str = "GET",
 ) -> Route:
-    """Return a route that answers in a thread, with the rights of who asks; failures are JSON.
-
-    answers: of questions
-    """
+    """Return a route whose questions are answered once for all who ask the same."""
 
     async def endpoint(request: Request) -> Response:
         body = await limited_body(request, BODY_MAX_BYTES) if method == "POST" else b""
         if body is None:
             return _stated(QueryError(f"a request has at most {BODY_MAX_BYTES:,} bytes."), 413)
-        found = await run_in_threadpool(_answered, request, lambda: answer(request, body))
-        if isinstance(found, Response):
-            return found
-        make = found.make
-
-        async def made() -> Response:
-            return await run_in_threadpool(_answered, request, make)
-
-        assert answers is not None  # noqa: S101 -- given where there are questions
-        return await answers.get(found, made)
+        sent = _answered(request, lambda: _as_sent(request, body))
+        if isinstance(sent, Response):
+            return sent
+        if (kept := answers.at_once(sent)) is not None:
+            return kept
+        with answers.looking_up(sent):
+            found = await run_in_threadpool(_answered, request, lambda: ask(request, body))
+            if isinstance(found, Response):
+                return found
+            answers.know(sent, found)
+            return await answers.get(
+                found, lambda: run_in_threadpool(_answered, request, found.make)
+            )
 
     return Route(path, endpoint, methods=[method])
+
+
+def _as_sent(request: Request, body: bytes) -> Hashable:
+    """Return all that decides what a request asks, and whose rows it gets."""
+    url, headers = request.url, request.headers
+    who = current.current_identity(), current.current_address()
+    is_new = "no-cache" in headers.get("cache-control", "")
+    return url.path, url.query, body, headers.get("accept"), is_new, who
 
 
 def _answered(request: Request, answer: Callable[[], Found]) -> Found | Response:
