@@ -13,7 +13,6 @@ import logging
 import os
 import secrets
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,6 +29,7 @@ from streamlit import App
 from goodput_app.access import audit, current, oidc
 from goodput_app.notify.notifier import Plan as NotificationPlan
 from goodput_app.notify.notifier import notifying
+from goodput_app.process import turns
 from goodput_app.process.store import use_store
 from goodput_app.server import metrics_access, streamlit_theme
 from goodput_app.server.agents.route import mcp_route
@@ -78,9 +78,6 @@ log = logging.getLogger(__name__)
 
 MAIN_SCRIPT = Path(__file__).parents[1] / "dashboard" / "main.py"
 BUILD_EVERY_S = 3.0  # looks whether something was loaded; if not, that is two short selects
-# how long a thread has the interpreter while others wait: a page waits at thousands of calls of
-# Polars and DuckDB; with Python's own 5 ms, twenty people get two thirds as many pages
-TURN_S = 0.0005
 LOAD_MAX_BYTES = 1 << 30
 CALL_MAX_BYTES = 1 << 20
 ARROW = "application/vnd.apache.arrow.stream"
@@ -111,7 +108,7 @@ def serve(
     is sent findings. Without a port it is 8501 or the next free one. Raises GoodputError where the
     port is taken or the database is served already.
     """
-    sys.setswitchinterval(TURN_S)
+    turns.begin_serving()
     is_new = not (_database(path) == IN_MEMORY or Path(path).exists())
     if is_new:
         listen(address, port).close()  # a taken port is to leave no empty database behind

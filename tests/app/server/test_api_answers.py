@@ -1,7 +1,11 @@
-"""How long an answer of `/api/v1` is given again; static files are compressed once."""
+"""How long an answer of `/api/v1` is given again, and before pages; static files are compressed."""
 
 import asyncio
 import itertools
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -14,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from tests.app.served import ask
 from tests.tables import each
 
+from goodput_app.process import turns
 from goodput_app.server.api import answers
 from goodput_app.server.api.answers import Answers, Question
 from goodput_app.server.compressed_assets import CompressedAssets
@@ -135,6 +140,24 @@ def test_answers_take_no_more_memory_than_they_may(monkeypatch):
     asyncio.run(several())
 
     assert made == ["a", "b", "c", "a"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priorities")
+@each({"of a server": (True, turns.PAGES_NICE), "of a command": (False, 0)})
+def test_a_thread_that_draws_pages_comes_after_those_that_answer(monkeypatch, is_server, lower_by):
+    def drawn():
+        turns.after_answers()
+        turns.after_answers()
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    begun = threading.Event()
+    monkeypatch.setattr(turns, "_is_server", begun)
+    if is_server:
+        begun.set()
+    with ThreadPoolExecutor(1) as pool:
+        lower = pool.submit(drawn).result()
+
+    assert lower == max(os.getpriority(os.PRIO_PROCESS, 0), lower_by)
 
 
 PATH, GZIP = "/goodput/static/js/index.abc.js", {"Accept-Encoding": "gzip"}

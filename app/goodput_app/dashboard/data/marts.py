@@ -16,6 +16,7 @@ import streamlit as st
 
 from goodput_app import ranked
 from goodput_app.access import rows
+from goodput_app.process import turns
 from goodput_app.process.store import current_store
 from goodput_app.text import throttling
 from goodput_queries.database import LocalStore, Store
@@ -99,6 +100,7 @@ def read_now(
     store: Store, sql: str, parameters: tuple[object, ...], scope: Scope, timeout_s: float
 ) -> pl.DataFrame:
     """Return the rows of a query, decimals as floats; the caller keeps them."""
+    turns.after_answers()
     frame = store.read(
         sql, list(parameters) or None, scope=scope, timeout_s=timeout_s, is_kept=True
     )
