@@ -1,7 +1,7 @@
 """From sources to the store: read, parse, then commit each batch in one short transaction."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,9 @@ from goodput_ingest.run.find_files import Found, SkippedFile
 from goodput_ingest.run.hints import hint_of
 from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
-from goodput_ingest.source import ReadOptions
+from goodput_ingest.source import ReadOptions, Source
+from goodput_ingest.sources.job_logs.source import JobLog
+from goodput_ingest.sources.kernel_log.kernel_log import KernelLog
 from goodput_ingest.sources.registry import recognise, sources
 from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError, IngestError, RowsRefusedError, UnexpectedError
@@ -183,6 +185,9 @@ def _read_files(name: str, paths: Sequence[Path], options: ReadOptions) -> Itera
                 checked = plausible.checked(replace(batch, origin=found.origin))
                 contents.add(checked)
                 yield prepared(checked)
+            gaps = [*contents.gaps(source)]
+            if name == "auto":
+                gaps += yield from _beside(kind, found, options, plausible)
         except IngestError as error:
             is_companion = _is_companion(found, name)
             yield _Unrecognised(found.origin) if is_companion else _refused(found, name, error)
@@ -191,7 +196,28 @@ def _read_files(name: str, paths: Sequence[Path], options: ReadOptions) -> Itera
         except CAUGHT as error:
             yield _Refused(found, unexpected(found.origin, error))
         else:
-            yield _ReadThrough(found.origin, tuple(contents.gaps(source)))
+            yield _ReadThrough(found.origin, tuple(gaps))
+
+
+def _beside(
+    kind: type[Source], found: Found, options: ReadOptions, plausible: PlausibleTime
+) -> Generator[Batch, None, list[str]]:
+    """Yield the kernel's events in a log of a job: a node's syslog may have one program above all.
+
+    Returns what was not read, a sentence each: also steps in what counts as the kernel's log.
+    """
+    if kind is KernelLog and JobLog.has_steps(files.head(found.path)):
+        return ["kernel-log: steps of a job are in it, too; `goodput ingest job-log` reads them."]
+    if kind is not JobLog:
+        return []
+    try:
+        for batch in KernelLog(found.path, options).of_any_log():
+            if batch.rows.height or batch.rejects:
+                yield prepared(plausible.checked(replace(batch, origin=found.origin)))
+    except IngestError as error:
+        said = str(error).removeprefix(f"{found.path}: ")
+        return [f"kernel-log: its lines of the kernel were not read: {said}"]
+    return []
 
 
 def _refused(found: Found, name: str, error: IngestError) -> _Refused:

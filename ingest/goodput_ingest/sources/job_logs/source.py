@@ -23,10 +23,10 @@ from goodput_ingest.formats.files import Part
 from goodput_ingest.formats.json_text import json_lines, mllog_lines
 from goodput_ingest.formats.json_text.event_lines import SCHEMA
 from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.sources.job_logs import profile_draft
 from goodput_ingest.sources.job_logs.formats import formats
 from goodput_ingest.sources.job_logs.lines import uncoloured
 from goodput_ingest.sources.job_logs.pods import is_newest_first, of_pods, unwrapped
-from goodput_ingest.sources.job_logs.profile_draft import has_steps
 from goodput_ingest.sources.job_logs.reader import LogReader
 from goodput_ingest.sources.job_logs.run_name import RunName, is_of_one_process, rank_of
 from goodput_ingest.sources.job_logs.world_size import WORLD_SIZE
@@ -70,8 +70,13 @@ class JobLog:
         if b"\x00" in head or json_lines.are_most(head) or mllog_lines.IN_HEAD.search(head):
             return False
         if syslog.is_of_nodes(head):  # in which any program's traceback may stand
-            return syslog.is_of_a_program(head) and _is_marked(head, has_steps=True)
+            return syslog.is_of_a_program(head) and JobLog.has_steps(head)
         return _is_marked(head) or (len(head) >= PREAMBLE_BYTES and _is_marked(_beginning(path)))
+
+    @staticmethod
+    def has_steps(head: bytes) -> bool:
+        """Say whether a text bears the marks of a format that reads steps."""
+        return any(one.is_in(uncoloured(head)) for one in formats() if one.has_steps)
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.job_events`, part by part.
@@ -131,7 +136,8 @@ class JobLog:
     @property
     def to_draft(self) -> str:
         """Say of a log without steps that lines of its beginning may be some."""
-        if not has_steps(files.head(self.path).decode("utf-8", "replace").splitlines()):
+        head = files.head(self.path).decode("utf-8", "replace")
+        if not profile_draft.has_steps(head.splitlines()):
             return ""
         return (
             "; if a number that rises in it is that of the step, `goodput profile draft` proposes "
@@ -196,10 +202,10 @@ class JobLog:
         )
 
 
-def _is_marked(text: bytes, *, has_steps: bool = False) -> bool:
-    """Say whether a log bears the marks of a format; has_steps: of one that reads steps."""
+def _is_marked(text: bytes) -> bool:
+    """Say whether a log bears the marks of a format."""
     plain = uncoloured(text)
-    return any(one.is_in(plain) for one in formats() if one.has_steps or not has_steps)
+    return any(one.is_in(plain) for one in formats())
 
 
 def _beginning(path: Path) -> bytes:

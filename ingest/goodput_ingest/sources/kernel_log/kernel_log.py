@@ -87,6 +87,10 @@ class KernelLog(RecordedFile):
                 f"{self.path}: this is not a kernel log; expected `dmesg -T`, "
                 "`journalctl -k -o short-iso-precise` or `journalctl -k -o json`."
             )
+        yield from self.of_any_log()
+
+    def of_any_log(self) -> Iterator[Batch]:
+        """Yield the kernel's events in a log of whatever programs."""
         for part in files.parts(self.path):
             yield from self.read(part)
         if (cut := self._rows.end()) is not None:
