@@ -12,11 +12,16 @@ HEAD_LINES: Final = 200
 HEAD_LINE_MAX_CHARS: Final = 400
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _OFFSET = r"(?:Z|[+-]\d\d:?\d\d)"
-_TAGGED = r" (?P<host>[^\s:]+) (?P<tag>[^\s:\[]+)(?:\[\d+\])?: (?P<message>.*)"
+_REPEATED = r"message repeated \d{1,9} times: \["  # may stand in place of the program
+_TAGGED = (
+    r" (?P<host>[^\s:]+) "
+    rf"(?:(?P<tag>[^\s:\[]+)(?:\[\d+\])?: |(?={_REPEATED}))(?P<message>.*)"
+)
 _PRIORITY = r"(?:<\d{1,3}>)?"  # as syslog sends it
 _LEVEL = r"(?:[a-z0-9]{1,8} *:[a-z]{1,6} *: )?"  # of dmesg -x
 _MONTH = f"(?:{'|'.join(MONTHS)})"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+REPEATED: Final = re.compile(rf"{_REPEATED} ?(?P<message>.*?)\]?", re.DOTALL)  # as syslog sums up
 FORMS: Final = {  # how a line says when it was written; tried in this order
     "dmesg_t": rf"{_LEVEL}\[{_DAY} (?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d \d{{4}})\] ?"
     r"(?P<message>.*)",

@@ -41,7 +41,7 @@ APPROXIMATE = ("dmesg_t", "dmesg_iso")
 UNFINISHED = re.compile(r"[:,]\s*$")  # the end of a line that another one goes on with
 
 # its name, before what it says; a cut time is none
-PROGRAM = re.compile(r"(?:^|\s)(?!\d)[\w./-]+(?:\[\d+\])?: ")
+PROGRAM = re.compile(r"(?:^|\s)(?!\d|times: \[)[\w./-]+(?:\[\d+\])?: ")
 WORTH_A_LOOK = re.compile(r'Xid|NVRM|"MESSAGE"\s*:\s*\[')
 STEP = re.compile(rb"(?i)\b(?:step|iter(?:ation)?|epoch)s?\b\W{0,4}\d")
 OF_KERNEL = re.compile(rb'"(?:SYSLOG_IDENTIFIER|_TRANSPORT)"\s*:\s*"kernel"')

@@ -27,6 +27,7 @@ TEXTS: Final = (*json_lines.TEXTS_OF_WRAPPERS, "msg")
 HOSTS: Final = ("_HOSTNAME", "hostname", "host", "nodename", "node")
 OF_KERNEL: Final = ("_TRANSPORT", "SYSLOG_IDENTIFIER", "transport", "syslog_identifier", "job")
 OF_DRIVER: Final = re.compile(r"(?:NVRM: |nvidia-|(?:Memory cgroup o|O)ut of memory)")
+PROGRAM: Final = re.compile(r"(?P<tag>[^\s:\[]+)(?:\[\d+\])?: ")
 NO_FIELD: Final = "the entry has no __REALTIME_TIMESTAMP or no MESSAGE"
 YEARLESS: Final = ("yearless", "since_boot")
 
@@ -60,10 +61,19 @@ def _split(text: str) -> Line | None:
     if (found := syslog.form_of(text)) is None:
         return None
     form, parts = found
-    if parts.get("tag", "kernel") != "kernel":
-        return None  # a program that quotes the kernel
     message = BOOT_STAMP.sub("", (parts["message"] or "").lstrip())[:MESSAGE_MAX_CHARS]
+    if (tag := parts.get("tag", "kernel")) is None:
+        repeated = syslog.REPEATED.fullmatch(message)
+        tag = _program(repeated["message"] if repeated else message)
+    if tag != "kernel":
+        return None  # a program that quotes the kernel
     return Line(form, parts.get("when") or "", parts.get("host"), message)
+
+
+def _program(message: str) -> str:
+    """Return the program that a message begins with; the kernel where it begins with none."""
+    named = PROGRAM.match(message)
+    return named["tag"] if named and OF_DRIVER.match(message) is None else "kernel"
 
 
 def _journal_entry(entry: dict[str, Any]) -> Line | None:

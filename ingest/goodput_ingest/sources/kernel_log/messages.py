@@ -6,6 +6,7 @@ Forms of the lines: telemetry notes, section 5. NVSwitch faults (SXid) have numb
 import re
 from dataclasses import dataclass
 
+from goodput_ingest.formats import syslog
 from goodput_ingest.formats.json_text import json_lines
 
 OFF_THE_BUS_XID = 79
@@ -49,6 +50,8 @@ def finding(message: str, pci_of_notice: str | None) -> Finding | None:
 
     pci_of_notice: the GPU that lines just before it named, for notices over several lines.
     """
+    if repeated := syslog.REPEATED.fullmatch(message):
+        message = repeated["message"]
     for kind, pattern in (("sxid", SXID), ("xid", XID)):
         if match := pattern.search(message):
             is_advice = int(match["code"]) == RECOVERY_XID and ADVISES.search(match["rest"])
