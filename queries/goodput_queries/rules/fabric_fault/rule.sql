@@ -2,7 +2,8 @@
 select
     cluster,
     case when nodes = 1 then node_names[1] end as node,
-    kind || coalesce(', ' || shared, '') as detail,
+    -- the subject, where no one node is: all that it names have a flag
+    concat_ws(', ', kind, shared, case when nodes > 1 then array_to_string(node_names, ', ') end) as detail,
     start_at,
     case when kind = 'nvlink' then last_at else end_at end as end_at,
     case when runs > 0 then 'allocated' end as effect,

@@ -62,13 +62,14 @@ left join lateral (
 where
     class = 'hardware'
     and (sees_all_teams() or run_key in (select run_key from intermediate.int_runs_of_one_team where of_teams(team)))
-    -- of a fault of the node's NVLinks each GPU has a part
+    -- of a fault of the node's NVLinks each GPU and NVSwitch has a part
     and not exists (
         select 1
         from marts.fabric_incidents as fabric
-        inner join reference.xid_codes as codes on codes.xid = incidents.code and codes.class = 'nvlink'
+        left join reference.xid_codes as codes on incidents.kind <> 'sxid' and codes.xid = incidents.code
         where
             fabric.kind = 'nvlink'
+            and (incidents.kind = 'sxid' or codes.class = 'nvlink')
             and fabric.cluster = incidents.cluster
             and list_contains(fabric.node_names, incidents.node)
             and incidents.start_at <= fabric.last_at

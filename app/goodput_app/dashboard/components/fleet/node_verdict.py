@@ -9,7 +9,7 @@ import streamlit as st
 
 from goodput_app.access.current import current_identity
 from goodput_app.access.identity import Action as Allowed
-from goodput_app.dashboard import severities, theme, time_zone
+from goodput_app.dashboard import flags, severities, theme, time_zone
 from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.rows import name_links
@@ -29,7 +29,7 @@ def draw(findings: pl.DataFrame | None, node: str) -> None:
     if findings is None:
         st.caption("Findings of this time range are being evaluated.")
         return
-    of_node = findings.filter(pl.col("node") == node)
+    of_node = flags.by_node(findings).filter(pl.col("node") == node)
     if of_node.is_empty():
         st.caption("No finding names this node in this time range.")
         return
