@@ -10,6 +10,7 @@ select
     -- one that the catalogue does not have is taken for fatal
     case
         when not coalesce(severity in ('gpu_fatal', 'node_fatal'), true) then 'minor'
+        when starts_with(what_to_do, 'None') then 'minor'
         when tests.passed > 0 and tests.failed = 0 then 'tested'
         -- where it takes its node down, the node that is down is the page
         when

@@ -9,6 +9,22 @@ create or replace macro error_severity(kind, of_code, message) as (
     end
 );
 
+-- The action that the driver asks for: by the words of an Xid 154, of which it is the last that counts; of a GPU that must
+-- be reset, where nothing more is said; null: no such event.
+create or replace macro recovery_action(kind, code, message) as (
+    case
+        when code = 154 then
+            case lower(regexp_extract(message, '\bto 0x[0-9a-fA-F]+ \(([^)]*)\)', 1))
+                when 'none' then 'None: the driver asks for no recovery'
+                when 'gpu reset required' then 'Drain and reset the GPU'
+                when 'node reboot required' then 'Drain the node and restart it'
+                when 'drain p2p' then 'Drain: end the jobs that use peer-to-peer, then read the recovery action again'
+                when 'drain and reset' then 'Drain and reset the GPU when its jobs have ended'
+            end
+        when kind = 'reset_required' then 'Drain and reset the GPU'
+    end
+);
+
 -- How far an action on a node or GPU reaches: 0 replace it, 1 restart the node, 2 drain it and reset the GPU, 3 anything else.
 create or replace macro action_rank(what_to_do) as (
     case

@@ -5,7 +5,8 @@
 -- event_at: when; ts_precision: exact, approximate, at_or_before
 -- kind: xid, sxid, off_the_bus, reset_required, unresponsive
 -- pci_bus_id: as reported, else the one of the GPU
--- code: of an Xid; meaning, severity, fault_domain, code_class, what_to_do: of the code, by the vendor's catalogue
+-- code: of an Xid; meaning, severity, fault_domain, code_class, what_to_do: of the code, by the vendor's catalogue,
+--  of an Xid 154 by its message
 -- severity: where it varies, and of an sxid, by the word in the message
 -- message: as it was logged
 with found as (
@@ -43,7 +44,7 @@ select
     error_severity(found.kind, codes.severity, found.message) as severity,
     codes.fault_domain,
     codes.class as code_class,
-    codes.recommended_action as what_to_do
+    coalesce(recovery_action(found.kind, found.code, found.message), codes.recommended_action) as what_to_do
 from found
 left join reference.xid_codes as codes on found.kind = 'xid' and found.code = codes.xid
 where in_place(found.cluster, found.node, found.gpu_uuid, found.gpu_model)

@@ -6,7 +6,8 @@
 -- device: PCI address of the GPU, else its UUID; gpu_uuid, gpu_index: null where the GPU is not known
 -- start_at, end_at: first and last event
 -- class: hardware (or driver), application (a program causes it), informational
--- codes: every Xid of the incident; code, meaning, severity, what_to_do: of the worst of them, the first of equals
+-- codes: every Xid of the incident; code, meaning, severity: of the worst of them, the first of equals
+-- what_to_do: what the driver asked for last (Xid 154), else of the worst code
 -- kind: of the worst event; events: most that one source reports; sources: who reports it
 -- run_key, run_id, job_name: a run that had the GPU at its start
 with events as (
@@ -69,10 +70,14 @@ incidents as (
         arg_min(
             {
                 'kind': numbered.kind, 'code': numbered.code, 'meaning': numbered.meaning,
-                'severity': numbered.severity, 'what_to_do': numbered.what_to_do
+                'severity': numbered.severity
             },
             (numbered.badness, numbered.at_ms, numbered.code)
-        ) as worst
+        ) as worst,
+        coalesce(
+            arg_max(recovery_action(numbered.kind, numbered.code, numbered.message), numbered.at_ms),
+            arg_min_null(numbered.what_to_do, (numbered.badness, numbered.at_ms, numbered.code))
+        ) as what_to_do
     from numbered
     group by numbered.cluster, numbered.node, numbered.device, numbered.incident
 ),
