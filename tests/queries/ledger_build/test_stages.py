@@ -63,6 +63,20 @@ def test_reading_oftener_later_changes_nothing_of_the_hour_before(evidence, orde
     assert_equals_full_build(evidence)
 
 
+@pytest.mark.parametrize("counter", [range(3600, 4800, 60), range(9600, 10800, 60)],
+                         ids=["stops", "begins"])  # fmt: skip
+def test_power_is_integrated_to_the_hour_of_a_counter_in_whatever_build(evidence, counter):
+    fixed = {"source": "nvml", "gpu_uuid": "c/a#0", "gpu_instance": "", "is_flagged": False}
+    for begin, end in ((3600, 7200), (7200, 8400), (8400, 10800)):
+        seconds = range(begin + 10, end, 60)
+        rows = [{"ts": s, "energy_j": 9.0 if s - 10 in counter else None, "power_w": 500.0 + s % 7}
+                for s in seconds]  # fmt: skip
+        evidence.add("gpu_samples", *rows, **fixed)
+        evidence.build()
+
+    assert_equals_full_build(evidence)
+
+
 STEPS = [(watermarks, "note_reading_series"), (materialise, "replace_hours"),
          (ledger_build, "place_again"), (materialise, "merge")]  # fmt: skip
 

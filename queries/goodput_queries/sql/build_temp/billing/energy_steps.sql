@@ -64,7 +64,6 @@ powers as (
         ts_ms - lag(ts_ms) over by_series as ms,
         (power_w + lag(power_w) over by_series) / 2 as mean_w
     from samples
-    anti join (select distinct series, hour_ms from counters) using (series, hour_ms)
     where energy_j is null
     window by_series as (partition by series order by ts_ms)
 ),
@@ -85,6 +84,7 @@ ends as (
     select
         readings.series,
         readings.stretch,
+        readings.hour_ms,
         min(readings.ts_ms) as first_ms,
         arg_min(readings.energy_j, readings.ts_ms) as first_j,
         max(readings.ts_ms) as last_ms,
@@ -161,7 +161,14 @@ in_hours as (
     inner join (
         select *, count(*) over (partition by gpu_uuid, gpu_instance) > 1 as has_rivals from state.reading_series
     ) as series using (series)
-    where by_hour.hour_ms >= build_from_ms() and by_hour.hour_ms < build_to_ms()
+    where
+        by_hour.hour_ms >= build_from_ms()
+        and by_hour.hour_ms < build_to_ms()
+        -- a counter anywhere in the hour: of these hours alone a build has all readings
+        and (
+            not by_hour.is_integrated
+            or (by_hour.series, by_hour.hour_ms) not in (select series, hour_ms from ends where stretch = 0)
+        )
 )
 
 -- of several sources one with a counter is used for the GPU and hour, of these the one with the most readings
