@@ -3,6 +3,7 @@
 A reader makes one `Memory` per file or live source and hands it to each call, in order of time.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -37,7 +38,7 @@ class Memory:
     seen: (GPU, instance) to its latest reading.
     owners: label of the last hour, to the first and the last reading of its last stretch.
     layouts: GPU to its MIG instances, while it has any.
-    xids: GPU to the code that its latch held when it was read last, 0 for none, and when.
+    latches: kind of event and GPU to the code that its gauge held last, 0 for none, and when.
     made: what was made of frames last, by what made it.
     """
 
@@ -47,7 +48,9 @@ class Memory:
     seen: dict[tuple[str, str], datetime] = field(default_factory=dict)
     owners: dict[OwnerKey, tuple[datetime, datetime]] = field(default_factory=dict)
     layouts: dict[str, Layout] = field(default_factory=dict)
-    xids: dict[str, tuple[int, datetime]] = field(default_factory=dict)
+    latches: defaultdict[str, dict[str, tuple[int, datetime]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
     made: dict[Callable[..., Any], tuple[tuple[pl.DataFrame, ...], Any]] = field(
         default_factory=dict
     )

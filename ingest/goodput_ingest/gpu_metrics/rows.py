@@ -45,7 +45,8 @@ def gpu_rows(
         for name, why in plan.without_gpu
     ]
     other = samples.narrow(usable, plan)
-    used = [name for name in (*inventory.METRICS, xids.LATCH) if name in plan.metrics]
+    of_use = {*inventory.METRICS, xids.LATCH}
+    used = [m for m in plan.metrics if m in of_use or m.partition("{")[0] in xids.HEALTHS]
     facts = other.filter(pl.col("metric").is_in(used)).with_columns(pl.col(TEXTS).cast(pl.String))
     found = [
         Parsed("gpu_samples", samples.wide(usable, plan), without),

@@ -10,7 +10,7 @@ create table raw.gpu_events (
     pci_bus_id varchar,                 -- normalised: 00000000:9b:00.0
     ts timestamp not null,
     ts_precision varchar not null,      -- exact, approximate (dmesg -T, within an interval of a latch), at_or_before
-    kind varchar not null,              -- xid, sxid, off_the_bus, reset_required, unresponsive
+    kind varchar not null,              -- xid, sxid, off_the_bus, reset_required, unresponsive, unhealthy
     code integer,
     pid varchar,
     process_name varchar,

@@ -3,7 +3,7 @@
 -- grain: none (two sources may report one event)
 -- gpu_uuid, gpu_index: null where the GPU is not known
 -- event_at: when; ts_precision: exact, approximate, at_or_before
--- kind: xid, sxid, off_the_bus, reset_required, unresponsive
+-- kind: xid, sxid, off_the_bus, reset_required, unresponsive, unhealthy
 -- pci_bus_id: as reported, else the one of the GPU
 -- code: of an Xid; meaning, severity, fault_domain, code_class, what_to_do: of the code, by the vendor's catalogue,
 --  of an Xid 154 by its message
