@@ -3,7 +3,9 @@
     1795805150561 3.0 1          milliseconds, value, step
 
 One metric of a run gives its steps, the training loss if there is one; of each other one an event
-says that it is there. `meta.yaml` has the run's start, end and status.
+says that it is there. `meta.yaml` has the run's start, end and status. How many GPUs a run has is
+said by its parameters or tags, else by its system metrics (`system/gpu_0_power_usage_watts`), which
+are of all GPUs that it saw.
 """
 
 import re
@@ -25,12 +27,15 @@ from goodput_ingest.sources.job_logs.run_history import (
     of_steps,
     summary,
 )
+from goodput_ingest.sources.job_logs.world_size import WORLD_SIZE
 from goodput_queries.errors import IngestError
 
 ENTRY: Final = re.compile(r"(\d{12,14}) (\S{1,40}) (-?\d{1,16})(?: .*)?")  # then a data set
 FIELD: Final = re.compile(r"^(\w+): *(.*?) *$", re.MULTILINE)
 OF_RUN: Final = {"run_id", "status", "start_time", "artifact_uri"}
 METRICS: Final = "metrics"
+GPU_METRIC: Final = re.compile(r"system/((?:[^/]+/)?gpu_\d{1,4})_\w+")  # with a node's name or not
+SIZES: Final = ("world_size", "num_gpus", "n_gpus", "n_gpu", "gpu_count")
 META_MAX_CHARS: Final = 100_000
 FINISHED, FAILED, KILLED = "3", "4", "5"  # of RunStatus; while it runs 1
 ENDS: Final = {
@@ -65,7 +70,7 @@ class MlflowMetrics(RecordedFile):
             text = "\n".join(line for part in parts for line in part.lines)[:META_MAX_CHARS]
             yield from self._of_run(text, rejects, digests)
             return
-        name, names, run_id = self._place()
+        name, names, run_id, gpus = self._place()
         points: list[Point] = []
         for part in parts:
             for number, line in enumerate(part.lines, part.first_line):
@@ -74,24 +79,27 @@ class MlflowMetrics(RecordedFile):
                 except FieldError as error:
                     rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
         is_of_steps = of_steps(names) == name
+        others = [] if is_of_steps else summary(name, points)
+        if is_of_steps and points and gpus:
+            first = min(point.at for point in points)
+            others = [Event("metric", first, kind=WORLD_SIZE, extra={WORLD_SIZE: gpus})]
+            digests.append(f"{gpus} GPUs")
         yield from History(self.name, self.path, self.options, run_id).batches(
-            points if is_of_steps else (),
-            () if is_of_steps else summary(name, points),
-            rejects,
-            [*digests, str(is_of_steps)],
+            points if is_of_steps else (), others, rejects, [*digests, str(is_of_steps)]
         )
 
-    def _place(self) -> tuple[str, list[str], str]:
-        """Return the metric's name, those of all metrics of the run, and the run.
+    def _place(self) -> tuple[str, list[str], str, int]:
+        """Return the metric's name, those of all metrics of the run, the run and its GPUs.
 
         Outside of a folder `metrics` the file is the only one, and the run is what is given.
         """
         path = self.path.absolute()
         folder = next((one for one in path.parents if one.name == METRICS), None)
         if folder is None:
-            return path.stem, [path.stem], self.options.run_id or ""
+            return path.stem, [path.stem], self.options.run_id or "", 0
         names = [f.relative_to(folder).as_posix() for f in folder.rglob("*") if f.is_file()]
-        return path.relative_to(folder).as_posix(), names, self.options.run_id or folder.parent.name
+        run_id = self.options.run_id or folder.parent.name
+        return path.relative_to(folder).as_posix(), names, run_id, _gpus(folder.parent, names)
 
     def _of_run(self, text: str, rejects: list[Reject], digests: list[str]) -> Iterator[Batch]:
         found = _fields(text)
@@ -107,6 +115,17 @@ class MlflowMetrics(RecordedFile):
         run_id = self.options.run_id or json_lines.printable(found["run_id"], 200)
         history = History(self.name, self.path, self.options, run_id)
         yield from history.batches((), events, rejects, digests, start)
+
+
+def _gpus(run: Path, names: list[str]) -> int:
+    """Return how many GPUs a run has by its folder and the names of its metrics; 0: not said."""
+    files_of_sizes = (run / kind / name for kind in ("params", "tags") for name in SIZES)
+    said = [
+        files.head(file).decode("utf-8", "replace") for file in files_of_sizes if file.is_file()
+    ]
+    sizes = [int(text) for text in said if re.fullmatch(r"[1-9]\d{0,5}\s*", text)]
+    seen = {found[1] for name in names if (found := GPU_METRIC.fullmatch(name)) is not None}
+    return max(sizes, default=len(seen))
 
 
 def _is_metric(text: str) -> bool:

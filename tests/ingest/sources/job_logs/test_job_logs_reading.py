@@ -42,6 +42,25 @@ def test_a_run_of_wandb_has_the_host_the_gpus_and_the_job_that_it_noted(store, t
     assert not WandbHistory.recognises(file, json.dumps({**entry, "_wandb": {}}).encode())
 
 
+@each(
+    ("8", {}, "8"),
+    ("8 each", {"gpu_0_power": "9", "gpu_1_power": "9"}, "2"),
+    ("", {"n1/gpu_0_power": "9", "n2/gpu_0_power": "9"}, "2"),
+    ("", {"cpu_power": "9"}, None),
+)
+def test_a_run_of_mlflow_has_the_gpus_that_it_names_else_those_that_it_measured(
+    store, tmp_path, said, measured, gpus
+):
+    files = {"params/world_size": said, "metrics/loss": "1795939260000 2.5 1\n"}
+    files |= {f"metrics/system/{name}": f"1795939260000 {v} 1\n" for name, v in measured.items()}
+    for name, text in files.items():
+        (file := tmp_path / "run" / name).parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    ingest(store, "mlflow", [tmp_path / "run" / "metrics" / "loss"], ReadOptions())
+    found = events(store, "extra ->> '$.world_size'")
+    assert found == ([(gpus,), (None,)] if gpus else [(None,)])
+
+
 # whose log it is
 
 POD = "ml_exp-a.b-0_6f1c2d3e-0000-4000-8000-000000000001"
