@@ -35,6 +35,7 @@ class StepNumbers:
         self.is_from_0: bool | None = None  # numbers of an epoch whose length is known
         self.is_of_job: bool | None = None  # they go on where the next epoch begins
         self.last_epoch = -1
+        self.epochs: dict[int, tuple[int, int]] = {}  # steps before each, and its steps
         # of bars: steps of the one with the loss, of those before; when one was full and its steps
         self.bar, self.steps_of_bars = 0, 0
         self.full: tuple[datetime, int] | None = None
@@ -75,9 +76,9 @@ class StepNumbers:
                 self.is_from_0 = self.is_inferred and number == 0
             if self.is_inferred and self.is_of_job is None and epoch > self.last_epoch >= 0:
                 self.is_of_job = number > self.last_number
+            before = self._before(epoch, integer(values, "steps_of_epoch"))
             self.last_epoch, self.last_number = epoch, number
-            before = 0 if self.is_of_job else epoch * integer(values, "steps_of_epoch")
-            return before + number + self.is_from_0
+            return (0 if self.is_of_job else before) + number + self.is_from_0
         if "epoch" in values:
             epoch = integer(values, "epoch")
         elif self.is_inferred:
@@ -94,6 +95,21 @@ class StepNumbers:
             self.steps_before[epoch] = before + (not is_counted_on) * (self.last_number + is_from_0)
         self.epoch, self.last_number = epoch, number
         return self.steps_before[epoch] + number + is_from_0
+
+    def _before(self, epoch: int, steps: int) -> int:
+        """Return the steps before an epoch: those of epochs that the log has, others as long as it.
+
+        In a loop of no known trainer lines of a validation may have another length.
+        """
+        if self.is_inferred:
+            return epoch * steps
+        before, _ = self.epochs.get(epoch, (None, 0))
+        if before is None:
+            last = epoch - 1 if epoch - 1 in self.epochs else self.last_epoch
+            last = last if last < epoch else -1
+            before = sum(self.epochs.get(last, (0, 0))) + (epoch - last - 1) * steps
+        self.epochs[epoch] = before, steps
+        return before
 
     def _of_bars(self, number: int, steps: int, since: datetime, at: datetime) -> int:
         """Return the number of a step since the first bar: one that was full is of an epoch."""
