@@ -143,13 +143,12 @@ SAID = {
         "kernel-log: Xid and SXid lines of NVIDIA's driver were read; 2 lines of AMD's driver ",
     ),
     "messages": (
-        "2026-11-20T14:00:00+0000 n1 kernel: all is well\n" * 2
-        + "2026-11-20T14:00:01+0000 n1 python3[7]: step 1 loss 2.5\n" * 2,
+        "2026-11-20T14:00:00+0000 n1 kernel: all is well\n"
+        "2026-11-20T14:00:01+0000 n1 python3[7]: step 1 loss 2.5\n" * 2,
         "kernel-log: steps of a job are in it, too; `goodput ingest job-log` reads them",
     ),
     "slurm-7.out": (
-        "2026-11-20 14:00:00+0000 step 1 loss 2.5\n" * 2
-        + "[7.512] NVRM: Xid (PCI:0000:9b:00): 79\n",
+        "2026-11-20 14:00:00+0000 step 1 loss 2.5\n[7.512] NVRM: Xid (PCI:0000:9b:00): 79\n" * 2,
         "kernel-log: its lines of the kernel were not read: times count from boot",
     ),
     "scrapes.prom": (
