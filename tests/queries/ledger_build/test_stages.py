@@ -67,7 +67,7 @@ def test_reading_oftener_later_changes_nothing_of_the_hour_before(evidence, orde
                          ids=["stops", "begins"])  # fmt: skip
 def test_power_is_integrated_to_the_hour_of_a_counter_in_whatever_build(evidence, counter):
     fixed = {"source": "nvml", "gpu_uuid": "c/a#0", "gpu_instance": "", "is_flagged": False}
-    for begin, end in ((3600, 7200), (7200, 8400), (8400, 10800)):
+    for begin, end in ((3600, 8400), (8400, 10800)):
         rows = [{"ts": s, "energy_j": 9.0 if s - 10 in counter else None, "power_w": 500.0}
                 for s in range(begin + 10, end, 60)]  # fmt: skip
         evidence.add("gpu_samples", *rows, **fixed)
