@@ -72,7 +72,7 @@ def rows_of(
     where: values that columns have. Raises QueryError for a column that the view has not.
     """
     name = model.qualified_name
-    columns = store.read(f"select * from {name} limit 0", scope=scope).columns
+    columns = store.read(f"select * from {name} limit 0", scope=scope, is_kept=True).columns
     for column in where or ():
         if column not in columns:
             raise QueryError(f"{name} has no column {column[:80]!r}; it has {', '.join(columns)}.")
@@ -86,4 +86,4 @@ def rows_of(
         f"limit {limit:d}" if limit else "",
     ]
     values = list(where.values()) if where else None
-    return store.read(" ".join(filter(None, parts)), values, scope=scope)
+    return store.read(" ".join(filter(None, parts)), values, scope=scope, is_kept=True)

@@ -62,6 +62,7 @@ def _models(store: Store, scope: Scope) -> dict[str, str]:
         "select gpu_model from marts.gpu_models where gpu_model is not null "
         "group by gpu_model order by sum(capacity_ms) desc, gpu_model",
         scope=scope,
+        is_kept=True,
     )
     return {**{name: name for name in rows["gpu_model"]}, EVERY_MODEL: "every GPU model"}
 
@@ -80,12 +81,13 @@ def _losses(store: Store, scope: Scope) -> dict[str, str]:
         "select category, label from marts.ledger_by_category where kind = 'badput' and gpu_ms > 0 "
         "order by category = 'idle_no_demand', gpu_ms desc, category",
         scope=scope,
+        is_kept=True,
     )
     return dict(rows.rows())
 
 
 def _of_models(store: Store, scope: Scope, model: str) -> dict[str, Given]:
-    rows = store.read("select * from marts.gpu_models", scope=scope)
+    rows = store.read("select * from marts.gpu_models", scope=scope, is_kept=True)
     if model != EVERY_MODEL:
         rows = rows.filter(pl.col("gpu_model") == model)
     return _known(MODELS, _values_of_models(rows))
@@ -261,13 +263,14 @@ def _of_feed(store: Store, scope: Scope, run: str) -> dict[str, Given]:
 
 
 def _of_loss(store: Store, scope: Scope, category: str) -> dict[str, Given]:
-    ledger = store.read("select * from marts.ledger_by_category", scope=scope)
+    ledger = store.read("select * from marts.ledger_by_category", scope=scope, is_kept=True)
     found = ledger.filter(pl.col("category") == category)
     if found.is_empty():
         return {}
     loss = found.row(0, named=True)
     held = ledger.filter(pl.col("group") == "held")["gpu_ms"].sum()
-    window_ms = store.read("select max(window_ms) from marts.gpu_models", scope=scope).item()
+    longest = "select max(window_ms) from marts.gpu_models"
+    window_ms = store.read(longest, scope=scope, is_kept=True).item()
     priced_ms = loss["gpu_ms"] - loss["unpriced_gpu_ms"]
     cost = None if loss["cost"] is None else _exact(loss["cost"]) * MS_PER_HOUR
     lost = _over(loss["gpu_ms"], MS_PER_HOUR)

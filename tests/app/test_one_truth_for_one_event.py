@@ -84,7 +84,7 @@ def window(store, cluster):
 @functools.cache
 def findings_of(store, scope):
     """Return all findings of a scope, which are evaluated once for all tests."""
-    return store.read("from marts.findings", scope=scope)
+    return store.read("from marts.findings", scope=scope, is_kept=True)
 
 
 def rows_of(store, scope, columns=FACTS, view=None):

@@ -5,17 +5,15 @@ import shutil
 
 import pytest
 from tests.app.command_line import failing, rows, run
+from tests.app.cost_page import PRICED, cost_file
 from tests.recorded_session import CAPTURED, built
 
 
-def closed(filled, tmp_path_factory):
+@pytest.fixture(scope="module")
+def recorded(filled, tmp_path_factory):
     """Return the path of the recorded session, which nobody has open."""
     path = tmp_path_factory.mktemp("recorded") / "fleet.duckdb"
     return str(shutil.copyfile(built(filled, *CAPTURED), path))
-
-
-recorded = pytest.fixture(closed, scope="module")
-writable = pytest.fixture(closed)
 
 
 def test_faults_of_a_session_of_minutes_are_listed_and_those_below_a_severity_counted(recorded):
@@ -56,16 +54,17 @@ def test_objectives_are_those_of_the_settings_and_no_data_has_no_fixes(recorded,
     assert "No findings in this time range (data: 2026-11-20" in later.stderr
 
 
-def test_notes_are_listed_when_asked_for_and_an_acknowledged_finding_by_its_state(writable):
-    notes = ("findings", "--db", writable, "--severity", "note")
+def test_notes_are_listed_when_asked_for_and_an_acknowledged_finding_by_its_state(here, filled):
+    shutil.copyfile(cost_file(filled, PRICED), here / "goodput.duckdb")
+    notes = ("findings", "--severity", "note")
     every = rows(*notes)
-    key = next(str(row["finding_key"]) for row in every if row["rule"] == "input_stall")
+    key = next(row["finding_key"] for row in every if row["rule"] == "evidence_conflict")
 
-    of = ("--by", "ops", "--note", "seen", "--db", writable)
+    of = ("--by", "ops", "--note", "seen")
     assert "There is no finding nothing" in failing("finding", "acknowledge", "nothing", *of)
     said = run("finding", "acknowledge", key, *of)
     assert said.exit_code == 0, said.output
 
-    assert "note" in {row["severity"] for row in every}
+    assert {row["severity"] for row in every} == {"note"}
     (row,) = rows(*notes, "--state", "acknowledged")
     assert (row["finding_key"], row["note"], row["said_by"]) == (key, "seen", "ops")
