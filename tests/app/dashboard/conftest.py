@@ -11,6 +11,7 @@ from tests.recorded_session import CAPTURED, SAMPLE, built
 from goodput_app.process.store import use_store
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
 
 AT = datetime(2026, 11, 20, 12, 31)  # noqa: DTZ001 -- UTC
@@ -25,6 +26,15 @@ BENCHMARKS = """select 'test' as source, 'lab' as cluster, 'b' || n as benchmark
     -1 as root, true as is_in_place, 0 as repeat, false as is_cpu_time,
     3.6e11 - n * 6e10 as busbw_bytes_per_s, 4 as ranks, [$1] as nodes, 'NVIDIA H200' as gpu_model,
     timestamp '2026-11-18' + interval (n) day as started_at from range(2) as days(n)"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kept():
+    """Keep what tests evaluate for the pages that they open, which read the same views."""
+    read = LocalStore.read
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalStore, "read", lambda *of, **more: read(*of, **{"is_kept": True} | more))
+        yield
 
 
 @pytest.fixture(scope="module")
