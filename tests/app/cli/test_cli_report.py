@@ -17,6 +17,7 @@ from tests.app.cost_page import PRICED, cost_file
 from tests.app.opened_page import HOSTILE
 from tests.tables import each
 
+from goodput_app.cli import month
 from goodput_app.cli.weekly import WORDS
 from goodput_app.weekly.page import page
 from goodput_billing.statement.settings import StatementSettings
@@ -116,12 +117,14 @@ def test_a_month_is_every_line_of_its_days_in_one_file_and_comes_to_them_as_a_pa
     assert (balance[5], balance[7]) == (balance[6], "0 ms")
 
 
-def test_days_in_two_currencies_are_no_page(here):
+def test_days_in_two_currencies_are_no_page_and_an_account_that_none_knows_has_no_month(here):
     with contextlib.closing(LocalStore(here / "goodput.duckdb")) as store:
         first = statement(store, date(2026, 11, 19), StatementSettings())
         second = replace(first, policy=replace(first.policy, currency="EUR"))
         with pytest.raises(GoodputError, match="several currencies \\(EUR, USD\\)"):
             together(store, [first, second])
+        with pytest.raises(GoodputError, match="no account 'npl' in the month"):
+            month._of_account(store, [first, second], "npl")
 
 
 def page_cells(path):
@@ -155,7 +158,6 @@ def test_a_month_of_an_account_has_the_days_that_know_it(here):
     (["--date", "2026-11-19", "--db", "no.duckdb"], 1, "there is no such database"),
     (["--date", "2026-11-19", "--account", "npl"], 1, "'npl' in the month of 2026-11-19"),
     (["month", "--month", "2030-01"], 1, "2030-01 has no evidence; name another month, like"),
-    (["month", "--month", "2026-11", "--account", "npl"], 1, "no account 'npl' in the month"),
     (["--account", "nlp", "--by-account"], 2, "--account makes one account's files"),
     (["--date", "2027-01-20", "weekly"], 2, "options of `weekly` stand behind it"),
 )

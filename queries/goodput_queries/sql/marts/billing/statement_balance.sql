@@ -1,5 +1,6 @@
 -- Reconciliation of a statement: ledger, inventory and scheduler totals of the scope's window.
 -- grain: cluster
+-- evaluated: first
 -- ledger_ms: all categories of marts.ledger_scoped_by_node; ledger_held_ms: of those the ones of allocated time
 -- capacity_ms: GPU time in the inventory
 -- scheduler_held_ms: in the scheduler's units (marts.scheduler_reconciliation)

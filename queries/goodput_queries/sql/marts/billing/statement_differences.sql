@@ -1,6 +1,7 @@
 -- Differences between the scheduler's allocated time and the statement's, by reason: the rows of a cluster add up to
 -- scheduler - statement, to the millisecond. Scope: window and cluster.
 -- grain: cluster, reason
+-- evaluated: first
 -- gpu_ms: scheduler's less statement's; the scheduler counts each allocated GPU or MIG instance as 1
 -- holds that are inferred without a scheduler have a line of their own
 with owned as (

@@ -3,6 +3,7 @@
 -- price, computed and rounded where it is printed. Scope: window, cluster, model, team, user, run, partition.
 -- grain: line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, list_price_per_gpu_h, factor, price_per_gpu_h, bucket
 -- access: team
+-- evaluated: first
 -- line: usage (allocated to job runs), inferred (in use, but no scheduler or label says by whom), unplaced (allocated, but on no
 --  known GPU: outside the ledger and the capacity), reserved_idle (team: the owner of the reservation, where it is one),
 --  idle, not_available

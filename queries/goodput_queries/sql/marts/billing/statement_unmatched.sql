@@ -1,5 +1,6 @@
 -- GPU time of the scope's window whose owner, placement or price is uncertain: the caveats of a statement.
 -- grain: cluster, kind
+-- evaluated: first
 with unpriced as (
     select cluster, job_run_key, gpu_ms
     from marts.ledger_scoped_by_node

@@ -1,6 +1,7 @@
 -- Use, energy and cost of each GPU model in the scope's window, from the hourly rollups: inputs of scenarios about
 -- buying or capping GPUs. Scope: window, cluster, model.
 -- grain: cluster, gpu_model
+-- evaluated: first
 -- window_ms: length of the scope's window for which the cluster has evidence
 -- gpus: capacity / window: how many there were on average
 -- capacity_ms, held_ms: milliseconds of a whole GPU

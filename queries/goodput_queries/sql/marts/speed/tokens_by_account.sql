@@ -1,6 +1,7 @@
 -- Tokens of each account in the scope's window for the cost and energy of its runs that report tokens.
 -- grain: cluster, team
 -- access: team
+-- evaluated: first
 -- runs: number of these runs; held_ms: their allocated time; held_ratio: of that of all runs of the account
 -- tokens: of steps that were not lost
 -- tokens_per_cost, tokens_per_j: over the runs whose cost, or energy, is known; null: of none
