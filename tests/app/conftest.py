@@ -103,6 +103,15 @@ def visit():
     st.cache_data.clear()
 
 
+@pytest.fixture(scope="module")
+def kept():
+    """Keep what is evaluated for all reads of a module, which are of the same views."""
+    read = LocalStore.read
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalStore, "read", lambda *of, **more: read(*of, **{"is_kept": True} | more))
+        yield
+
+
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """Work in an empty folder."""

@@ -11,7 +11,6 @@ from tests.recorded_session import CAPTURED, SAMPLE, built
 from goodput_app.process.store import use_store
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
 
 AT = datetime(2026, 11, 20, 12, 31)  # noqa: DTZ001 -- UTC
@@ -29,12 +28,8 @@ BENCHMARKS = """select 'test' as source, 'lab' as cluster, 'b' || n as benchmark
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _kept():
-    """Keep what tests evaluate for the pages that they open, which read the same views."""
-    read = LocalStore.read
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LocalStore, "read", lambda *of, **more: read(*of, **{"is_kept": True} | more))
-        yield
+def _kept(kept):
+    """Keep what tests evaluate for the pages that they open."""
 
 
 @pytest.fixture(scope="module")

@@ -235,7 +235,7 @@ SERIES = ("atlas", "idle_no_demand", "")  # other tests of the session may add s
 
 
 @pytest.fixture(scope="module")
-def metrics(scraped_store):
+def metrics(scraped_store, kept):  # noqa: ARG001 -- findings are evaluated once
     """Give metrics, and a moment before their findings are evaluated."""
     return Metrics(scraped_store, first_wait_s=60), time.time()
 

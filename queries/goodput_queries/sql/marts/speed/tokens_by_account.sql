@@ -2,6 +2,7 @@
 -- grain: cluster, team
 -- access: team
 -- evaluated: first
+-- skip_if_empty: intermediate.int_train_steps
 -- runs: number of these runs; held_ms: their allocated time; held_ratio: of that of all runs of the account
 -- tokens: of steps that were not lost
 -- tokens_per_cost, tokens_per_j: over the runs whose cost, or energy, is known; null: of none
