@@ -88,7 +88,16 @@ def _as_a_server_runs_pages():
 
 
 @pytest.fixture(scope="module")
-def visit():
+def kept():
+    """Keep what is evaluated for all reads of a module, which are of the same views."""
+    read = LocalStore.read
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalStore, "read", lambda *of, **more: read(*of, **{"is_kept": True} | more))
+        yield
+
+
+@pytest.fixture(scope="module")
+def visit(kept):  # noqa: ARG001 -- what tests read is what the pages do
     """Give what opens a page of a store and holds it to being sound.
 
     Answers are kept over the tests of a module, as a server keeps them: their keys name the store.
@@ -101,15 +110,6 @@ def visit():
 
     yield visited
     st.cache_data.clear()
-
-
-@pytest.fixture(scope="module")
-def kept():
-    """Keep what is evaluated for all reads of a module, which are of the same views."""
-    read = LocalStore.read
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LocalStore, "read", lambda *of, **more: read(*of, **{"is_kept": True} | more))
-        yield
 
 
 @pytest.fixture

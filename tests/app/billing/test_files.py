@@ -16,9 +16,11 @@ import pypdfium2
 import pytest
 from tests.tables import each
 
+from goodput_app.cli import month
 from goodput_billing.render import files
 from goodput_billing.render.focus import focus
 from goodput_billing.statement.amounts.charges import Policy
+from goodput_billing.statement.several_days import together
 from goodput_queries.errors import GoodputError
 
 PROPORTIONAL = Policy("proportional", credits_infra_failures=True)
@@ -88,6 +90,15 @@ def test_an_account_called_like_what_nobody_held_stays_an_account(make, lines):
     found = make(rows, Policy()).accounts.select("account", "is_account").rows()
 
     assert found == [("Unallocated (account)", True), ("Unallocated", False)]
+
+
+def test_days_in_two_currencies_are_no_page_and_one_knows_an_account_or_it_is_refused(make, lines):
+    days = [make(lines, Policy(currency=code)) for code in ("USD", "EUR")]
+
+    with pytest.raises(GoodputError, match=r"several currencies \(EUR, USD\)"):
+        together(None, days)
+    with pytest.raises(GoodputError, match="no account 'npl' in the month"):
+        month._of_account(None, days, "npl")
 
 
 def test_a_page_shows_hostile_names_as_text_and_needs_nothing_else(make, lines, tmp_path):

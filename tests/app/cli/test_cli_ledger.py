@@ -254,8 +254,6 @@ def test_a_limit_of_0_is_no_limit(database, monkeypatch):
     cut, whole = (asked(database, "runs", *of).stdout.splitlines() for of in ([], ["--limit", "0"]))
 
     assert (len(cut), len(whole)) == (2, 4)
-    rows = json.loads(asked(database, "runs", "--limit", "0", "--format", "json").stdout)
-    assert len(rows) == 3
 
 
 ONE_JOB = SACCT.splitlines()[0] + (
@@ -283,9 +281,6 @@ def rows(result):
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     return {row["label" if row["kind"] == "answer" else "name"]: row for row in found}
-
-
-EVERYTHING_GIVEN = {"power-cap": ("--set", "price_per_kwh=0.1")}
 
 
 def test_given_values_are_taken_and_others_are_asked_for(one_job):
@@ -332,8 +327,8 @@ def test_a_wrong_value_or_filter_or_subject_is_named(one_job, arguments, code, w
 def test_answers_are_in_the_sites_currency(one_job, configured):
     configured('[statement]\ncurrency = "EUR"\n')
 
-    for name in ("halve-a-loss", "power-cap"):
-        found = asked(one_job, "what-if", name, "--format", "json", *EVERYTHING_GIVEN.get(name, ()))
+    for name, *given in (["halve-a-loss"], ["power-cap", "--set", "price_per_kwh=0.1"]):
+        found = asked(one_job, "what-if", name, "--format", "json", *given)
         texts = [f"{row['unit']} {row['basis']} {row['worked']}" for row in rows(found).values()]
         assert any("EUR" in text for text in texts), name
         assert not any("USD" in text for text in texts), name

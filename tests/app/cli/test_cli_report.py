@@ -7,8 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
@@ -17,16 +16,11 @@ from tests.app.cost_page import PRICED, cost_file
 from tests.app.opened_page import HOSTILE
 from tests.tables import each
 
-from goodput_app.cli import month
 from goodput_app.cli.weekly import WORDS
 from goodput_app.weekly.page import page
-from goodput_billing.statement.settings import StatementSettings
-from goodput_billing.statement.several_days import together
-from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
-from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.batch import Batch
 
 
@@ -115,16 +109,6 @@ def test_a_month_is_every_line_of_its_days_in_one_file_and_comes_to_them_as_a_pa
     assert sum(float(row[-1]) for row in lines[:-1]) == pytest.approx(float(lines[-1][-1]))
     (balance,) = cells["It balances"]
     assert (balance[5], balance[7]) == (balance[6], "0 ms")
-
-
-def test_days_in_two_currencies_are_no_page_and_an_account_that_none_knows_has_no_month(here):
-    with contextlib.closing(LocalStore(here / "goodput.duckdb")) as store:
-        first = statement(store, date(2026, 11, 19), StatementSettings())
-        second = replace(first, policy=replace(first.policy, currency="EUR"))
-        with pytest.raises(GoodputError, match="several currencies \\(EUR, USD\\)"):
-            together(store, [first, second])
-        with pytest.raises(GoodputError, match="no account 'npl' in the month"):
-            month._of_account(store, [first, second], "npl")
 
 
 def page_cells(path):

@@ -27,11 +27,6 @@ BENCHMARKS = """select 'test' as source, 'lab' as cluster, 'b' || n as benchmark
     timestamp '2026-11-18' + interval (n) day as started_at from range(2) as days(n)"""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _kept(kept):
-    """Keep what tests evaluate for the pages that they open."""
-
-
 @pytest.fixture(scope="module")
 def capture(filled, module_store):
     """Give the recorded session: NVML, job events, accounting, Inspector logs of one part."""

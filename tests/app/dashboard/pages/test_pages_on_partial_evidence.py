@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.app.opened_page import HOSTILE, sent, table, texts
+from tests.app.opened_page import HOSTILE, table, texts
 from tests.queries.lake.conftest import START, readings
 from tests.recorded_session import built
 
@@ -105,10 +105,6 @@ def test_a_page_names_what_is_not_known_and_what_to_add(request, visit, part):
     assert app.get("plotly_chart") or part[1] != "one_gpu"
     if part == ("telemetry", "power_and_carbon"):
         assert "carbon_kg" not in table(app, "energy_kwh").columns
-
-
-def test_telemetry_alone_has_no_price(telemetry, visit):
-    assert "no price" in sent(visit(telemetry))
 
 
 def test_without_sources_of_the_network_each_panel_says_what_to_enable(telemetry, visit):
