@@ -77,8 +77,12 @@ class Cluster(Evidence):
             raise AssertionError("a test that yields more than once says how often: `builds`")
 
 
-def load_together(every, clusters):
-    """Load what waits: the first rows of a table from all clusters, then their second ones."""
+def build_together(store, name, clusters):
+    """Load what waits: the first rows of a table from all clusters, then their second ones; build.
+
+    name: of the loads, which no others of the database have
+    """
+    every = Evidence(store, name)
     loads = {}
     for cluster in clusters:
         count = Counter()
@@ -89,6 +93,7 @@ def load_together(every, clusters):
         cluster.waiting.clear()
     for key in sorted(loads, key=operator.itemgetter(0)):
         every.load(key[1], loads[key], key[2])
+    store.build()
 
 
 def built_together(test):
@@ -211,8 +216,7 @@ def _loaded_and_built(store, items):
         for item in items:
             if number < item.function.builds:
                 found[item.nodeid].load_until_build()
-        load_together(Evidence(store, f"build-{number}"), found.values())
-        store.build()
+        build_together(store, f"build-{number}", found.values())
     return found
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tests.queries.conftest import Cluster, Evidence, each, load_together
+from tests.queries.conftest import Cluster, build_together, each
 from tests.queries.findings import given
 from tests.queries.findings.conftest import rows_together
 from tests.queries.findings.lossy_runs import LOSSES, load, make
@@ -22,8 +22,7 @@ def test_the_fix_list_is_the_difference_to_the_runs_without_their_losses(store):
     for name, run in runs.items():
         load(clusters[name], run, "real")
         load(clusters[name], run.without(LOSSES), "ideal")
-    load_together(Evidence(store, "every"), clusters.values())
-    store.build()
+    build_together(store, "every", clusters.values())
 
     expected = Counter[tuple[str, str]]()
     for name, run in runs.items():

@@ -1,10 +1,11 @@
 """Lives, attempts, owners, holds and step splits of changed runs equal a full build's."""
 
+from itertools import zip_longest
+
 import pytest
-from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.examples import examples
-from tests.queries.conftest import built_in, durable, each, shown_by, steps
+from tests.examples import drawn
+from tests.queries.conftest import Cluster, build_together, built_in, durable, each, shown_by, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 
@@ -73,38 +74,47 @@ HOLDS = st.builds(lambda job, start, node, index: ("hold", job, start, node, ind
                   st.integers(0, 2))  # fmt: skip
 
 
-@pytest.mark.machine
-@settings(max_examples=examples(3), deadline=None, derandomize=True,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
-@given(reported=st.lists(st.lists(JOBS | EVENTS | HOLDS, min_size=1, max_size=3), min_size=2,
-                         max_size=4))  # fmt: skip
-@example(  # two lives that begin together
-    reported=[
-        [("job", "7", 0, None, "b", "r"), ("events", "r", 0, 210, "b")],
-        [("events", "", 0, 210, "b")],
-    ]
-)
-def test_any_evidence_in_any_order(new_evidence, reported):
-    evidence = new_evidence()
-    for node in ("a", "b"):
-        evidence.node(node, 2)
-    for part in reported:
-        for kind, *what in part:
-            if kind == "job":
-                job, start, length, node, name = what
-                end = None if length is None else start + length
-                state = "RUNNING" if end is None else "COMPLETED"
-                evidence.job(job, start, end, [node], 1, state, job_name=name)
-            elif kind == "hold":
-                job, start, node, index = what
-                evidence.hold(job, node=node, submit=start, slurm_index=index)
-            else:
-                run, attempt, start, host = what
-                evidence.events(run, steps(1, 8, start), attempt=attempt, host=host)
-        evidence.store.build()
+TWO_LIVES_THAT_BEGIN_TOGETHER = [
+    [("job", "7", 0, None, "b", "r"), ("events", "r", 0, 210, "b")], [("events", "", 0, 210, "b")],
+]  # fmt: skip
+A_GPU_ON_A_NODE_THAT_THE_RECORD_HAS_NOT = [
+    [("hold", "8", 600, "b", 2)], [("job", "8", 600, 900, "a", "q")],
+]  # fmt: skip
 
-    assert_equals_full_build(evidence)
-    evidence.store.close()
+
+def report(cluster, kind, *what):
+    """Load a job run, a GPU that one has, or steps."""
+    if kind == "job":
+        job, start, length, node, name = what
+        end = None if length is None else start + length
+        state = "RUNNING" if end is None else "COMPLETED"
+        cluster.job(job, start, end, [node], 1, state, job_name=name)
+    elif kind == "hold":
+        job, start, node, index = what
+        cluster.hold(job, node=node, submit=start, slurm_index=index)
+    else:
+        run, attempt, start, host = what
+        cluster.events(run, steps(1, 8, start), attempt=attempt, host=host)
+
+
+@pytest.mark.machine
+def test_any_evidence_in_any_order(own_store):
+    """Of random clusters, in up to four builds."""
+    part = st.lists(JOBS | EVENTS | HOLDS, min_size=1, max_size=3)
+    reported = [TWO_LIVES_THAT_BEGIN_TOGETHER, A_GPU_ON_A_NODE_THAT_THE_RECORD_HAS_NOT]
+    reported += drawn(st.lists(part, min_size=2, max_size=4), 8)
+    store = own_store()
+    clusters = [Cluster(store, f"c{n}") for n in range(len(reported))]
+    for cluster in clusters:
+        for node in ("a", "b"):
+            cluster.node(node, 2)
+    for number, together in enumerate(zip_longest(*reported, fillvalue=())):
+        for cluster, part in zip(clusters, together, strict=True):
+            for what in part:
+                report(cluster, *what)
+        build_together(store, f"part {number}", clusters)
+
+    assert_equals_full_build(clusters[0])
 
 
 def test_collectives_that_come_late_split_the_steps_they_belong_to(cluster):

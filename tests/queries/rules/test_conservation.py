@@ -5,10 +5,9 @@ from itertools import pairwise
 from math import inf
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.examples import examples
-from tests.queries.conftest import START_MS, at, built_in, durable, steps
+from tests.examples import drawn
+from tests.queries.conftest import START_MS, Cluster, at, build_together, built_in, durable, steps
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger import capacity_ms, ledger
@@ -18,14 +17,6 @@ from goodput_queries.scope import EVERYTHING, Scope
 SPAN_S = 3 * 3600
 PHASES = ["init", "restore", "ckpt_save", "eval", "data_wait", "custom:warmup"]
 STATES = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "PREEMPTED"]
-relaxed = settings(
-    max_examples=examples(4),
-    deadline=None,
-    # each example builds a database: shrinking one takes minutes, the seed below repeats it
-    phases=[Phase.explicit, Phase.generate],
-    derandomize=True,  # a suite that fails now and then is no specification
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
 
 
 def seconds(lo=0, hi=SPAN_S):
@@ -89,7 +80,7 @@ def serving(draw, node):
     """Return what engines of a node report: restarts, holes, histograms, requests of any length."""
     calls = []
     for port in draw(st.sampled_from([["0"], ["0", "1"]])):
-        of = {"cluster": "c", "endpoint": f"{node}:{port}", "engine": "", "node": node,
+        of = {"endpoint": f"{node}:{port}", "engine": "", "node": node,
               "model": draw(st.sampled_from(["m", "other"])), "role": "",
               "product": "vllm"}  # fmt: skip
         moment, tokens, rows = draw(seconds(0, SPAN_S - 3000)), 0, []
@@ -97,24 +88,24 @@ def serving(draw, node):
             moment += draw(st.sampled_from([15, 15, 30.001, 700, 2000]))
             tokens = draw(st.sampled_from([tokens, tokens + 50, tokens + 50, 0]))
             rows.append({**of, "ts": at(moment), "metric": "generation_tokens", "value": tokens})
-        calls.append(("load", ("serving_samples", rows), {}))
+        calls.append(("add", ("serving_samples", *rows), {}))
         counts = draw(st.lists(st.integers(0, 9), min_size=3, max_size=3))
         buckets = [
             {**of, "metric": "ttft_s", "ts": row["ts"], "le_s": le_s, "observations": count * place}
             for place, row in enumerate(rows)
             for le_s, count in zip((0.25, 1.0, inf), sorted(counts), strict=True)
         ]
-        calls.append(("load", ("serving_histograms", buckets), {}))
+        calls.append(("add", ("serving_histograms", *buckets), {}))
     requests = []
     for number in range(draw(st.integers(0, 4))):
         start, length = draw(seconds()), draw(st.sampled_from([0, 0.3, 70, 900, 5000]))
         requests.append({
-            "cluster": "c", "endpoint": f"{node}:0", "request_id": f"{node}{number}", "model": "m",
+            "endpoint": f"{node}:0", "request_id": f"{node}{number}", "model": "m",
             "arrival_at": at(start), "end_at": at(start + length), "status": "ok",
             "first_token_at": at(start + draw(st.sampled_from([0, 0.6]))),
             "output_tokens": draw(st.integers(0, 500)),
         })  # fmt: skip
-    return [*calls, ("load", ("serving_requests", requests), {})] if requests else calls
+    return [*calls, ("add", ("serving_requests", *requests), {})] if requests else calls
 
 
 def fleet(evidence):
@@ -123,8 +114,12 @@ def fleet(evidence):
     evidence.store.serving_objectives = (ServingObjective("m", ttft_s=0.5),)
 
 
-def spent(evidence, scope=EVERYTHING):
-    return Counter(dict(ledger(evidence.store, scope=scope).select("category", "gpu_ms").rows()))
+def spent(store, scope=EVERYTHING):
+    """Return the time of each cluster by category."""
+    rows = ledger(store, by=["cluster", "category"], scope=scope)
+    return Counter(
+        dict(zip(rows.select("cluster", "category").rows(), rows["gpu_ms"], strict=True))
+    )
 
 
 def segments(store):
@@ -132,28 +127,29 @@ def segments(store):
     return store.read(sql).rows()
 
 
-@pytest.mark.machine  # random worlds, up to eight ledgers each
-@relaxed
-@given(calls=contradictory_evidence(), part=st.integers(1, 10),
-       cuts=st.lists(seconds(), min_size=1, max_size=4))  # fmt: skip
-def test_any_evidence_is_in_one_category_in_parts_and_windows(new_evidence, calls, part, cuts):
+@pytest.mark.machine  # random worlds, each a cluster of one database
+def test_any_evidence_is_in_one_category_in_parts_and_windows(own_store):
     """Built in two parts as at once, and the sums of adjacent windows are those of the whole."""
-    evidence = new_evidence()
-    fleet(evidence)
-    for some in (calls[:part], calls[part:]):
-        for name, args, more in some:
-            getattr(evidence, name)(*args, **more)
-        evidence.build()
-    in_parts = segments(evidence.store)
-    evidence.store.build(is_full=True)
+    worlds = drawn(st.tuples(contradictory_evidence(), st.integers(1, 10), seconds()), 6)
+    store = own_store()
+    clusters = [Cluster(store, f"c{n}", first_pid=100 * n) for n in range(len(worlds))]
+    for cluster in clusters:
+        fleet(cluster)
+    for is_rest in (False, True):
+        for cluster, (calls, part, _) in zip(clusters, worlds, strict=True):
+            for name, args, more in calls[part:] if is_rest else calls[:part]:
+                getattr(cluster, name)(*args, **more)
+        build_together(store, f"rest {is_rest}", clusters)
+    in_parts = segments(store)
+    store.build(is_full=True)
 
-    assert segments(evidence.store) == in_parts
-    assert evidence.violations() == 0
-    whole = spent(evidence)
-    assert sum(whole.values()) == capacity_ms(evidence.store)
-    bounds = [None, *sorted({START_MS + int(c * 1000) for c in cuts}), None]
+    assert segments(store) == in_parts
+    assert clusters[0].violations() == 0
+    whole = spent(store)
+    assert sum(whole.values()) == capacity_ms(store)
+    bounds = [None, *sorted({START_MS + int(1000 * cut) for _, _, cut in worlds}), None]
     windows = (Scope(from_ms=lo, to_ms=hi) for lo, hi in pairwise(bounds))
-    assert sum((spent(evidence, window) for window in windows), Counter()) == whole
+    assert sum((spent(store, window) for window in windows), Counter()) == whole
 
 
 def test_the_number_of_threads_never_matters(new_evidence):

@@ -84,6 +84,12 @@ def _changed(cursor: duckdb.DuckDBPyConnection) -> Since:
             from intermediate.int_claims as claims
             semi join temp.changed_job_runs using (job_run_key)
             union all
+            -- GPUs that a source had reported before, on nodes that the record has not
+            select runs.cluster, holds.node, runs.start_ms
+            from intermediate.int_reported_holds as holds
+            inner join intermediate.int_job_runs as runs using (cluster, job_id_raw, submit_ms)
+            where runs.job_run_key in (select job_run_key from temp.changed_job_runs)
+            union all
             -- GPUs that a source has reported since
             select runs.cluster, unnest(list_append(runs.nodes, holds.node)), runs.start_ms
             from intermediate.int_reported_holds as holds
