@@ -262,9 +262,11 @@ def macros() -> dict[str, str]:
 def with_macros(sql: str) -> str:
     """Return a select followed by the definitions of the macros that it calls, and these call."""
     known, called = macros(), set[str]()
-    while more := (set(_WORD.findall(sql)) & known.keys()) - called:
+    added = sql
+    while more := (set(_WORD.findall(added)) & known.keys()) - called:
         called |= more
-        sql += "\n".join(known[name] for name in sorted(more))
+        added = "\n".join(known[name] for name in sorted(more))
+        sql += added
     return sql
 
 
@@ -301,7 +303,7 @@ def _inputs(model: Model, known: Container[str]) -> set[str]:
 
 
 @cache
-def _by_name() -> dict[str, Model]:
+def by_name() -> dict[str, Model]:
     """Return the models of `build_order` by qualified name."""
     return {m.qualified_name: m for m in build_order()}
 
@@ -313,7 +315,7 @@ def inputs(model: Model) -> frozenset[str]:
 
 @cache
 def _inputs_of(name: str) -> frozenset[str]:
-    known = _by_name()
+    known = by_name()
     found: set[str] = set()
     wanted = _inputs(known[name], known)
     while wanted:
@@ -326,7 +328,7 @@ def _inputs_of(name: str) -> frozenset[str]:
 @cache
 def evidence(name: str) -> tuple[set[str], set[str]]:
     """Return the base tables and the stored stages that a stage is made of, through views too."""
-    known = _by_name()
+    known = by_name()
     stored = {n for n in inputs(known[name]) if known[n].is_stored and known[n].layer != TEMP_LAYER}
     views = inputs(known[name]) - stored | {name}
     reads = set().union(*(known[view].reads for view in views))

@@ -167,18 +167,25 @@ class ViewCache:
 @cache
 def is_kept(name: str) -> bool:
     """Say whether the rows of a view are the same as long as the database is."""
-    return CLOCK not in _text(name)
+    return CLOCK not in _depends_on(name)
 
 
 @cache
 def scope_variables(name: str) -> tuple[str, ...]:
     """Return the variables of the scope that the rows of a view depend on."""
-    return tuple(sorted(set(_SCOPE_VARIABLE.findall(_text(name)))))
+    return tuple(sorted(_depends_on(name) - {CLOCK}))
 
 
 @cache
-def _text(name: str) -> str:
-    """Return the SQL of a view, of the views that it reads and of the macros that these call."""
-    known = {m.qualified_name: m for m in models.build_order()}
-    read = [known[n] for n in models.inputs(known[name]) if not known[n].is_stored]
-    return models.with_macros("\n".join(model.sql for model in (known[name], *read)))
+def _depends_on(name: str) -> frozenset[str]:
+    """Return the variables of the scope and the clock, if a view or one that it reads asks it."""
+    known = models.by_name()
+    read = (n for n in models.inputs(known[name]) if not known[n].is_stored)
+    return frozenset[str]().union(*map(_asks, (name, *read)))
+
+
+@cache  # each is read by many
+def _asks(name: str) -> frozenset[str]:
+    """Return what the SQL of a view, and of the macros that it calls, asks by itself."""
+    text = models.with_macros(models.by_name()[name].sql)
+    return frozenset((*_SCOPE_VARIABLE.findall(text), *((CLOCK,) if CLOCK in text else ())))
