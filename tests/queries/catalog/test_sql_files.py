@@ -131,6 +131,15 @@ def test_each_column_of_a_mart_has(of_marts, is_so):
     assert [column for column in of_marts if not is_so(column)] == []
 
 
+def test_each_mart_has_a_meaning_a_grain_and_the_columns_that_it_explains(of_marts):
+    for mart in models.of_layer("marts").values():
+        assert mart.description, mart.name
+        assert mart.grain, mart.name
+        explained = {name for together in mart.columns for name in header.names(together)}
+        there = {column["name"] for column in of_marts if column["view"] == mart.name}
+        assert explained <= there, (mart.name, explained - there)
+
+
 def test_a_name_that_means_the_same_everywhere_is_in_use_and_listed_once(of_marts):
     with columns.COMMON.open(encoding="utf-8") as file:
         listed = [row["column"] for row in csv.DictReader(file)]
