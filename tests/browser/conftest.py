@@ -12,10 +12,12 @@ from tests.until import until
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser")  # the first has no windows
+CHROMIUM = next(filter(None, map(shutil.which, PROGRAMS)), None)
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--js-flags=--no-opt",  # pages go before their optimised code pays
 ]  # fmt: skip
 WAIT_MS = 180_000  # the first page of a cold server on a busy machine
 expect.set_options(timeout=WAIT_MS)
