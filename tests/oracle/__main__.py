@@ -38,7 +38,9 @@ def main():
     for seed in range(given.seed, given.seed + given.count):
         folder = kept / f"world-{seed}"
         world = make(seed, given.having)
-        differences = compare([world], folder, empty, is_in_parts=given.in_parts)[seed]
+        differences = compare([world], folder, empty, build_every=1 if given.in_parts else None)[
+            seed
+        ]
         if not differences:
             shutil.rmtree(folder)
             continue

@@ -13,12 +13,12 @@ from goodput_queries.database import LocalStore
 from goodput_queries.ledger import ledger
 
 
-def compare(worlds, folder, empty, *, is_in_parts=False):
+def compare(worlds, folder, empty, *, build_every=None):
     """Return the cells that differ by seed: cell, product's and oracle's milliseconds.
 
     The worlds are clusters of one database, which is built once.
     """
-    found = product_ledgers(worlds, folder, empty, is_in_parts=is_in_parts)
+    found = product_ledgers(worlds, folder, empty, build_every=build_every)
     return {world.seed: _differing(found[world.seed], expected_ledger(world)) for world in worlds}
 
 
@@ -28,10 +28,10 @@ def _differing(ours, expected):
     return [(cell, our_ms, ms) for cell, our_ms, ms in both if our_ms != ms]
 
 
-def product_ledgers(worlds, folder, empty, *, is_in_parts=False):
+def product_ledgers(worlds, folder, empty, *, build_every=None):
     """Write the files of worlds, read them in, build, and return the cells of each ledger.
 
-    In parts, the files come in any order and a build follows each: the ledger is the same.
+    build_every: of this many files that come in any order, in parts: the ledger is the same
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "fleet.duckdb"
@@ -40,13 +40,13 @@ def product_ledgers(worlds, folder, empty, *, is_in_parts=False):
     try:
         for world in worlds:
             files = write(world, folder / str(world.seed))
-            if is_in_parts:
+            if build_every is not None:
                 files = in_parts(files, world.seed)
-            for source, file, options in files:
+            for number, (source, file, options) in enumerate(files, 1):
                 summary = ingest(store, source, [file], _options(options))
                 if summary.refused or summary.unrecognised:
                     raise AssertionError(f"{file}: {summary.refused or summary.unrecognised}")
-                if is_in_parts:
+                if build_every is not None and number % build_every == 0:
                     store.build()
         store.build()
         rows = ledger(store, by=["cluster", "gpu", "hour", "category", "job", "user"])

@@ -31,7 +31,7 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
 
-files.parts.__kwdefaults__["lines_per_part"] = 300  # many transactions
+files.parts.__kwdefaults__["lines_per_part"] = 1000  # many transactions
 store = LocalStore(sys.argv[1], threads=1)
 print("open", flush=True)
 options = ReadOptions(cluster="alpha", zone=ZoneInfo("UTC"))
