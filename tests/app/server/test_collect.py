@@ -38,7 +38,7 @@ def site(tmp_path, empty_database):
     shutil.copyfile(empty_database, tmp_path / "goodput.duckdb")
     (tmp_path / "events").mkdir()
     (tmp_path / "goodput.toml").write_text(
-        '[[collect]]\nsource = "job-events"\nfolder = "events"\ninterval_s = 0.1\n'
+        '[[collect]]\nsource = "job-events"\nfolder = "events"\ninterval_s = 0.3\n'
     )
     say(tmp_path, 1)
     return tmp_path
@@ -56,6 +56,11 @@ def steps_of(site):
     """Return the steps in the database, through the server if one has it."""
     with contextlib.closing(open_store(site / "goodput.duckdb")) as store:
         return store.read("select step from raw.job_events order by step").to_series().to_list()
+
+
+def await_steps(site, steps):
+    """Wait until the database has these steps."""
+    until(lambda: steps_of(site) == steps, f"steps {steps} are there", every_s=0.2)
 
 
 @contextlib.contextmanager
@@ -98,18 +103,18 @@ def test_commands_and_a_starting_server_get_the_database_from_a_collector(site):
     """Then the collector works through the server, which says so, and when that ends, without."""
     database = site / "goodput.duckdb"
     with collecting(site) as process:
-        until(lambda: steps_of(site) == [1], "the first step is there")
+        await_steps(site, [1])
         assert run("build").exit_code == 0
         with serving(site) as server:
             assert find_server(database) is not None
             say(site, 2)
-            until(lambda: steps_of(site) == [1, 2], "it comes through the server")
+            await_steps(site, [1, 2])  # through the server
             server.send_signal(signal.SIGTERM)
             said = server.stderr.read()
             assert server.wait(PATIENCE_S) == 0, said
             assert f"process {process.pid} collects into this database already" in said
         say(site, 3)
-        until(lambda: steps_of(site) == [1, 2, 3], "it comes without the server")
+        await_steps(site, [1, 2, 3])  # without it
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
 
@@ -118,7 +123,7 @@ def test_commands_and_a_starting_server_get_the_database_from_a_collector(site):
 def test_a_server_collects_by_itself_alone_shows_it_and_ends_cleanly(site):
     database = site / "goodput.duckdb"
     with serving(site) as server:
-        until(lambda: steps_of(site) == [1], "the server collects")
+        await_steps(site, [1])
         assert is_collected(database)
         second = run("collect")
         with contextlib.suppress(GoodputError):

@@ -27,12 +27,11 @@ COUNTS = "select runs, withheld from marts.runs_withheld"
 @pytest.fixture(scope="module")
 def worlds(module_store, filled):
     """Give two databases that differ in seconds of another team, a day after they are over."""
-    moved = module_store()
-    load(moved, MOVED)
-    cobalts = module_store(copy_of=built(filled, COBALTS))
+    cobalts, moved = module_store(copy_of=built(filled, COBALTS)), module_store()
     for store in (cobalts, moved):
         Evidence(store, _parts=iter(range(1000, 2000))).state("*", "up", 0, MIDNIGHT_S + DAY_S)
-        store.build()
+    cobalts.build()
+    load(moved, MOVED)
     return cobalts, moved
 
 
