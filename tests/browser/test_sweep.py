@@ -74,14 +74,8 @@ IS_DARK = """is_dark => {
     const parts = getComputedStyle(document.querySelector(".stApp")).backgroundColor.match(/\\d+/g)
     return (Math.max(...parts.slice(0, 3).map(Number)) < 128) === is_dark
 }"""
-OUTSIDE_THE_MENU = (
-    "query",
-    "cost?part=prices",
-    "report",
-    "cost?part=what-if",
-    "help",
-    "?view=wall",
-)
+OUTSIDE_THE_MENU = ("query", "cost?part=prices", "report", "cost?part=what-if", "help",
+                    "?view=wall")  # fmt: skip
 # as Back does, in the client that is there; until the script runs
 OPEN = """path => new Promise(resolve => {
     const running = (_, observer) => { observer.disconnect(); resolve() }
@@ -149,12 +143,7 @@ def links(database):
 
 
 @pytest.fixture
-def url(
-    kind,
-    database,
-    links,  # noqa: ARG001 -- they come first
-    request,
-):
+def url(kind, database, links, request):  # noqa: ARG001 -- the links come first
     """Give the server of a database; the demo has one already."""
     if kind == "demo":
         yield request.getfixturevalue("base_url")
@@ -243,13 +232,8 @@ def _violations(page, scheme, rules):
 
 
 PORT = "8501"  # of the namespace, where nothing else listens
-INSIDE = (
-    "ip link set lo up && { socat UNIX-LISTEN:$0,fork TCP:127.0.0.1:"
-    + PORT
-    + ' & exec "$@" --port '
-    + PORT
-    + "; }"
-)
+INSIDE = (f"ip link set lo up && {{ socat UNIX-LISTEN:$0,fork TCP:127.0.0.1:{PORT} & "
+          f'exec "$@" --port {PORT}; }}')  # fmt: skip
 
 
 @cache

@@ -51,6 +51,11 @@ class Cluster(Evidence):
         """Keep rows of a raw table until the next build."""
         self.waiting.append((table, source, rows))
 
+    def call(self, *calls):
+        """Load what methods load: their names, what they get by place and by name."""
+        for name, given, named in calls:
+            getattr(self, name)(*given, **named)
+
     def build(self):
         """Do nothing: a database is built for all of its clusters together."""
 

@@ -61,46 +61,37 @@ def test_what_was_built_bit_by_bit_has_the_rows_of_a_full_build(cluster):
     assert_equals_full_build(cluster)
 
 
-JOBS = st.builds(lambda job, start, length, node, name: ("job", job, start, length, node, name),
-                 st.sampled_from("789"), st.sampled_from([0, 200, 600]),
-                 st.sampled_from([None, 150, 900]), st.sampled_from("ab"),
-                 st.sampled_from(["r", "q", "7"]))  # fmt: skip
-EVENTS = st.builds(lambda run, attempt, start, host: ("events", run, attempt, start, host),
-                   st.sampled_from(["r", "q", "7", "8", "", "elsewhere"]),
-                   st.sampled_from([0, 1, None]), st.sampled_from([10, 210, 610]),
-                   st.sampled_from("ab"))  # fmt: skip
-HOLDS = st.builds(lambda job, start, node, index: ("hold", job, start, node, index),
-                  st.sampled_from("789"), st.sampled_from([0, 200, 600]), st.sampled_from("ab"),
-                  st.integers(0, 2))  # fmt: skip
+def job(number, start, length, node, name):
+    """Return the call that loads a job run; with no length it runs."""
+    end, state = (None, "RUNNING") if length is None else (start + length, "COMPLETED")
+    return "job", (number, start, end, [node], 1, state), {"job_name": name}
 
 
-TWO_LIVES_THAT_BEGIN_TOGETHER = [
-    [("job", "7", 0, None, "b", "r"), ("events", "r", 0, 210, "b")], [("events", "", 0, 210, "b")],
-]  # fmt: skip
-A_GPU_ON_A_NODE_THAT_THE_RECORD_HAS_NOT = [
-    [("hold", "8", 600, "b", 2)], [("job", "8", 600, 900, "a", "q")],
-]  # fmt: skip
+def life(run, attempt, start, host):
+    return "events", (run, steps(1, 8, start)), {"attempt": attempt, "host": host}
 
 
-def report(cluster, kind, *what):
-    """Load a job run, a GPU that one has, or steps."""
-    if kind == "job":
-        job, start, length, node, name = what
-        end = None if length is None else start + length
-        state = "RUNNING" if end is None else "COMPLETED"
-        cluster.job(job, start, end, [node], 1, state, job_name=name)
-    elif kind == "hold":
-        job, start, node, index = what
-        cluster.hold(job, node=node, submit=start, slurm_index=index)
-    else:
-        run, attempt, start, host = what
-        cluster.events(run, steps(1, 8, start), attempt=attempt, host=host)
+def hold(number, start, node, index):
+    return "hold", (number,), {"node": node, "submit": start, "slurm_index": index}
+
+
+STARTS, NODES = st.sampled_from([0, 200, 600]), st.sampled_from("ab")
+CALLS = (
+    st.builds(job, st.sampled_from("789"), STARTS, st.sampled_from([None, 150, 900]), NODES,
+              st.sampled_from(["r", "q", "7"]))
+    | st.builds(life, st.sampled_from(["r", "q", "7", "8", "", "elsewhere"]),
+                st.sampled_from([0, 1, None]), st.sampled_from([10, 210, 610]), NODES)
+    | st.builds(hold, st.sampled_from("789"), STARTS, NODES, st.integers(0, 2))
+)  # fmt: skip
+TWO_LIVES_THAT_BEGIN_TOGETHER = [[job("7", 0, None, "b", "r"), life("r", 0, 210, "b")],
+                                 [life("", 0, 210, "b")]]  # fmt: skip
+A_GPU_ON_A_NODE_THAT_THE_RECORD_HAS_NOT = [[hold("8", 600, "b", 2)], [job("8", 600, 900, "a", "q")]]
 
 
 @pytest.mark.machine
 def test_any_evidence_in_any_order(own_store):
     """Of random clusters, in up to four builds."""
-    part = st.lists(JOBS | EVENTS | HOLDS, min_size=1, max_size=3)
+    part = st.lists(CALLS, min_size=1, max_size=3)
     reported = [TWO_LIVES_THAT_BEGIN_TOGETHER, A_GPU_ON_A_NODE_THAT_THE_RECORD_HAS_NOT]
     reported += drawn(st.lists(part, min_size=2, max_size=4), 8)
     store = own_store()
@@ -110,8 +101,7 @@ def test_any_evidence_in_any_order(own_store):
             cluster.node(node, 2)
     for number, together in enumerate(zip_longest(*reported, fillvalue=())):
         for cluster, part in zip(clusters, together, strict=True):
-            for what in part:
-                report(cluster, *what)
+            cluster.call(*part)
         build_together(store, f"part {number}", clusters)
 
     assert_equals_full_build(clusters[0])

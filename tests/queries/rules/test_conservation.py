@@ -137,8 +137,7 @@ def test_any_evidence_is_in_one_category_in_parts_and_windows(own_store):
         fleet(cluster)
     for is_rest in (False, True):
         for cluster, (calls, part, _) in zip(clusters, worlds, strict=True):
-            for name, args, more in calls[part:] if is_rest else calls[:part]:
-                getattr(cluster, name)(*args, **more)
+            cluster.call(*(calls[part:] if is_rest else calls[:part]))
         build_together(store, f"rest {is_rest}", clusters)
     in_parts = segments(store)
     store.build(is_full=True)
