@@ -19,6 +19,8 @@ from goodput_queries.check import check
 from goodput_queries.database import LocalStore
 from goodput_queries.storage.migrations import current_version, migrations
 
+VERSION = current_version(migrations())
+KEPT = f"older.duckdb.before-version-{VERSION}"  # while a database is migrated
 OLDER = Path(__file__).parent / "older_databases" / "0.1.0.duckdb.xz"
 LEDGER = """select cluster, attempt_key, category, sum(gpu_ms) as gpu_ms
     from marts.ledger_hourly group by all order by all"""
@@ -30,16 +32,11 @@ def unpacked(folder):
     return path
 
 
-def of_a_killed_one(path):
-    """Return the copy that is kept while a database is migrated."""
-    return path.with_name(f"{path.name}.before-version-{current_version(migrations())}")
-
-
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory):
     """Give a database of the release, opened and built, and what was logged on opening."""
     path = unpacked(tmp_path_factory.mktemp("upgraded"))
-    of_a_killed_one(path).write_bytes(b"half a copy")
+    path.with_name(KEPT).write_bytes(b"half a copy of one that was killed")
     log = logging.handlers.BufferingHandler(100)
     logging.getLogger().addHandler(log)
     try:
@@ -57,9 +54,8 @@ def test_it_opens_with_a_sentence_for_each_change(opened):
     assert sentences[0].startswith(f"{store.path}: migrated to schema version 3: ")
     assert len(sentences) == 3
     assert "the next build recomputes the ledger" in sentences[-1]
-    version = store.read("select max(schema_version) from raw.catalog").item()
-    assert version == current_version(migrations())
-    assert not of_a_killed_one(Path(store.path)).exists()
+    assert store.read("select max(schema_version) from raw.catalog").item() == VERSION
+    assert not Path(store.path).with_name(KEPT).exists()
 
 
 def test_it_has_the_ledger_of_a_new_database(opened, store):
@@ -97,6 +93,5 @@ def test_a_kill_in_the_middle_of_a_migration_leaves_the_database_as_it_was(tmp_p
     killed = subprocess.run([sys.executable, "-c", KILLED, str(older)], check=False)
 
     assert killed.returncode == -signal.SIGKILL
-    assert of_a_killed_one(older).read_bytes() == before
-    assert older.read_bytes() == before
-    assert len(list(tmp_path.iterdir())) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {older.name, KEPT}
+    assert older.read_bytes() == older.with_name(KEPT).read_bytes() == before

@@ -202,8 +202,7 @@ def test_goodput_serve_delivers_and_a_command_meanwhile_finds_nothing_due(here, 
 
     with serving(here / "goodput.duckdb") as server:
         assert post.arrived.wait(60)
-        is_free = lambda: busy not in report("--deliver").output  # noqa: E731
-        until(is_free, "no other process delivers", every_s=0.5)
+        until(lambda: busy not in report("--deliver").output, "no other delivers", every_s=0.5)
         result = report("--deliver", "--date", str(DAY))
         assert server.end(signal.SIGTERM) == 0
 
