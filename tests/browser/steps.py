@@ -1,12 +1,9 @@
 """Steps of journeys: each acts on what it names, and waits for what it causes."""
 
-import os
 import re
-from pathlib import Path
 
 from playwright.sync_api import expect
 
-SHOTS = os.environ.get("GOODPUT_SCREENSHOTS")  # a folder, for whoever wants to look
 # the script has run, nothing is stale, and no part awaits findings that would redraw the page
 SETTLED = (
     '[data-testid="stApp"][data-test-script-state="notRunning"]'
@@ -27,13 +24,6 @@ def charts_drawn(page):
     """Wait until each chart of the page has its marks: they are drawn after their data came."""
     charts = page.get_by_test_id("stPlotlyChart")
     expect(charts.filter(has_not=page.locator(".main-svg"))).to_have_count(0)
-
-
-def shoot(page, name):
-    """Keep a picture of the whole page where one was asked for."""
-    if SHOTS:
-        charts_drawn(page)
-        page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
 
 
 def pick_first_row(page, table, param):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pypdfium2
 import pytest
 from playwright.sync_api import expect
-from tests.browser.steps import charts_drawn, click_mark, pick_first_row, settled, shoot
+from tests.browser.steps import charts_drawn, click_mark, pick_first_row, settled
 from tests.recorded_session import SAMPLE
 
 pytestmark = pytest.mark.machine
@@ -17,7 +17,6 @@ MINUTE = "from=2026-11-20T12:31:00Z&to=2026-11-20T12:32:00Z"
 def test_first_look_from_what_is_wrong_now_to_its_evidence(page, base_url):
     page.goto(base_url)
     settled(page, "Overview")
-    shoot(page, "overview")
 
     expect(page.locator(".gp-said")).to_have_count(1)
     expect(page.locator(".gp-action")).to_have_count(3)
@@ -28,7 +27,6 @@ def test_first_look_from_what_is_wrong_now_to_its_evidence(page, base_url):
     expect(page).to_have_url(re.compile("state=open"))
     pick_first_row(page, "finding", "finding")
     expect(page.get_by_text("Evidence:")).to_be_visible()
-    shoot(page, "finding")
 
     page.get_by_role("link", name="Overview", exact=True).click()
     settled(page, "Overview")
@@ -42,7 +40,6 @@ def test_from_a_loss_to_its_run_and_a_shared_link(page, browser, base_url):
     page.get_by_role("link", name="Open the run").click()
     settled(page, "hang")
     expect(page).to_have_url(re.compile("run="))
-    shoot(page, "run")
 
     other = browser.new_context()
     shared = other.new_page()
@@ -71,10 +68,8 @@ def test_the_week_is_a_click_from_the_overview_and_prints_on_two_sheets(page, ba
 def test_from_the_fleet_to_a_gpu_and_to_a_run_by_marks_of_charts(page, base_url):
     page.goto(f"{base_url}/fleet")
     settled(page, "Fleet")
-    shoot(page, "fleet")
     click_mark(page, "rack-grid", 1)
     settled(page, "GPU 1, vm")
-    shoot(page, "gpu")
 
     page.go_back()
     settled(page, "Fleet")
@@ -131,14 +126,12 @@ def test_a_query_is_run_and_its_rows_are_saved_and_a_metric_is_explored(page, ba
     pick_first_row(page, "metric", "metric")
     expect(page.get_by_test_id("stPlotlyChart")).to_be_visible()
     charts_drawn(page)
-    shoot(page, "explorer")
 
 
 def test_a_narrow_screen_has_cards_in_the_place_of_wide_tables(page, base_url):
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{base_url}/findings")
     settled(page, "Findings")
-    shoot(page, "findings-narrow")
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.evaluate(wide) == 0
     expect(page.locator(".st-key-pick_finding")).to_be_hidden()

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.steps import pick_first_row, settled, shoot
+from tests.browser.steps import pick_first_row, settled
 
 pytestmark = pytest.mark.machine
 TABS_MOST = 120
@@ -69,7 +69,6 @@ def test_on_call_finds_what_happened_on_a_node_in_one_list(page, hand):
     expect(page.locator(".st-key-happened_brief")).to_be_in_viewport()
     hand.click(page.locator(".st-key-happened_brief button").first)
     expect(page.locator(".st-key-happened_chosen")).to_be_visible()
-    shoot(page, "node-chosen")
 
 
 def test_an_engineer_searches_a_run_whose_card_says_what_to_change(page, hand, base_url):
@@ -83,7 +82,6 @@ def test_an_engineer_searches_a_run_whose_card_says_what_to_change(page, hand, b
     page.keyboard.press("Enter")
     result = page.get_by_role("dialog").get_by_role("link", name="main").first
     expect(result).to_be_visible()
-    shoot(page, "search")
     hand.click(result, "main")
 
     assert hand.clicks == 1
