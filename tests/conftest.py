@@ -201,6 +201,7 @@ def _stores(new_store):
 
 module_store = pytest.fixture(_stores, scope="module", name="module_store")  # with the module
 own_store = pytest.fixture(_stores, name="own_store")  # with the test
+session_store = pytest.fixture(_stores, scope="session", name="session_store")
 
 
 @pytest.fixture(scope="session")

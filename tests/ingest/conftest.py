@@ -39,7 +39,7 @@ def without_views(empty_database, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def emptied_store(new_store, without_views):
+def emptied_store(session_store, without_views):
     """Return what gives a database without rows, the same one where it is still open.
 
     Opening one takes ten times as long as deleting the rows of a test.
@@ -53,13 +53,10 @@ def emptied_store(new_store, without_views):
             except (StoreError, duckdb.Error):  # a test has closed it
                 stores.pop()
         if not stores:
-            stores.append(new_store(copy_of=without_views))
+            stores.append(session_store(copy_of=without_views))
         return stores[-1]
 
-    yield emptied
-    for store in stores:
-        store.close()
-        shutil.rmtree(Path(store.path).parent)
+    return emptied
 
 
 def _delete_rows(store):
@@ -93,11 +90,9 @@ def read_text(store, tmp_path):
 
 
 @pytest.fixture
-def whole_store(new_store):
+def whole_store(own_store):
     """Give an empty database of the test's own with its views, which can be built."""
-    with contextlib.closing(new_store()) as opened:
-        yield opened
-    shutil.rmtree(Path(opened.path).parent)
+    return own_store()
 
 
 @pytest.fixture(scope="module")

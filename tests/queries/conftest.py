@@ -5,7 +5,6 @@ import inspect
 import itertools
 import operator
 import re
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
@@ -18,10 +17,12 @@ from tests.tables import each
 
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import EVERYTHING
+from goodput_queries.storage import staged_views
 
 __all__ = ("START", "START_MS", "Evidence", "at", "each", "is_time")  # tests import all from here
 FOLDER = Path(__file__).parent
 LOADS_OF_A_COPY = 10_000
+MART = re.compile(r"\bmarts\.(\w+)( as \w+)?")
 YIELDS = re.compile(r"^ +yield$", re.MULTILINE)  # of a test that is built together with others
 
 
@@ -33,6 +34,18 @@ def _ledgers(store, commits):  # noqa: ARG001 -- the same until then
     for name, category, gpu_s in rows.rows():
         found[name][category] = gpu_s
     return found
+
+
+@functools.cache
+def _of_all_clusters(store, commits, view):
+    """Return the table of a view's rows, made once for all clusters; None: they name no cluster."""
+    name, table = f"marts.{view}", f"together.main.{view}_{commits}"
+    with store.cursor() as cursor:
+        cursor.execute("attach if not exists ':memory:' as together")
+        select = staged_views.evaluate(cursor, f"from {name}", staged_views.named_in(name))
+        cursor.execute(f"create table {table} as {select}")
+        columns = [column for column, *_ in cursor.execute(f"describe {table}").fetchall()]
+    return table if "cluster" in columns else None
 
 
 @dataclass
@@ -61,7 +74,15 @@ class Cluster(Evidence):
 
     def read(self, sql, scope=EVERYTHING):
         """Return the rows of a select; marts show this cluster alone."""
+        if scope == EVERYTHING:
+            sql = MART.sub(self._rows_of, sql)
         return self.store.read(sql, scope=replace(scope, cluster=self.name))
+
+    def _rows_of(self, found):
+        """Return what a select reads for a view: its rows of this cluster, where they name it."""
+        table = _of_all_clusters(self.store, self.store.commits, found[1])
+        rows = f"(from {table} where cluster = '{self.name}'){found[2] or f' as {found[1]}'}"
+        return rows if table else found[0]
 
     def gpu_s(self):
         """Return GPU-seconds by category."""
@@ -170,7 +191,7 @@ def read_from_world(cases):
     @each({name: (case,) for name, case in cases.items()})
     def test(world, case):
         sql, expected, scope = (*case, EVERYTHING)[:3]
-        assert world.store.read(sql, scope=scope).rows() == expected
+        assert world.store.read(sql, scope=scope, is_kept=True).rows() == expected
 
     return test
 
@@ -190,25 +211,20 @@ def shared_by(path):
 
 
 @pytest.fixture(scope="session")
-def databases_of_clusters(new_store):
+def databases_of_clusters(session_store):
     """Give the clusters of all tests that share a database, loaded and built, by node id."""
     made = {}
-    stores = []
 
     def of(name, session):
         if name not in made:
             made[name] = {}  # what failed is not tried again for each test
-            stores.append(new_store())
             tests = (item for item in session.items if hasattr(item, "function"))
             together = (item for item in tests if hasattr(item.function, "builds"))
             items = [item for item in together if shared_by(item.path) == name]
-            made[name] = _loaded_and_built(stores[-1], items)
+            made[name] = _loaded_and_built(session_store(), items)
         return made[name]
 
-    yield of
-    for store in stores:
-        store.close()
-        shutil.rmtree(Path(store.path).parent)
+    return of
 
 
 def _loaded_and_built(store, items):
@@ -232,20 +248,16 @@ def cluster(request, databases_of_clusters):
 
 
 @pytest.fixture
-def new_evidence(new_store):
+def new_evidence(own_store):
     """Return a maker of clusters, empty or copies of `built` ones, that go at the end."""
-    made = []
 
     def make(threads=1, *, copy_of=None):
-        made.append(Evidence(new_store(threads, copy_of=copy_of)))
+        made = Evidence(own_store(threads=threads, copy_of=copy_of))
         if copy_of is not None:  # what it has was loaded under the first numbers
-            made[-1]._parts = itertools.count(LOADS_OF_A_COPY)
-        return made[-1]
+            made._parts = itertools.count(LOADS_OF_A_COPY)
+        return made
 
-    yield make
-    for cluster in made:
-        cluster.store.close()
-        shutil.rmtree(Path(cluster.store.path).parent)
+    return make
 
 
 @pytest.fixture(scope="module")

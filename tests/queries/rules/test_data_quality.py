@@ -11,7 +11,7 @@ BUILT_ALONE = True
 def named(cluster, kind, columns="n, example"):
     """Return what is said of a kind of contradiction in all clusters."""
     sql = f"select {columns} from marts.data_quality where kind = $1 order by all"
-    return cluster.store.read(sql, [kind]).rows()
+    return cluster.store.read(sql, [kind], is_kept=True).rows()
 
 
 def kind(name, columns="n, example"):

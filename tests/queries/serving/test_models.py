@@ -32,7 +32,7 @@ def world(evidence):
 @functools.cache
 def models(store, scope):
     """Return the rows of models by name and role."""
-    rows = store.read("from marts.serving_models", scope=scope).to_dicts()
+    rows = store.read("from marts.serving_models", scope=scope, is_kept=True).to_dicts()
     return {(row["model"], row["role"]): row for row in rows}
 
 

@@ -172,7 +172,7 @@ WENT_ON = "the same Xid occurred in 1 attempt that went on"
 def test_evidence_for_and_against_a_cause(world, name, rank, expected):
     where = f"run_id = '{name}' and attempt = 0 and rank = {rank}"
     sql = f"select {', '.join(expected)} from marts.attempt_causes where {where}"
-    assert world.store.read(sql).row(0) == tuple(expected.values())
+    assert world.store.read(sql, is_kept=True).row(0) == tuple(expected.values())
 
 
 DRAINS = [{"start_at": 3_800 + second, "end_at": 3_800.5 + second} for second in range(80)]

@@ -59,7 +59,7 @@ def world(made):
 def test_health_of_a_node(world, name, from_s, expected):
     sql = f"select {', '.join(expected)} from marts.node_health where node = $1"
     scope = Scope(from_ms=START_MS + 1000 * from_s if from_s else None)
-    assert world.store.read(sql, [name], scope=scope).to_dicts() == [expected]
+    assert world.store.read(sql, [name], scope=scope, is_kept=True).to_dicts() == [expected]
 
 
 test_health_of_the_fleet = read_from_world({

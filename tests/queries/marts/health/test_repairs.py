@@ -57,7 +57,7 @@ def world(made):
 })  # fmt: skip
 def test_a_repair(world, node, which, expected):
     sql = "select * from marts.repairs where node = $1 order by start_at"
-    found = world.store.read(sql, [node], scope=WINDOW).row(which, named=True)
+    found = world.store.read(sql, [node], scope=WINDOW, is_kept=True).row(which, named=True)
 
     for name, value in expected.items():
         amount = pytest.approx(value) if isinstance(value, float) else value

@@ -63,7 +63,7 @@ IDLE = "select sum(idle_ms), sum(held_ms) from marts.executing_idle"
 })  # fmt: skip
 def test_two_figures_are_one(session, windows, first, second):
     for window in windows:
-        expected, found = (session.read(sql, scope=window) for sql in (first, second))
+        expected, found = (session.read(sql, scope=window, is_kept=True) for sql in (first, second))
         assert expected.height > 0
         assert [row[:2] for row in found.rows()] == [row[:2] for row in expected.rows()]
         first_of, second_of = ([float(v or 0) for v in rows[:, -1]] for rows in (expected, found))
@@ -86,12 +86,12 @@ def test_two_figures_are_one(session, windows, first, second):
 })  # fmt: skip
 def test_what_cannot_be_is_not(session, windows, sql):
     for window in windows:
-        assert session.read(sql, scope=window).is_empty()
+        assert session.read(sql, scope=window, is_kept=True).is_empty()
 
 
 def test_the_categories_of_a_gpu_of_a_run_add_up_to_it(session, windows):
     for window in windows:
-        rows = session.read("select * from marts.run_gpus", scope=window)
+        rows = session.read("select * from marts.run_gpus", scope=window, is_kept=True)
         columns = [n for n in rows.columns if n.endswith("_ms") and n != "gpu_ms"]
         assert (rows.select(pl.sum_horizontal(columns)).to_series() == rows["gpu_ms"]).all()
 
@@ -123,11 +123,11 @@ def test_what_a_team_leads_to_adds_up_to_the_team(session, windows):
                 "where team is not null group by all having gpu_ms > 0 order by all")  # fmt: skip
     whole = "select category, gpu_ms, cost from marts.ledger_by_category where gpu_ms > 0"
     for window in windows:
-        for (cluster, team), cells in session.read(of_teams, scope=window).group_by(
+        for (cluster, team), cells in session.read(of_teams, scope=window, is_kept=True).group_by(
             "cluster", "team"
         ):
             scope = replace(window, cluster=cluster, team=team)
-            ledger = session.read(f"{whole} order by 1", scope=scope)
+            ledger = session.read(f"{whole} order by 1", scope=scope, is_kept=True)
             of_team = cells.sort("category").select(ledger.columns)
             assert of_team.drop("cost").rows() == ledger.drop("cost").rows()
             assert of_team["cost"].to_list() == pytest.approx(ledger["cost"].to_list(), abs=1e-5)
@@ -156,7 +156,7 @@ SUMMARY = "select wasted_ms, wasted_cost, held_ms, capacity_ms from marts.goodpu
 
 def one(session, sql, scope):
     """Return a row without nulls."""
-    return [float(value or 0) for value in session.read(sql, scope=scope).row(0)]
+    return [float(value or 0) for value in session.read(sql, scope=scope, is_kept=True).row(0)]
 
 
 def of_clusters(session, window):
