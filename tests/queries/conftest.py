@@ -5,7 +5,7 @@ import inspect
 import itertools
 import operator
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +15,6 @@ import pytest
 from tests.queries.loaders import START, START_MS, Evidence, at, is_time
 from tests.tables import each
 
-from goodput_queries.ledger import ledger
 from goodput_queries.scope import EVERYTHING
 from goodput_queries.storage import staged_views
 
@@ -24,16 +23,6 @@ FOLDER = Path(__file__).parent
 LOADS_OF_A_COPY = 10_000
 MART = re.compile(r"\bmarts\.(\w+)( as \w+)?")
 YIELDS = re.compile(r"^ +yield$", re.MULTILINE)  # of a test that is built together with others
-
-
-@functools.lru_cache(maxsize=1)
-def _ledgers(store, commits):  # noqa: ARG001 -- the same until then
-    """Return the GPU-seconds by category of each cluster: one select for all of their tests."""
-    found = defaultdict(dict)
-    rows = ledger(store, by=["cluster", "category"]).select("cluster", "category", "gpu_s")
-    for name, category, gpu_s in rows.rows():
-        found[name][category] = gpu_s
-    return found
 
 
 @functools.cache
@@ -83,10 +72,6 @@ class Cluster(Evidence):
         table = _of_all_clusters(self.store, self.store.commits, found[1])
         rows = f"(from {table} where cluster = '{self.name}'){found[2] or f' as {found[1]}'}"
         return rows if table else found[0]
-
-    def gpu_s(self):
-        """Return GPU-seconds by category."""
-        return _ledgers(self.store, self.store.commits)[self.name]
 
     def load_until_build(self):
         """Run the test up to its next `yield`; an error is kept for when the test is reported."""

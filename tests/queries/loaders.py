@@ -129,7 +129,7 @@ class Evidence:
     def gpu_s(self):
         """Build and return GPU-seconds by category."""
         self.build()
-        return dict(ledger(self.store).select("category", "gpu_s").rows())
+        return dict(ledger(self).select("category", "gpu_s").rows())
 
     def summary(self):
         """Build and return the ratios."""
