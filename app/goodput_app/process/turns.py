@@ -21,9 +21,11 @@ def begin_serving() -> None:
 def after_answers() -> None:
     """Let this thread, which draws a page, run after those that answer requests.
 
-    Linux alone has priorities of threads; one that is lower already stays.
+    Linux alone has priorities of threads; one that is lower already stays, and so does the first
+    thread, in which requests are received.
     """
-    if _is_server.is_set() and sys.platform == "linux":
+    is_first = threading.current_thread() is threading.main_thread()
+    if _is_server.is_set() and sys.platform == "linux" and not is_first:
         thread = threading.get_native_id()
         if os.getpriority(os.PRIO_PROCESS, thread) < PAGES_NICE:
             os.setpriority(os.PRIO_PROCESS, thread, PAGES_NICE)
