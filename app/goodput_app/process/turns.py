@@ -1,8 +1,10 @@
 """Turns of a server's threads: an answer of `/api/v1` takes milliseconds, a page seconds."""
 
+import contextlib
 import os
 import sys
 import threading
+from collections.abc import Iterator
 
 # how long a thread has the interpreter while others wait: a page waits at thousands of calls of
 # Polars and DuckDB; with Python's own 5 ms, twenty people get two thirds as many pages
@@ -12,10 +14,17 @@ PAGES_NICE = 10  # a tenth of the share of a core that a thread which answers ha
 _is_server = threading.Event()
 
 
-def begin_serving() -> None:
-    """Give the threads of this process short turns, and those of pages the later ones."""
+@contextlib.contextmanager
+def of_a_server() -> Iterator[None]:
+    """Give threads short turns for the length of a block, and those of pages the later ones."""
+    before = sys.getswitchinterval()
     sys.setswitchinterval(TURN_S)
     _is_server.set()
+    try:
+        yield
+    finally:
+        _is_server.clear()
+        sys.setswitchinterval(before)
 
 
 def after_answers() -> None:

@@ -108,13 +108,13 @@ def serve(
     is sent findings. Without a port it is 8501 or the next free one. Raises GoodputError where the
     port is taken or the database is served already.
     """
-    turns.begin_serving()
     is_new = not (_database(path) == IN_MEMORY or Path(path).exists())
     if is_new:
         listen(address, port).close()  # a taken port is to leave no empty database behind
     store = _opened(path)
     with contextlib.ExitStack() as stack:
         stack.callback(store.close)
+        stack.enter_context(turns.of_a_server())
         sockets = [stack.enter_context(contextlib.closing(listen(address, port)))]
         if not covers_loopback(address):
             sockets.append(stack.enter_context(contextlib.closing(listen(DEFAULT_ADDRESS, 0))))
