@@ -23,7 +23,7 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(BIN)/ruff check .
 	# types and layers beside the tests, which are compiled first: else each of their processes does
 	{ $(BIN)/mypy && $(BIN)/lint-imports; } & checks=$$!; \
-		$(PYTEST) -q --collect-only >/dev/null; $(PYTEST) -n 4 && wait $$checks
+		$(PYTEST) -q --collect-only >/dev/null; $(PYTEST) -n auto --maxprocesses 8 && wait $$checks
 
 machine: $(VENV)/.stamp-dev ## tests that need a browser or a server program, kill processes or try random worlds
 	$(PYTEST) -n 4 -m "machine and not slow" $(call naming,machine)
