@@ -14,6 +14,7 @@ import os
 import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -334,16 +335,18 @@ def configure(address: str, port: int) -> None:
 async def _keep_built(upkeep: Upkeep, is_over: asyncio.Event) -> None:
     """Bring the ledger up to date at the start and whenever something was loaded since."""
     said = ""
-    while not is_over.is_set():
-        try:
-            await run_in_threadpool(upkeep.run)
-            said = ""
-        except GoodputError as error:
-            if str(error) != said:  # once, not every few seconds
-                said = str(error)
-                log.error("the ledger is not up to date: %s", said)
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(is_over.wait(), BUILD_EVERY_S)
+    # a build comes after answers, as pages do, and not before these
+    with ThreadPoolExecutor(1, "goodput-build", turns.after_answers) as thread:
+        while not is_over.is_set():
+            try:
+                await asyncio.get_running_loop().run_in_executor(thread, upkeep.run)
+                said = ""
+            except GoodputError as error:
+                if str(error) != said:  # once, not every few seconds
+                    said = str(error)
+                    log.error("the ledger is not up to date: %s", said)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(is_over.wait(), BUILD_EVERY_S)
 
 
 @contextlib.contextmanager
