@@ -7,7 +7,7 @@ The last line of a traceback is one whatever its exception is called, and none w
 that it ignores the exception, or `logging` that it could not write.
 
 Such a line rarely has a time: without a collector's label it gets the last time in the log before
-it, else the one at which the log was read out, and says so. A program may handle an error and go
+it, else the first one after it, else the one at which the log was read out, and says so. A program may handle an error and go
 on; a failure before a later step is therefore no cause (intermediate.int_reported_failures).
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.events import READ_OUT, Event
 from goodput_ingest.sources.job_logs.failure_kinds import HINTS, kind_of
 from goodput_ingest.sources.job_logs.lines import Line
 from goodput_ingest.sources.job_logs.moments import Moments
@@ -63,7 +63,7 @@ class ErrorText:
         if at is None and moments.last is not None:
             at, extra["at"] = moments.last + AFTER, "the last time before it"
         elif at is None:
-            at, extra["at"] = moments.observed_at, "when the log was read out"
+            at, extra["at"] = moments.observed_at, READ_OUT
         if at is not None:
             before = self.seen.get(kind)
             if before is not None and before <= at < before + REPEATED:

@@ -9,6 +9,7 @@ from goodput_ingest.sources.job_logs.lines import Line
 from goodput_ingest.sources.job_logs.moments import Moments
 
 PLACED = "the next save"  # `at` in extra: steps of lines without a time end there
+READ_OUT = "when the log was read out"  # `at` in extra: of a failure before the first time in it
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from goodput_ingest.formats.json_text.event_lines import EXTRA_MAX_CHARS, MSG_MA
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.formats.timestamps import ZoneNeededError
 from goodput_ingest.source import ReadOptions, Reject
-from goodput_ingest.sources.job_logs.error_text import ErrorText
-from goodput_ingest.sources.job_logs.events import PLACED, Event, LogFormat
+from goodput_ingest.sources.job_logs.error_text import AFTER, ErrorText
+from goodput_ingest.sources.job_logs.events import PLACED, READ_OUT, Event, LogFormat
 from goodput_ingest.sources.job_logs.formats import (
     ALMOST,
     ALMOST_HINTS,
@@ -46,6 +46,7 @@ NCCL_HINT = "NCCL version "
 NCCL_VERSION = re.compile(r"NCCL version (\d[\w.]{0,30})(?:\+cuda(\d{1,3}(?:\.\d{1,3})?))?")
 CLOCK = re.compile(r"\d\d:\d\d:\d\d")  # such a line has a time, of whatever form
 READ_AT = "when the file grew"
+NEXT = "the first time after it"
 UNDATED = "the line has no timestamp"
 UNREAD_TIME = "the line has a time of a form that is not read; one as 2026-08-20 14:03:11 is"
 UNREAD_CLOCK = re.compile(r".{0,40}?(?<![\d:<])\d\d:\d\d:\d\d(?![\d:<])")  # of a bar: <01:10:12
@@ -75,6 +76,8 @@ class LogReader:
         self.planned = PlannedSteps()
         self.steps_of: str | None = None
         self.plain_step: Line | None = None  # the first line like a step of no known format
+        # failures before the first time in the log, which dates them
+        self.early: list[tuple[Line, LogFormat, Event]] = []
         self.undated_error: Event | None = None  # the last failure in the text, without a time
         self.unread = UnreadLines()
         self.has_epochs = False  # dictionaries of which the step is not known
@@ -98,6 +101,8 @@ class LogReader:
         rows: list[dict[str, Any]] = []
         rejects: list[Reject] = []
         for number, raw in enumerate(part.lines, part.first_line):
+            if self.early and self.moments.last is not None:
+                self._place_early(rows)
             if "\x1b" not in raw and not self.tracebacks and not self.any_hint.search(raw):
                 self._note(number, raw)
                 continue
@@ -111,29 +116,49 @@ class LogReader:
                 has_facts, rejected = False, len(rejects)
                 for log_format, event in self._events(line, rejects):
                     has_facts = True
-                    if event.at is None:
-                        lack = self._lack_of_time(line)
-                        self.first_lack = self.first_lack or f"line {line.number}: {lack}"
-                        self.lacking[_fact(event)].append((line, lack))
+                    if event.extra.get("at") == READ_OUT:
+                        self.early.append((line, log_format, event))
                     else:
-                        if event.extra.get("at") == PLACED:
-                            self.lacking.pop(_fact(event), None)
-                        self.first_line = self.first_line or number
-                        self.planned.take(line.text)
-                        rows.append(_row(log_format, event, self.versions))
-                        self.unread.forget(rows[-1])
-                        self.versions = {}
-                        rows += self._size_at(log_format, event)
+                        self._place(line, log_format, event, rows)
                 if not has_facts and len(rejects) == rejected:
                     self.planned.take(line.text)
             if len(rows) >= ROWS_PER_BATCH:
                 self.placed += len(rows)
                 yield rows, rejects
                 rows, rejects = [], []
+        self._place_early(rows)
         rejects += [*self._rejects_without_time(self._waiting()), *part.cut]
         self._reject_unread(rejects, at_end=False)
         self.placed += len(rows)
         yield rows, rejects
+
+    def _place(
+        self, line: Line, log_format: LogFormat, event: Event, rows: list[dict[str, Any]]
+    ) -> None:
+        """Add the row of an event, or note that its line has no time."""
+        if event.at is None:
+            lack = self._lack_of_time(line)
+            self.first_lack = self.first_lack or f"line {line.number}: {lack}"
+            self.lacking[_fact(event)].append((line, lack))
+            return
+        if event.extra.get("at") == PLACED:
+            self.lacking.pop(_fact(event), None)
+        self.first_line = self.first_line or line.number
+        self.planned.take(line.text)
+        rows.append(_row(log_format, event, self.versions))
+        self.unread.forget(rows[-1])
+        self.versions = {}
+        rows += self._size_at(log_format, event)
+
+    def _place_early(self, rows: list[dict[str, Any]]) -> None:
+        """Add failures that stand before the first time in the log: just before that time."""
+        early, self.early = self.early, []
+        for line, log_format, found in early:
+            event = found
+            if self.moments.last is not None:
+                extra = {**found.extra, "at": NEXT}
+                event = replace(found, at=self.moments.last - AFTER, extra=extra)
+            self._place(line, log_format, event, rows)
 
     def rest(self) -> list[Reject]:
         """Return the rejects of lines for whose time the log ended too early."""
@@ -304,6 +329,7 @@ class LogReader:
             error, self.undated_error = self.undated_error, None
             if event.kind == "exception":
                 self.lacking.pop(_fact(error), None)
+                self.early = [one for one in self.early if one[2] is not error]
                 return replace(event, kind=error.kind, msg=f"{error.msg} ({event.msg})")
         return event
 

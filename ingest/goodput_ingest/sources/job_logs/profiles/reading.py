@@ -10,7 +10,7 @@ from typing import Any
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S
 from goodput_ingest.formats.json_text.json_lines import FieldError
-from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.events import READ_OUT, Event
 from goodput_ingest.sources.job_logs.lines import Line
 from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_ingest.sources.job_logs.moments import Moments
@@ -228,7 +228,7 @@ class ProfiledLog:
         if at is None and moments.last is not None:
             at, extra["at"] = moments.last, "the last time before it"
         elif at is None:
-            at, extra["at"] = moments.observed_at, "when the log was read out"
+            at, extra["at"] = moments.observed_at, READ_OUT
         ran_ms = _number(values, "ran_ms")
         if ran_ms is not None and at is not None and ran_ms < DURATION_MAX_S * 1000:
             extra["hang_began_at"] = f"{(at - timedelta(milliseconds=ran_ms)).isoformat()}Z"
