@@ -31,7 +31,7 @@ WITHOUT_TIMES = {
     *("hf_trainer_progress_bar", "hf_trainer_of_diffusers", "megatron_after_the_last_time"),
     *("megatron_2021_without_times", "nccl_watchdog_without_a_year", "nemo_steps_between_saves"),
     *("megatron_save_of_a_fork", "megatron_time_and_mean_of_an_iteration"),
-    "megatron_lines_beyond_all_reason",
+    *("megatron_lines_beyond_all_reason", "error_before_the_first_time"),
     *("nemo_length_of_each_step", "deepspeed_step_0_and_pipeline_engine"),
     *("nemo_undated_steps_before_a_save", "megatron_deepspeed_fork", "pods_of_kubectl_and_stern"),
     *("undated_lines_of_two_kinds", "torchrun_root_cause_of_an_exception_printed_before"),

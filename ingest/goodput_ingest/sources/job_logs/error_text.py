@@ -7,8 +7,9 @@ The last line of a traceback is one whatever its exception is called, and none w
 that it ignores the exception, or `logging` that it could not write.
 
 Such a line rarely has a time: without a collector's label it gets the last time in the log before
-it, else the first one after it, else the one at which the log was read out, and says so. A program may handle an error and go
-on; a failure before a later step is therefore no cause (intermediate.int_reported_failures).
+it, else the first one after it, else the one at which the log was read out, and says so. A program
+may handle an error and go on; a failure before a later step is therefore no cause
+(intermediate.int_reported_failures).
 """
 
 import re

@@ -23,6 +23,7 @@ _NO_FAILURE: Final = re.compile(
     + r"|^\W*(?:If|When you)\b|^\++ |[;,] (?:retrying|falling back)\b"
     + r"|^\W*(?i:prompt|question|instruction|sample|completion|user|assistant)\b[^:]{0,20}:"
     + r"|\bSIG[A-Z]{3,4} (?:cannot|will|handlers?)\b"
+    + r"|\.py:\d{1,6}: \w*Warning: (?!CUDA initialization)"
 )
 # behind what happened, of whatever kind it was: Ray lists what may have
 _POSSIBLE: Final = re.compile(r"(?:potential root|common|possible) causes\b")
@@ -51,19 +52,30 @@ KINDS: Final = tuple(kind for kind, _ in RULES)  # the most specific first
 # only a line with one of these is looked at: each costs a little of every line of every log
 HINTS: Final = (
     *("Error", "error", "Exception", "exit code", "[Errno", "bad_alloc", "fallen off", "ssertion"),
-    *("Killed", "egmentation fault", "borted", "SIG", "loating point", "terminate called"),
+    *("Killed", "borted", "SIG", "loating point", "terminate called"),
     *("what(): ", "heck failed", "CHECK failed", "panicked at", "return code", "o such file"),
     *("ermission denied", "not found", "No module named", "file named", "division by ", "by zero"),
     *("egfault", "ut of memory", "OOM when", "emory allocation", "bytes failed", "job killed"),
     *("TERM_MEMLIMIT", "memory limit", "UDA failure", "uda failure", "llocate memory"),
     *("ASSERT FAILED", "ASSERTION FAILED", "uassert", "device ordinal", "cannot find -l"),
     *("was encountered", "launch failure", "ASSERT(", "EACCES", "ENOENT", "RESOURCE_EXHAUSTED"),
-    *("scale already", "scale reached", "modulefile", "StopIteration", "TimeoutExpired"),
+    *("scale reached", "modulefile", "StopIteration", "TimeoutExpired"),
     *("CompilerFailed", "NaN", "NAN", "nan loss", "Invalid loss", "oss: nan", "oss = nan"),
     *("oss=nan", "oss is n", "oss nan", "finite loss", "oss inf", "oss: inf", "oss = inf"),
     *("oss=inf", "oss is inf", "GPU is lost", "GPU_IS_LOST", "No space left", "uota exceeded"),
     *("file handle", "ransport endpoint", "CUDA_ERROR_", "version mismatch", "device driver"),
-    *("MPI_ABORT", "non-zero status", "socket.timeout", "AddressSanitizer"),
+    *("MPI_ABORT", "non-zero status", "socket.timeout", "AddressSanitizer", "oom-kill:"),
+    *("oom-killer", "_STATUS_", "access fault by GPU", "ASSERT: ", "_qp failed", "Got completion"),
+    *("Resource exhausted", "Read-only file", "launch failed", "FATAL", "atal error"),
+    *(
+        "egmentation ",
+        "ASSERTION_FAILED",
+        "insufficient virtual",
+        "no package called",
+        "ould not load",
+    ),
+    *("find the specified", "as it could not", "find an executable", "already at min"),
+    *("ould not load", "Cannot find module", "lost communication", "called MPI_Abort"),
 )
 TEXT_MAX_CHARS: Final = 2_000  # what a line says it says early
 
