@@ -67,15 +67,10 @@ HINTS: Final = (
     *("MPI_ABORT", "non-zero status", "socket.timeout", "AddressSanitizer", "oom-kill:"),
     *("oom-killer", "_STATUS_", "access fault by GPU", "ASSERT: ", "_qp failed", "Got completion"),
     *("Resource exhausted", "Read-only file", "launch failed", "FATAL", "atal error"),
-    *(
-        "egmentation ",
-        "ASSERTION_FAILED",
-        "insufficient virtual",
-        "no package called",
-        "ould not load",
-    ),
-    *("find the specified", "as it could not", "find an executable", "already at min"),
-    *("ould not load", "Cannot find module", "lost communication", "called MPI_Abort"),
+    *("llegal instruction", "egmentation ", "insufficient virtual", "no package called"),
+    *("ould not load", "find the specified", "as it could not", "find an executable"),
+    *("ASSERTION_FAILED", "already at min", "lost communication"),
+    "called MPI_Abort",
 )
 TEXT_MAX_CHARS: Final = 2_000  # what a line says it says early
 
