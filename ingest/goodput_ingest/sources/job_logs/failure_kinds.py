@@ -16,7 +16,7 @@ _SAYS = r"(?:\s*:|\s*$)"  # what follows it
 # consequences of a failure elsewhere, ends that somebody asked for, and what only speaks of one: a
 # metric, advice, a shell's trace, data, what was handled
 _NO_FAILURE: Final = re.compile(
-    r"SIGTERM|SIGINT|signal: (?:15|Terminated)|signal 15\b"
+    r"SIGTERM|SIGINT|signal: (?:15|Terminated)|signal 15\b|EXIT CODE: 15\b"
     + rf"|{_NAME}(?:ChildFailedError|SignalException|KeyboardInterrupt){_SAYS}"
     + rf"|{_NAME}CalledProcessError{_SAYS}(?!.*died with)|{_NAME}SystemExit(?:: (?:0|None))?\s*$"
     + r"|^\s*\w*Error: [+-]?\d+\.\d+(?:e[+-]?\d+)?%?\s*(?:$|[,;|])"
@@ -70,7 +70,7 @@ HINTS: Final = (
     *("llegal instruction", "egmentation ", "insufficient virtual", "no package called"),
     *("ould not load", "find the specified", "as it could not", "find an executable"),
     *("ASSERTION_FAILED", "already at min", "lost communication"),
-    "called MPI_Abort",
+    *("called MPI_Abort", "EXIT CODE", "KILLED BY"),
 )
 TEXT_MAX_CHARS: Final = 2_000  # what a line says it says early
 
