@@ -81,26 +81,21 @@ RUNNING = {
 }  # fmt: skip
 
 
-def test_a_queue_gives_what_waits_and_runs_without_planned_times(tmp_path):
-    document = {"jobs": [WAITING | {"start_time": 1795186364}, RUNNING], "last_update": 1795177000}
+def test_a_queue_gives_no_planned_times_and_of_a_job_that_has_ended_no_gpus(tmp_path):
+    """Those of the listing before stay: its details are gone, and no TRES counts GPUs here."""
+    ended = RUNNING | {"job_id": 6, "job_state": ["COMPLETED"], "gres_detail": []}
+    document = {"jobs": [WAITING | {"start_time": 1795186364}, RUNNING, ended]}
 
     rows, rejects = runs_of(tmp_path, json.dumps(document))
 
-    names = ("job_id", "state", "gpus", "nodes", "end_at")
-    found = [(*(row[name] for name in names), row["start_at"] is None) for row in rows]
+    names = ("job_id_raw", "job_id", "state", "gpus", "nodes")
+    times = ("start_at", "end_at")
     assert rejects == []
-    assert found == [
-        ("4", "PENDING", None, [], None, True), ("3_2", "RUNNING", 4, ["n1"], None, False),
-    ]  # fmt: skip
-
-
-def test_a_job_of_a_queue_that_has_ended_keeps_the_gpus_of_the_listing_before(tmp_path):
-    """Its details are gone then, and where no TRES counts GPUs nothing else names them."""
-    ended = RUNNING | {"job_id": 6, "job_state": ["COMPLETED"], "gres_detail": []}
-
-    rows, _ = runs_of(tmp_path, json.dumps({"jobs": [RUNNING, ended]}))
-
-    assert [(row["job_id_raw"], row["gpus"]) for row in rows] == [("5", 4), ("6", None)]
+    assert [(*(r[n] for n in names), *(r[n] is not None for n in times)) for r in rows] == [
+        ("4", "4", "PENDING", None, [], False, False),
+        ("5", "3_2", "RUNNING", 4, ["n1"], True, False),
+        ("6", "3_2", "COMPLETED", None, ["n1"], True, True),
+    ]
 
 
 SACCT = (
