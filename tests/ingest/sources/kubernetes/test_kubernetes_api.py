@@ -1,5 +1,6 @@
 """The source `kubernetes-api`: lists of an API server, page after page, poll after poll."""
 
+import functools
 import json
 from copy import deepcopy
 from dataclasses import replace
@@ -141,25 +142,18 @@ def test_a_pod_whose_claims_cannot_be_listed_goes_on_with_its_gpus(cluster, poll
     assert store.read(RUNS).rows() == [("nlp/llm", "RUNNING", 1, None)]
 
 
-def _broken(fields, *path):
-    """Return an object with a number in place of what stands at a path."""
-    *before, name = path
-    at = fields = deepcopy(fields)
-    for key in before:
-        at = at[key]
-    at[name] = 5
-    return fields
-
-
 @pytest.mark.parametrize(
     "path", [("metadata", "labels"), ("metadata", "uid"), ("metadata", "name"), ("metadata",)]
 )
 def test_a_pod_that_cannot_be_read_any_more_goes_on_as_it_was(cluster, poll, store, path):
+    """A number stands in place of what was at the path."""
     read, other = pod(started=10), pod("other", started=10)
     other["metadata"]["ownerReferences"] = []
     cluster.objects = [read, other]
     poll(20)
-    cluster.objects = [_broken(read, *path)]
+    broken = deepcopy(read)
+    functools.reduce(dict.__getitem__, path[:-1], broken)[path[-1]] = 5
+    cluster.objects = [broken]
 
     (reject,) = poll(21)
 
