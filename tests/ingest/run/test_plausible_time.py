@@ -177,8 +177,9 @@ def test_the_clock_of_a_live_source_decides_what_lies_ahead(store):
     assert store.read("select max(ts) from raw.gpu_samples").item() == at(3_000)
 
 
-def kube_answer(stamp_s):
-    """Return what kube-state-metrics says of 100 nodes, 20 cordoned, one sample of another time."""
+@pytest.mark.parametrize("stamp_s", [300, 1_787_230_800 - 300 * 86_400, 2_086_000_000])
+def test_a_bad_stamp_in_an_answer_about_kubernetes_makes_no_more_rows(stamp_s, store, tmp_path):
+    """It has 100 nodes, of which 20 are cordoned, and one sample of another time."""
     now_s = 1_787_230_800.0
     capacity = {"resource": "nvidia_com_gpu", "unit": "integer"}
     samples = [("spec_unschedulable", 1, {}, stamp_s, "1")]
@@ -189,13 +190,9 @@ def kube_answer(stamp_s):
         {"metric": {"__name__": f"kube_node_{name}", "node": f"n{node}", **more}, "value": of}
         for name, node, more, *of in samples
     ]
-    return {"status": "success", "data": {"resultType": "vector", "result": result}}
-
-
-@pytest.mark.parametrize("stamp_s", [300, 1_787_230_800 - 300 * 86_400, 2_086_000_000])
-def test_a_bad_stamp_in_an_answer_about_kubernetes_makes_no_more_rows(stamp_s, store, tmp_path):
+    answer = {"status": "success", "data": {"resultType": "vector", "result": result}}
     file = tmp_path / "kubernetes.json"
-    file.write_text(json.dumps(kube_answer(stamp_s)))
+    file.write_text(json.dumps(answer))
 
     summary = ingest(store, "kubernetes", [file], ReadOptions(cluster="k"))
 
