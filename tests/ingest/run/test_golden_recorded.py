@@ -134,20 +134,15 @@ def test_a_collectors_time_is_of_lines_that_have_none(stamp, tmp_path, case):
             assert changed.keys() <= {*times, *(OF_TIMES if times else ())}
 
 
-def growing():
-    """Return a case of each source whose files grow line by line."""
-    cases = [case for case in CASES if is_line_based(case) and name_of(case) != "nccl-tests"]
-    by_source = {name_of(case): case for case in cases}
-    return [*(by_source | {name_of(case): case for case in LONG}).values()]
-
-
 LONG = [
     GOLDEN / "job_log" / "megatron_two_lives_and_a_hang",
     GOLDEN / "nccl_inspector" / "records_without_a_header",
     GOLDEN / "nvml" / "four_gpus_with_incomplete_gpm",
     GOLDEN / "slurm" / "22_05_sacct_steps_and_duplicates",
 ]
-OF_LINES = of_cases(growing())
+# of each source whose files grow line by line
+GROWING = [case for case in CASES if is_line_based(case) and name_of(case) != "nccl-tests"]
+OF_LINES = of_cases({name_of(case): case for case in [*GROWING, *LONG]}.values())
 
 
 @OF_LINES
