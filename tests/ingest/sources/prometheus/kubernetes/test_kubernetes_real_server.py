@@ -72,12 +72,6 @@ class Pods:
 
 
 @pytest.fixture
-def store(whole_store):
-    """Give a database that can be built."""
-    return whole_store
-
-
-@pytest.fixture
 def seen(prometheus, exporter):
     """Wait until what the exporters print now was scraped a few times."""
 
@@ -89,7 +83,7 @@ def seen(prometheus, exporter):
 
 
 @pytest.fixture
-def poll(store, prometheus):
+def poll(whole_store, prometheus):
     """Poll both sources once, each time as a restarted process; return the errors."""
     common = {"url": prometheus.url, "settle_s": 0, "overlap_s": 60, "cluster": "k8s"}
     tables = [
@@ -98,7 +92,7 @@ def poll(store, prometheus):
     ]
 
     def once():
-        outcomes = Collection(collectors(tables), Held(store)).ask_once()
+        outcomes = Collection(collectors(tables), Held(whole_store)).ask_once()
         return [outcome.error for outcome in outcomes]
 
     return once
@@ -111,7 +105,7 @@ def held(store):
 
 
 def test_pods_hold_the_gpus_that_the_exporter_names_over_outages_of_both(
-    store, prometheus, exporter, seen, poll
+    whole_store, prometheus, exporter, seen, poll
 ):
     pods = Pods(exporter)
     start_s = {
@@ -120,7 +114,7 @@ def test_pods_hold_the_gpus_that_the_exporter_names_over_outages_of_both(
     }
     seen()
     assert poll() == [None, None]
-    running = held(store)
+    running = held(whole_store)
 
     prometheus.stop()
     end_s = pods.complete("train-0")
@@ -137,20 +131,20 @@ def test_pods_hold_the_gpus_that_the_exporter_names_over_outages_of_both(
         ("nlp/train", uuid(1), "", "pod", begin["train-0"], moment(end_s)),
     ]
     assert running == [(*row[:5], None) for row in expected]
-    assert held(store) == expected
-    states = store.read("select job_id, state from raw.job_runs order by all").rows()
+    assert held(whole_store) == expected
+    states = whole_store.read("select job_id, state from raw.job_runs order by all").rows()
     assert states == [("nlp/eval", "RUNNING"), ("nlp/train", "COMPLETED")]
 
 
-def test_pods_on_one_gpu_in_shares_hold_a_share_each(store, exporter, seen, poll):
+def test_pods_on_one_gpu_in_shares_hold_a_share_each(whole_store, exporter, seen, poll):
     pods = Pods(exporter, replicas=2)
     for name in ("a", "b"):
         pods.start(name, [2], name)
     seen()
     poll()
 
-    rows = held(store)
+    rows = held(whole_store)
 
     assert [(row[0], row[1]) for row in rows] == [("nlp/a", uuid(2)), ("nlp/b", uuid(2))]
     assert {row[2] for row in rows} == {"share.0/2", "share.1/2"}
-    assert store.read("from intermediate.int_hold_conflicts").is_empty()
+    assert whole_store.read("from intermediate.int_hold_conflicts").is_empty()
