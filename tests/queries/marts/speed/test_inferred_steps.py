@@ -34,18 +34,13 @@ def train_steps(cluster):
                         f"where starts_with(run_key, '{cluster.name}/')").row(0)  # fmt: skip
 
 
-def steps_of(length_s, until=LENGTH_S):
-    chance = random.Random(1)  # noqa: S311 -- noise, no secret
-    at, found = 20.0, []
-    while at < until - length_s:
-        found.append(round(at, 3))
-        at += length_s * chance.gauss(1, 0.01)
-    return found
-
-
 def training(length_s):
     """Return what a job of that step calls: six layers, one embedding, a mean every tenth step."""
-    begins = steps_of(length_s)
+    chance = random.Random(1)  # noqa: S311 -- noise, no secret
+    at, begins = 20.0, []
+    while at < LENGTH_S - length_s:
+        begins.append(round(at, 3))
+        at += length_s * chance.gauss(1, 0.01)
     layers = [b + part * length_s / 8 for b in begins for part in (1, 2, 3, 4, 5, 6)]
     return {
         ("AllReduce", 50_000_000): layers,
