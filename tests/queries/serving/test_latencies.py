@@ -67,7 +67,11 @@ def test_bounds_contain_the_quantiles_of_the_log_in_all_of_100_random_loads(evid
 @built_once
 def world(evidence):
     """Give engines that start, restart, have other buckets, a frontend, and objectives."""
-    _restarted(evidence)
+    engine = Engine(evidence, "pod-0", "cold", restarts=(500.0,))
+    first = [(10.0 + n, 5.0) for n in range(8)]
+    usual = [(110.0 + n / 10, 0.3) for n in range(100)]
+    again = [(510.0 + n / 10, 0.3) for n in range(20)]
+    engine.histogram("ttft_s", [*first, *usual, *again], (0.0, 60.0, 400.0, 600.0))
     for endpoint, role, ttft_s in (("engine", "both", 0.3), ("frontend", "frontend", 0.9)):
         engine = Engine(evidence, endpoint, "gate", role=role)
         engine.histogram("ttft_s", [(10.0, ttft_s)] * 20, (0.0, 60.0))
@@ -79,14 +83,6 @@ def world(evidence):
     with evidence.store.cursor() as cursor:
         cursor.execute("insert into state.serving_objectives (place, model, ttft_s, e2e_s, target) "
                        "values (0, 'chat*', 0.5, 3.0, 0.9), (1, '*', 99, null, null)")  # fmt: skip
-
-
-def _restarted(evidence):
-    engine = Engine(evidence, "pod-0", "cold", restarts=(500.0,))
-    first = [(10.0 + n, 5.0) for n in range(8)]
-    usual = [(110.0 + n / 10, 0.3) for n in range(100)]
-    again = [(510.0 + n / 10, 0.3) for n in range(20)]
-    engine.histogram("ttft_s", [*first, *usual, *again], (0.0, 60.0, 400.0, 600.0))
 
 
 def _objectives(evidence):

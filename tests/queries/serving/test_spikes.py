@@ -17,27 +17,25 @@ MINUTES = [60.0 * minute for minute in range(121)]
 def world(made):
     """Give engines with a spike at the same time; on each node one thing happens, or none."""
     with loaded_at_once(made) as evidence:
-        _load(evidence)
-
-
-def _load(evidence):
-    evidence.watched(2 * HOUR)
-    for number in range(1, 9):
-        node = f"n{number}"
-        evidence.node(node, 2)
-        evidence.job(f"serve-{number}", 0, 2 * HOUR, [node], 1)
-        engine = Engine(evidence, f"e-{number}", f"m-{number}", node=node, gpus=[f"{node}#0"])
-        latency(engine)
-        waits = {s: 30.0 * (number == 6 and s in SPIKE) for s in MINUTES}
-        read = {s: {"requests_running": 8.0, "requests_waiting": n} for s, n in waits.items()}
-        engine.samples(read)
-    throttled(evidence, "n1#0", SPIKE)
-    throttled(evidence, "n2#0", range(2 * HOUR))  # as it is all the time it explains no spike
-    evidence.xid("n2", 74, 3590, gpu_uuid="c/n2#0")
-    hosts(evidence)
-    evidence.job("noisy", 3570, 5000, ["n4"], 1, account="other")
-    links(evidence)
-    quiet(evidence)
+        evidence.watched(2 * HOUR)
+        for number in range(1, 9):
+            node = f"n{number}"
+            evidence.node(node, 2)
+            evidence.job(f"serve-{number}", 0, 2 * HOUR, [node], 1)
+            engine = Engine(evidence, f"e-{number}", f"m-{number}", node=node, gpus=[f"{node}#0"])
+            latency(engine)
+            waits = {s: 30.0 * (number == 6 and s in SPIKE) for s in MINUTES}
+            read = {s: {"requests_running": 8.0, "requests_waiting": n} for s, n in waits.items()}
+            engine.samples(read)
+        throttled(evidence, "n1#0", SPIKE)
+        throttled(evidence, "n2#0", range(2 * HOUR))  # as it is all the time it explains no spike
+        evidence.xid("n2", 74, 3590, gpu_uuid="c/n2#0")
+        hosts(evidence)
+        evidence.job("noisy", 3570, 5000, ["n4"], 1, account="other")
+        port = {"node": "n5", "kind": "infiniband", "device": "mlx5_0", "port": "1"}
+        is_up = {"is_up": lambda s: not 3600 <= s < 3900}
+        evidence.series("link_samples", MINUTES, is_up, **port)
+        quiet(evidence)
 
 
 def latency(engine, spike=SPIKE, usual=0.3, slow=4.0):
@@ -60,11 +58,6 @@ def hosts(evidence):
         evidence.host(node, MINUTES, cpu_total_s=lambda s: s * 8, cpu_busy_s=lambda s: s * 2,
                       tcp_sent_segments=lambda s: s * 100.0,
                       tcp_retransmitted_segments=again)  # fmt: skip
-
-
-def links(evidence):
-    port = {"node": "n5", "kind": "infiniband", "device": "mlx5_0", "port": "1"}
-    evidence.series("link_samples", MINUTES, {"is_up": lambda s: not 3600 <= s < 3900}, **port)
 
 
 def quiet(evidence):
