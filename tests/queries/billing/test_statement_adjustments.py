@@ -148,14 +148,12 @@ def test_an_account_sees_its_own_alone(three_days):
     assert of_a.adjustments["kind"].to_list() == ["note", "dispute"]
 
 
-def notes_of(made):
-    """Return kind and state of what people said, as a statement lists it."""
-    (table,) = [t for t in tables(made, lines=9) if t.title == "Notes, disputes and credits"]
-    return [(row[1], row[2]) for row in table.rows]
-
-
 def test_open_disputes_are_on_their_day_and_the_next_and_resolved_ones_on_their_day(three_days):
-    first, following, third = map(notes_of, three_days.days)
+    first, following, third = (  # kind and state of what people said, as a statement lists it
+        [(row[1], row[2]) for table in tables(made, lines=9) for row in table.rows
+         if table.title == "Notes, disputes and credits"]
+        for made in three_days.days
+    )  # fmt: skip
 
     said_in_full = [("Note", "\N{EN DASH}"), ("Dispute", "open")]
     assert first[1:] == [*said_in_full, ("Dispute", "accepted"), ("Resolution", "accepted"),
