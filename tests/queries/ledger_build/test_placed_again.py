@@ -46,14 +46,6 @@ def built_nodes(evidence):
 nodes = copy_of("built_nodes")
 
 
-def placed_again(evidence):
-    """Build and return which job runs were placed again."""
-    with patch.object(incremental, "claim", wraps=incremental.claim) as claim:
-        evidence.store.build()
-    assert_placed_as_in_a_full_build(evidence.store)
-    return {run.job[0] for run in claim.call_args.args[0]}
-
-
 # what it shows: what is reported then, job runs that are placed again, slots of some
 @each({
     "a new job on a node that is never empty alone": (
@@ -71,7 +63,11 @@ def placed_again(evidence):
 def test_what_is_placed_again(nodes, report, again, slots):
     report(nodes)
 
-    assert placed_again(nodes) == again
+    with patch.object(incremental, "claim", wraps=incremental.claim) as claim:
+        nodes.store.build()
+
+    assert_placed_as_in_a_full_build(nodes.store)
+    assert {run.job[0] for run in claim.call_args.args[0]} == again
     found = nodes.store.read("select job_run_key, slurm_index from intermediate.int_holds")
     slot_of = {key.split("/")[1].split("@")[0]: index for key, index in found.rows()}
     assert slot_of.items() >= slots.items()
