@@ -37,9 +37,8 @@ def store(store, lake):
     return store
 
 
-def inventory(cluster, gpu, digest):
-    of_gpu = {"cluster": cluster, "gpu_uuid": gpu, "node": "node01"}
-    rows = pl.DataFrame({"source": "inventory", **of_gpu})
+def inventory(digest, **of_gpus):
+    rows = pl.DataFrame({"source": "inventory", "node": "n", **of_gpus})
     return Batch("gpus", rows, "inventory", "inventory.csv", digest)
 
 
@@ -58,7 +57,7 @@ def clusters_of(store):
 def test_loads_from_before_a_compaction_are_taken_over(lake, store):
     """Their files are gone, their rows are in the merged ones."""
     for number in range(3):
-        lake.append(inventory("west", f"GPU-{number}", f"d{number}"))
+        lake.append(inventory(f"d{number}", cluster="west", gpu_uuid=f"GPU-{number}"))
     compact(lake, Compaction(kept_h=0), today=date(2026, 11, 21))
 
     assert pull(store, lake).loads == 3
@@ -82,9 +81,9 @@ def test_loads_whose_days_were_pruned_are_known_without_their_rows(lake, store):
 def test_the_same_file_of_two_clusters_is_two_loads(lake, store):
     """It does not name its cluster, so that only `--cluster` distinguishes its rows."""
     east = Lake.open(lake.url, cluster="east")
-    lake.append(inventory("west", "GPU-1", "same file"))
+    lake.append(inventory("same file", cluster="west", gpu_uuid="GPU-1"))
     pull(store, lake)
-    east.append(inventory("east", "GPU-1", "same file"))
+    east.append(inventory("same file", cluster="east", gpu_uuid="GPU-1"))
     pull(store, lake)
 
     assert clusters_of(store) == [("east", "GPU-1"), ("west", "GPU-1")]
@@ -176,9 +175,7 @@ def test_closed_hours_of_changed_days_are_replaced(lake, evidence):
 @pytest.mark.machine
 def test_builds_of_a_lake_publish_what_they_changed(lake, store, monkeypatch):
     """A process that ends between two commits leaves the rest to the next one."""
-    gpus = {"cluster": ["west", "east"], "node": ["w", "e"], "gpu_uuid": ["GPU-0", "GPU-1"]}
-    rows = pl.DataFrame({"source": "inventory", **gpus})
-    lake.append(Batch("gpus", rows, "inventory", "inventory", "gpus"))
+    lake.append(inventory("gpus", cluster=["west", "east"], gpu_uuid=["GPU-0", "GPU-1"]))
     lake.append(readings("d0", range(0, DAY_S + 1800, 60)))
 
     def build():
@@ -246,28 +243,6 @@ def of_node(digest, *times):
     return Batch("node_samples", rows, "node", digest, digest)
 
 
-def two_gpus():
-    gpus = {"gpu_uuid": ["GPU-0", "GPU-1"], "gpu_index": [0, 1], "slurm_index": [0, 1]}
-    rows = pl.DataFrame({"source": "inventory", "cluster": "c", "node": "n", **gpus})
-    return Batch("gpus", rows, "inventory", "gpus", "gpus")
-
-
-def each_minute(first, last):
-    return [START + timedelta(minutes=minute) for minute in range(first, last)]
-
-
-def loads_with_strays():
-    """Return loads with readings of other times in them and between them."""
-    return [
-        two_gpus(),
-        of_gpus("first", *each_minute(0, 120), AT_2003),
-        of_gpus("stray", AT_2036),
-        of_gpus("early", AT_1970, gpus=1),
-        of_node("host", *each_minute(0, 180), AT_2037),
-        of_gpus("last", *each_minute(120, 180), AT_2036.replace(minute=1)),
-    ]
-
-
 def answers(store):
     return {name: store.read(f"from {name} order by all").rows() for name in READ}
 
@@ -285,7 +260,16 @@ def test_strays_change_nothing_and_are_rejected_as_in_a_database(tmp_path, new_s
     of_lake.lake_options = LakeOptions(recent_days=3650)
     attach(of_lake, lake.url)
 
-    loads = loads_with_strays()
+    minutes = [START + timedelta(minutes=minute) for minute in range(180)]
+    indices = {"gpu_index": [0, 1], "slurm_index": [0, 1]}
+    loads = [  # with readings of other times in them and between them
+        inventory("gpus", cluster="c", gpu_uuid=["GPU-0", "GPU-1"], **indices),
+        of_gpus("first", *minutes[:120], AT_2003),
+        of_gpus("stray", AT_2036),
+        of_gpus("early", AT_1970, gpus=1),
+        of_node("host", *minutes, AT_2037),
+        of_gpus("last", *minutes[120:], AT_2036.replace(minute=1)),
+    ]
     for some in (loads[:3], loads[3:]):
         for batch in some:
             for store in (single, of_lake):

@@ -25,14 +25,6 @@ BUILDERS = multiprocessing.get_context("forkserver")
 BUILDERS.set_forkserver_preload(["goodput_queries.ledger_build.build", "deltalake"])
 
 
-def of_cluster(cluster, evidence):
-    """Return the evidence of a fleet as that of another cluster, with GPUs of its own."""
-    names = {"cluster": pl.lit(cluster), "gpu_uuid": pl.col("gpu_uuid") + f"-{cluster}"}
-    return {table: rows.with_columns(pl.when(pl.col(name).is_not_null()).then(value).alias(name)
-                                     for name, value in names.items() if name in rows.columns)
-            for table, rows in evidence.items()}  # fmt: skip
-
-
 @pytest.mark.slow
 def test_three_clusters_with_late_data_have_the_same_rows(tmp_path, new_store):
     """Each writes into the lake with its name; half of the rows come after a build."""
@@ -45,7 +37,12 @@ def test_three_clusters_with_late_data_have_the_same_rows(tmp_path, new_store):
         empty = new_store()
         found = made_up_evidence(tmp_path / cluster, empty, gpus=64, hours=4, seed=number + 5)
         empty.close()
-        fleets[cluster] = of_cluster(cluster, found)
+        names = {"cluster": pl.lit(cluster), "gpu_uuid": pl.col("gpu_uuid") + f"-{cluster}"}
+        fleets[cluster] = {  # as that of another cluster, with GPUs of its own
+            table: rows.with_columns(pl.when(pl.col(name).is_not_null()).then(value).alias(name)
+                                     for name, value in names.items() if name in rows.columns)
+            for table, rows in found.items()
+        }  # fmt: skip
         lakes[cluster] = Lake.open(url, cluster=cluster)
         for name, rows in fleets[cluster].items():
             load(single, name, rows, cluster)
