@@ -1,15 +1,8 @@
 """Pods into job runs: whose GPUs, from when to when, how it ended."""
 
 import pytest
-from tests.ingest.sources.prometheus.kubernetes.conftest import (
-    K8S,
-    START_S,
-    Cluster,
-    at,
-    read_once,
-)
+from tests.ingest.sources.prometheus.kubernetes.conftest import START_S, Cluster, at, read_once
 
-from goodput_ingest.run.ingest import ingest
 from goodput_queries.errors import IngestError
 
 FAILED = {"ended_s": 600, "phase": "Failed", "exit_code": 137}
@@ -312,23 +305,6 @@ def test_percentages_of_a_gpu_are_parts_and_other_pods_hold_as_before(store, loa
     assert nodes == [("gpu-h01", None), ("gpu-h02", 2)]
     gpus = store.read("select gpu_uuid from raw.gpus order by 1")["gpu_uuid"]
     assert gpus.to_list() == ["gpu-h02#0", "gpu-h02#1"]
-
-
-def test_four_pods_of_a_quarter_make_one_gpu(whole_store, tmp_path):
-    cluster = Cluster().node("gpu-h01", 10)
-    for number in range(4):
-        cores(cluster, f"quarter-{number}", 25, bound_s=0)
-    util(cluster, "GPU-1", "quarter-0", "gpu-h01")
-    for source in ("kubernetes", "prometheus"):
-        ingest(whole_store, source, [cluster.save(tmp_path)], K8S)
-    whole_store.build()
-
-    rows = whole_store.read(
-        """select job_run_key is not null, sum(gpu_ms) / 3600000 from marts.ledger_pieces
-        group by job_run_key order by all"""
-    ).rows()
-    assert [share for is_held, share in rows if is_held] == pytest.approx([0.25] * 4, abs=0.01)
-    assert sum(share for _, share in rows) == pytest.approx(1, rel=0.01)
 
 
 def test_a_pod_does_not_end_with_the_recording_and_a_longer_one_completes_it(store, load):
