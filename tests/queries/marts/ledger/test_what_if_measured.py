@@ -40,21 +40,16 @@ def of(cluster, scenario, choice):
     return measured(cluster.store, scenario, Scope(cluster=cluster.name), choice)
 
 
-def two_jobs(cluster):
-    cluster.node("n", 2)
-    cluster.job("quiet", 0, 3600, ["n"], 1)
-    cluster.job("unseen", 0, 3600, ["n"], 1)
-    cluster.samples("n#0", cluster.every(-10, 3600), lambda _: False)
-
-
 UNKNOWN = ("price_per_kwh", "power_limit_w", "cost_per_productive_gpu_h")
 test_what_is_known = shown_by({
     "without rates, tariffs and limits they are not known": (
         a_node, lambda c: [name in of(c, "upgrade", "h100") for name in ("old_power_w", *UNKNOWN)],
         [True, False, False, False]),
     "unclassified time is no part of a loss": (
-        two_jobs, lambda c: number(of(c, "halve-a-loss", "idle_held")["lost_gpu_h"]),
-        pytest.approx(1)),
+        lambda c: [c.node("n", 2), c.job("quiet", 0, 3600, ["n"], 1),
+                   c.job("unseen", 0, 3600, ["n"], 1),
+                   c.samples("n#0", c.every(-10, 3600), lambda _: False)],
+        lambda c: number(of(c, "halve-a-loss", "idle_held")["lost_gpu_h"]), pytest.approx(1)),
 })  # fmt: skip
 
 LAST_HOURS = Scope(START_MS + 5 * HOUR_S * 1000, START_MS + 10 * HOUR_S * 1000)
