@@ -200,12 +200,6 @@ def test_a_wall_has_no_side_bar_and_no_filters_and_is_refreshed(capture, visit, 
     assert app.button(key="wall").label == "Leave wall view"
 
 
-def test_a_late_rank_has_its_gpu_and_what_it_cost_the_others(drawn):
-    specs = "".join(chart.proto.spec for chart in drawn("one_run").get("plotly_chart"))
-    assert "rank 1, vm GPU 1" in specs
-    assert "9.2 GPU-s lost by other ranks" in specs
-
-
 def test_the_top_fix_leads_to_its_findings_and_says_what_comes_back(capture, drawn, visit):
     fixes = capture.read("from marts.fixes where back_ms > 0 order by back_ms desc limit 1")
     fix = fix_ids(fixes).item()
