@@ -107,23 +107,15 @@ def test_the_server_says_among_its_sources_that_it_drops_no_more_than_a_tenth(db
     assert days_left(db) == 6
 
 
-@pytest.fixture
-def recordings(tmp_path):
-    """Return recordings of three days, of ten hours each."""
-    day, start = 86_400, START.replace(tzinfo=UTC).timestamp()
-    files = [tmp_path / f"{n}.jsonl" for n in range(3)]
-    for n, file in enumerate(files):
-        lines = [META, *({**FAST, "t": start + n * day + 300 * i} for i in range(120))]
-        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    return files
-
-
 @pytest.mark.usefixtures("db")
-def test_dropped_files_that_are_read_again_bring_their_hours_back(
-    recordings, empty_database, tmp_path
-):
+def test_dropped_files_that_are_read_again_bring_their_hours_back(empty_database, tmp_path):
+    """Recordings of three days, of ten hours each."""
     other = str(shutil.copyfile(empty_database, tmp_path / "other.duckdb"))
-    files = list(map(str, recordings))
+    day, start = 86_400, START.replace(tzinfo=UTC).timestamp()
+    for n in range(3):
+        lines = [META, *({**FAST, "t": start + n * day + 300 * i} for i in range(120))]
+        (tmp_path / f"{n}.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    files = [str(tmp_path / f"{n}.jsonl") for n in range(3)]
 
     def ledger():
         with contextlib.closing(LocalStore(other)) as store:
