@@ -16,12 +16,6 @@ from goodput_app.dashboard.data import findings, health
 
 
 @pytest.fixture
-def writable(filled, own_store):
-    """Give the session to a test that writes to it."""
-    return own_store(copy_of=built(filled, *CAPTURED))
-
-
-@pytest.fixture
 def short(monkeypatch):
     """Let the page list two findings."""
     monkeypatch.setattr(finding_parts, "INBOX_MAX", 2)
@@ -77,16 +71,13 @@ def test_filters_of_the_link_leave_what_they_name(capture, visit):
     assert "#### Steps wait for input" in plain(app)
 
 
-@pytest.fixture
-def picked(writable, visit):
-    """Give the page with a finding open, and a name to speak by."""
-    app = visit(writable, "open_findings", finding=named(writable, "input_stall"))
-    app.text_input(key="said_by").input(HOSTILE)
-    return app
-
-
-def test_a_finding_is_acknowledged_on_the_page_and_dismissed_with_a_reason_alone(writable, picked):
-    app = press(picked, "Dismiss")
+def test_a_finding_is_acknowledged_on_the_page_and_dismissed_with_a_reason_alone(
+    filled, own_store, visit
+):
+    writable = own_store(copy_of=built(filled, *CAPTURED))
+    page = visit(writable, "open_findings", finding=named(writable, "input_stall"))
+    page.text_input(key="said_by").input(HOSTILE)
+    app = press(page, "Dismiss")
     assert [error.value.split(":")[0] for error in app.error] == ["A note is needed\\"]
     assert writable.read("from state.finding_actions").is_empty()
 
