@@ -53,18 +53,15 @@ def bins(keys, hours, **columns):
     return pl.DataFrame(rows, schema_overrides=types)
 
 
-def no_bars():
-    text = dict.fromkeys(("run_key", "run_id", "job_name", "team", "job_run_key"), pl.String())
-    times = dict.fromkeys(("start_at", "end_at"), pl.Datetime("us"))
-    return pl.DataFrame(schema={**text, **times, "gpus": pl.Int64(), "runs": pl.Int64()})
-
-
 def over_time(rows, found, bars=None, marks=None, metric=None, window=WINDOW):
     """Return the figure of rows over time, without allocations or events unless given."""
     of_marks = {"lane": pl.String(), "at": pl.Datetime("us"), "hover": pl.String()}
     no_marks = pl.DataFrame(schema=of_marks)
+    text = dict.fromkeys(("run_key", "run_id", "job_name", "team", "job_run_key"), pl.String())
+    times = dict.fromkeys(("start_at", "end_at"), pl.Datetime("us"))
+    no_bars = pl.DataFrame(schema={**text, **times, "gpus": pl.Int64(), "runs": pl.Int64()})
     return rows_over_time.over_time(
-        rows, found, no_bars() if bars is None else bars, no_marks if marks is None else marks,
+        rows, found, no_bars if bars is None else bars, no_marks if marks is None else marks,
         metric, HOUR_MS, window,
     )  # fmt: skip
 

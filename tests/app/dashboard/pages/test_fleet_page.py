@@ -42,13 +42,9 @@ def world(made):
 page = page_of("world", PAGE)
 
 
-def grid(app):
-    traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
-    return [trace for trace in traces if trace["type"] == "bar"]
-
-
 def cells(app):
-    return {mark[0] for trace in grid(app) for mark in trace["customdata"]}
+    traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
+    return {mark[0] for trace in traces if trace["type"] == "bar" for mark in trace["customdata"]}
 
 
 def test_every_gpu_has_a_cell_that_opens_it_and_what_is_free_a_reason(page):
