@@ -52,16 +52,16 @@ def alertmanager(hook, tmp_path):
         f"--web.listen-address={url.removeprefix('http://')}", "--cluster.listen-address=",
     ]  # fmt: skip
     log = tmp_path / "log"
+
+    def is_ready():
+        with contextlib.suppress(httpx.HTTPError):
+            return httpx.get(f"{url}/-/ready", trust_env=False).is_success
+        return False
+
     with log.open("w") as out, program(command, stderr=out, stdout=out) as process:
-        until(lambda: is_ready(url) or process.poll() is not None, "it is ready")
+        until(lambda: is_ready() or process.poll() is not None, "it is ready")
         assert process.poll() is None, log.read_text()
         yield url
-
-
-def is_ready(url):
-    with contextlib.suppress(httpx.HTTPError):
-        return httpx.get(f"{url}/-/ready", trust_env=False).is_success
-    return False
 
 
 def active(url):
@@ -77,14 +77,10 @@ def handed_on(hook):
     ]
 
 
-def recent(*notices):
-    return tuple(changed(one, since_ms=NOW_MS - 60_000) for one in notices)
-
-
 @pytest.mark.machine
 def test_an_alertmanager_hands_on_each_finding_once_and_its_end_once(alertmanager, hook):
     target = Alertmanager(url=alertmanager)
-    notices = recent(HANG, IDLE, HOSTILE)
+    notices = tuple(changed(one, since_ms=NOW_MS - 60_000) for one in (HANG, IDLE, HOSTILE))
     keys = {one.finding_key for one in notices}
     opened = message("alertmanager", "open", notices, NOW_MS)
     send(opened, target, NOW)

@@ -40,11 +40,6 @@ def pretty(body):
     return json.dumps(json.loads(body), ensure_ascii=False, indent=1) + "\n"
 
 
-def mailed(content):
-    made = letter(content)
-    return f"Subject: {made.subject}\n\n{made.text}\n{made.html}\n"
-
-
 def alerts(content):
     ends_ms = AT_MS if content.event == "resolved" else AT_MS + 15 * MINUTE_MS
     return pretty(bodies.alerts(content.notices, ends_ms=ends_ms))
@@ -54,7 +49,8 @@ def forms():
     found = {}
     for name in PEOPLE:
         content = MESSAGES[name]
-        found[f"{name}.txt"] = mailed(content)
+        made = letter(content)
+        found[f"{name}.txt"] = f"Subject: {made.subject}\n\n{made.text}\n{made.html}\n"
         found[f"{name}.webhook.json"] = pretty(bodies.own(content))
         if name in ("one", "hostile", "resolved"):
             found[f"{name}.alerts.json"] = alerts(content)
