@@ -85,19 +85,7 @@ def about_the_source(post):
     return [mail["Subject"] for mail in post.mails if SUBJECT in mail["Subject"]]
 
 
-@pytest.fixture
-def reopened(store):
-    """Give what closes the database and opens it again, as a restart does."""
-    with contextlib.ExitStack() as stack:
-
-        def again():
-            store.close()
-            return stack.enter_context(contextlib.closing(LocalStore(store.path, threads=1)))
-
-        yield again
-
-
-def test_after_outage_and_restart_each_alert_is_out_and_over_once(store, reopened, clock):
+def test_after_outage_and_restart_each_alert_is_out_and_over_once(store, clock):
     """Alertmanager and mail are down for ten minutes, in which the server ends."""
     web_port, mail_port = free_port(), free_port()
     targets = (
@@ -114,9 +102,10 @@ def test_after_outage_and_restart_each_alert_is_out_and_over_once(store, reopene
     failing = store.read("select origin from marts.live_sources where source = 'notify'")
     assert sorted(failing["origin"]) == ["alertmanager", "mail"]
 
-    later = reopened()
+    store.close()
     clock.at += timedelta(seconds=OUTAGE_S)
-    with web(port=web_port) as hook, post_office(port=mail_port) as post:
+    opened = contextlib.closing(LocalStore(store.path, threads=1))
+    with opened as later, web(port=web_port) as hook, post_office(port=mail_port) as post:
         notifier = Notifier(later, plan)
         notifier.deliver()
         clock.at += timedelta(seconds=30)
@@ -126,6 +115,8 @@ def test_after_outage_and_restart_each_alert_is_out_and_over_once(store, reopene
         round_of(notifier)
         clock.at += timedelta(seconds=30)
         notifier.deliver()
+        assert store_is_done(later)
+        assert later.read("from marts.live_sources where source = 'notify'").is_empty()
 
     opened = [one for one in alerts(hook) if one["endsAt"] > one["startsAt"]]
     ends = [one["endsAt"] for one in opened]
@@ -135,8 +126,6 @@ def test_after_outage_and_restart_each_alert_is_out_and_over_once(store, reopene
     # the message, once more as still open (the first time of the new process), the end
     assert len(ends) == 3
     assert ends[2] < min(ends[:2])
-    assert store_is_done(later)
-    assert later.read("from marts.live_sources where source = 'notify'").is_empty()
 
 
 def store_is_done(store):
