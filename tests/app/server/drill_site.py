@@ -20,10 +20,6 @@ NODES, GPUS_PER_NODE = 8, 8
 TRAINING = range(4)  # nodes of the job
 
 
-def uuid(node, gpu):
-    return f"GPU-{node:08x}-0000-4000-8000-{gpu:012x}"
-
-
 @dataclass
 class Exporters:
     """Eight exporters behind one address; `is_over` ends what they have to say."""
@@ -37,8 +33,9 @@ class Exporters:
             return None
         node = int(path.split("/")[1])
         active = 0.0 if node == NODES - 1 else 0.9
+        uuid = f"GPU-{node:08x}-0000-4000-8000-"
         lines = [
-            f'{name}{{gpu="{gpu}",UUID="{uuid(node, gpu)}",pci_bus_id="00000000:{gpu + 1:02X}:00.0"'
+            f'{name}{{gpu="{gpu}",UUID="{uuid}{gpu:012x}",pci_bus_id="00000000:{gpu + 1:02X}:00.0"'
             f',device="nvidia{gpu}",modelName="NVIDIA H100 80GB HBM3",Hostname="n{node}"}} {value}'
             for gpu in range(GPUS_PER_NODE)
             for name, value in (

@@ -253,10 +253,6 @@ def secrets(monkeypatch):
     monkeypatch.setenv("COOKIE", "c" * 32)
 
 
-def shows(token):
-    return {"Authorization": f"Bearer {token}", "X-User": "ada"}
-
-
 PASSED_ON = (
     {}, {"X-Forwarded-User": "ada"}, {"X-Real-IP": "192.0.2.1"}, {"X-Forwarded-For": "192.0.2.9"},
 )  # fmt: skip
@@ -269,7 +265,7 @@ ASKED = [  # who signs people in; headers, peer: status
     (ELSEWHERE, {"X-Forwarded-For": "192.0.2.9", "X-User": "ada"}, HERE, 403),
     (ELSEWHERE, {}, OTHER, 403),
     (ELSEWHERE, {"X-User": "ada"}, OTHER, 403),  # a trusted proxy elsewhere
-    *((access, shows(token), HERE, status)
+    *((access, {"Authorization": f"Bearer {token}", "X-User": "ada"}, HERE, status)
       for access in (BY_PROXY, BY_OIDC, ELSEWHERE) for token, status in OF_TOKENS.items()),
 ]  # fmt: skip
 
