@@ -26,7 +26,8 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 		$(PYTEST) -q --collect-only >/dev/null; $(PYTEST) -n auto --maxprocesses 8 && wait $$checks
 
 machine: $(VENV)/.stamp-dev ## tests that need a browser or a server program, kill processes or try random worlds
-	$(PYTEST) -n 4 -m "machine and not slow" $(call naming,machine)
+	# they wait more than they compute
+	$(PYTEST) -n 6 -m "machine and not slow" $(call naming,machine)
 
 fresh: ## what a newcomer does, in plain environments: clone, make demo, wheel, extras, documents
 	$(PYTHON) -m tests.fresh
