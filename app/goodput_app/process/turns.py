@@ -6,6 +6,8 @@ import sys
 import threading
 from collections.abc import Iterator
 
+import polars as pl
+
 # how long a thread has the interpreter while others wait: a page waits at thousands of calls of
 # Polars and DuckDB; with Python's own 5 ms, twenty people get two thirds as many pages
 TURN_S = 0.0005
@@ -17,6 +19,7 @@ _is_server = threading.Event()
 @contextlib.contextmanager
 def of_a_server() -> Iterator[None]:
     """Give threads short turns for the length of a block, and those of pages the later ones."""
+    pl.thread_pool_size()  # Polars' threads begin here: they have the priority of who asks first
     before = sys.getswitchinterval()
     sys.setswitchinterval(TURN_S)
     _is_server.set()

@@ -74,11 +74,13 @@ incidents as (
             },
             (numbered.badness, numbered.at_ms, numbered.code)
         ) as worst,
-        coalesce(
-            arg_max(recovery_action(numbered.kind, numbered.code, numbered.message), numbered.at_ms),
-            arg_min_null(numbered.what_to_do, (numbered.badness, numbered.at_ms, numbered.code))
-        ) as what_to_do
-    from numbered
+        -- of two actions of one moment the one that reaches further
+        arg_max(action, (numbered.at_ms, -action_rank(action))) filter (where numbered.code = 154) as asked,
+        max(numbered.at_ms) filter (where numbered.code = 154) as asked_ms,
+        max(numbered.at_ms) filter (where numbered.badness < 2 and numbered.code is distinct from 154) as failed_ms,
+        any_value(action) filter (where numbered.code is distinct from 154) as of_others,
+        arg_min_null(numbered.what_to_do, (numbered.badness, numbered.at_ms, numbered.code)) as of_worst
+    from (select *, recovery_action(kind, code, message) as action from numbered) as numbered
     group by numbered.cluster, numbered.node, numbered.device, numbered.incident
 ),
 
@@ -111,7 +113,11 @@ hit as (
 )
 
 select
-    incidents.* exclude (incident, badness, worst),
+    incidents.* exclude (incident, badness, worst, asked, asked_ms, failed_ms, of_others, of_worst),
+    coalesce(
+        -- nothing is asked for any more, unless it failed again
+        case when starts_with(asked, 'None') and failed_ms > asked_ms then null else asked end, of_others, of_worst
+    ) as what_to_do,
     case when incidents.badness = 5 then 'informational' when incidents.badness = 4 then 'application' else 'hardware' end as class,
     unnest(incidents.worst),
     reported.events,
