@@ -153,9 +153,13 @@ class LogReader:
     def _place_early(self, rows: list[dict[str, Any]]) -> None:
         """Add failures that stand before the first time in the log: just before that time."""
         early, self.early = self.early, []
+        placed: set[str | None] = set()
         for line, log_format, found in early:
             event = found
             if self.moments.last is not None:
+                if found.kind in placed:  # said again
+                    continue
+                placed.add(found.kind)
                 extra = {**found.extra, "at": NEXT}
                 event = replace(found, at=self.moments.last - AFTER, extra=extra)
             self._place(line, log_format, event, rows)
