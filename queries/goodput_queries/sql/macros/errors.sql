@@ -10,7 +10,7 @@ create or replace macro error_severity(kind, of_code, message) as (
 );
 
 -- The action that the driver asks for: by the words of an Xid 154, of which it is the last that counts; of a GPU that must
--- be reset, where nothing more is said; null: no such event.
+-- be reset, that it is reset; null: no such event.
 create or replace macro recovery_action(kind, code, message) as (
     case
         when code = 154 then
