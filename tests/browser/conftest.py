@@ -12,8 +12,7 @@ from tests.until import until
 from goodput_queries.database import LocalStore
 from goodput_queries.evidence.batch import Batch
 
-PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser")  # the first has no windows
-CHROMIUM = next(filter(None, map(shutil.which, PROGRAMS)), None)
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
