@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from tests.app.command_line import run
 from tests.app.opened_page import sent, table
 from tests.app.served import ask
-from tests.fleets.generate import generate, read_in
+from tests.fleets.generate import beside_recorded
 from tests.queries.conftest import Evidence
 from tests.tables import each
 
@@ -46,13 +46,10 @@ def session(recorded_demo, module_store):
 
 
 @pytest.fixture(scope="module")
-def fleet(module_store, tmp_path_factory):
+def fleet(recorded_demo, filled, module_store, tmp_path_factory):
     """Give 64 GPUs over twelve hours: failures, stragglers, outages, a drain, idle notebooks."""
-    folder, store = tmp_path_factory.mktemp("fleet"), module_store()
-    generate(folder, gpus=64, hours=12, seed=7, start=datetime(2026, 11, 20, tzinfo=UTC))
-    read_in(store, folder)
-    store.build()
-    return closed_copy(store)
+    path = beside_recorded(filled, recorded_demo, tmp_path_factory)
+    return closed_copy(module_store(copy_of=path))
 
 
 def closed_copy(store):

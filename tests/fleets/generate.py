@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Container
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.fleets.notes import notes
@@ -47,3 +47,15 @@ def read_in(store: LocalStore, folder: Path, *, without: Container[str] = ()) ->
     for step in recipe(folder):
         if step.source not in without:
             ingest(store, step.source, [step.path], step.options)
+
+
+def beside_recorded(filled, recorded, folders):
+    """Return a database of the recorded session and twelve hours of 64 GPUs, to be copied."""
+
+    def fill(store):
+        folder, start = folders.mktemp("fleet"), datetime(2026, 11, 20, tzinfo=UTC)
+        generate(folder, gpus=64, hours=12, seed=7, start=start)
+        read_in(store, folder)
+        store.build()
+
+    return filled("beside-recorded", fill, copy_of=recorded)

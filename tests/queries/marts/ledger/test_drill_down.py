@@ -2,12 +2,11 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.fleets.generate import generate, read_in
+from tests.fleets.generate import beside_recorded
 from tests.queries.conftest import each, store_of
 
 from goodput_queries.catalog import models
@@ -15,7 +14,6 @@ from goodput_queries.check import check
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import EVERYTHING, Scope
 
-FLEET_START = datetime(2026, 11, 20, tzinfo=UTC)  # ends with the recorded session
 CUT_MAX_MS = 2 * 3_600_000
 RUNS_MAX = 8  # each is a query
 ACCOUNTED = "sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost"
@@ -25,15 +23,12 @@ ACCOUNTED = "sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost"
     scope="module",
     params=["recorded session", pytest.param("with a fleet", marks=pytest.mark.machine)],
 )
-def session(request, recorded_demo, module_store, tmp_path_factory):
+def session(request, recorded_demo, filled, module_store, tmp_path_factory):
     """Give the demo: the recorded session alone, and with twelve hours of a made-up fleet."""
-    store = module_store(copy_of=recorded_demo)
+    path = recorded_demo
     if request.param == "with a fleet":
-        folder = tmp_path_factory.mktemp("fleet")
-        generate(folder, gpus=64, hours=12, seed=7, start=FLEET_START)
-        read_in(store, folder)
-        store.build()
-    return store
+        path = beside_recorded(filled, recorded_demo, tmp_path_factory)
+    return module_store(copy_of=path)
 
 
 @pytest.fixture(scope="module")
