@@ -38,7 +38,7 @@ def site(tmp_path, empty_database):
     shutil.copyfile(empty_database, tmp_path / "goodput.duckdb")
     (tmp_path / "events").mkdir()
     (tmp_path / "goodput.toml").write_text(
-        '[[collect]]\nsource = "job-events"\nfolder = "events"\ninterval_s = 0.3\n'
+        '[[collect]]\nsource = "job-events"\nfolder = "events"\ninterval_s = 1\n'
     )
     say(tmp_path, 1)
     return tmp_path
@@ -60,7 +60,7 @@ def steps_of(site):
 
 def await_steps(site, steps):
     """Wait until the database has these steps."""
-    until(lambda: steps_of(site) == steps, f"steps {steps} are there", every_s=0.2)
+    until(lambda: steps_of(site) == steps, f"steps {steps} are there", every_s=0.5)
 
 
 @contextlib.contextmanager
@@ -122,6 +122,7 @@ def test_commands_and_a_starting_server_get_the_database_from_a_collector(site):
 @pytest.mark.machine
 def test_a_server_collects_by_itself_alone_shows_it_and_ends_cleanly(site):
     database = site / "goodput.duckdb"
+    database.unlink()
     with serving(site) as server:
         await_steps(site, [1])
         assert is_collected(database)
