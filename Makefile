@@ -15,8 +15,8 @@ demo: $(STAMP) ## build the demo database and serve the dashboard
 # the allocator that a server is to run with (docs/operate.md), where it is installed: a fifth less time of tests
 JEMALLOC := $(firstword $(wildcard /usr/lib/*/libjemalloc.so.2))
 PYTEST := $(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest
-# modules that name a mark: each process collects all that it is given
-naming = $(sort $(shell grep -rlw $(1) tests --include='test_*.py'))
+# modules that bear a mark: each process collects all that it is given
+naming = $(sort $(shell grep -rl 'mark\.$(1)' tests --include='test_*.py'))
 
 test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, tests
 	$(BIN)/ruff format --check .
