@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -25,6 +26,14 @@ _WORD = re.compile(r"\w+")
 Tables = dict[str, "pa.Table"]
 
 
+@cache
+def _reference() -> Tables:
+    """Return the rows of the reference tables: read once for many databases."""
+    with duckdb.connect() as connection:
+        selects = models.reference_tables().items()
+        return {name: connection.sql(select).to_arrow_table() for name, select in selects}
+
+
 class PartDatabase:
     """Computes tasks, one after the other; a process has as many as it computes at once."""
 
@@ -36,8 +45,10 @@ class PartDatabase:
             self._connection.execute("set memory_limit = $1", [memory])
         for layer in (*models.BASE_LAYERS, "reference", "staging", "intermediate", "marts"):
             self._connection.execute(f"create schema {layer}")
-        for name, select in models.reference_tables().items():
-            self._connection.execute(f"create table reference.{name} as {select}")
+        for name, rows in _reference().items():
+            self._connection.register("given", rows)
+            self._connection.execute(f"create table reference.{name} as from given")
+            self._connection.unregister("given")
         for text in models.macro_files():
             self._connection.execute(text)
 
