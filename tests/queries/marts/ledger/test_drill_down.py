@@ -25,10 +25,9 @@ ACCOUNTED = "sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost"
 )
 def session(request, recorded_demo, filled, module_store, tmp_path_factory):
     """Give the demo: the recorded session alone, and with twelve hours of a made-up fleet."""
-    path = recorded_demo
-    if request.param == "with a fleet":
-        path = beside_recorded(filled, recorded_demo, tmp_path_factory)
-    return module_store(copy_of=path)
+    if request.param == "recorded session":
+        return module_store(copy_of=recorded_demo)
+    return module_store(copy_of=beside_recorded(filled, recorded_demo, tmp_path_factory))
 
 
 @pytest.fixture(scope="module")
@@ -234,9 +233,7 @@ def test_the_idle_gap_is_seen_on_each_gpu_and_none_inside_undisturbed_steps(reco
         )
         select gaps.* from marts.idle_gaps as gaps, steps
         where gaps.start_at < steps.end_at and gaps.end_at > steps.start_at"""
-    inside = recorded.read(sql)
-
-    assert inside.height == 0
+    assert recorded.read(sql).is_empty()
 
 
 def test_stragglers_are_named_where_they_were_injected(recorded):
@@ -244,8 +241,7 @@ def test_stragglers_are_named_where_they_were_injected(recorded):
     slow = [line for line in truth if line["kind"] == "slow_step"]
     injected = {(line["attempt"], line["step"]): line["rank"] for line in slow}
     sql = "select attempt, step, straggler_rank from marts.train_steps where run_key = 'lab/main'"
-    steps = recorded.read(sql)
-    named = {(a, s): rank for a, s, rank in steps.iter_rows() if rank is not None}
+    named = {(a, s): rank for a, s, rank in recorded.read(sql).rows() if rank is not None}
 
     assert len(injected) == 120
     assert sum(named.get(key) == rank for key, rank in injected.items()) >= 118
