@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.fresh import commands, documents
@@ -19,8 +20,6 @@ ROOT = Path(__file__).parents[2]
 SESSION = "sample_data/h200x4-a"
 DAY = "2026-11-20"  # of the recorded session
 PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
-PROJECT = Path(__file__).parents[2] / "pyproject.toml"
-PYENV = Path.home() / ".pyenv" / "versions"
 
 
 def supported_pythons():
@@ -31,7 +30,7 @@ def supported_pythons():
 
 def declared_minors():
     """Return the minor versions of Python 3 in the project's classifiers, ascending."""
-    classifiers = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["classifiers"]
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
     named = (re.fullmatch(r"Programming Language :: Python :: 3\.(\d+)", c) for c in classifiers)
     return sorted(int(one[1]) for one in named if one)
 
@@ -40,7 +39,7 @@ def _path(minor):
     name = f"python3.{minor}"
     if sys.version_info[:2] == (3, minor) and sys.prefix == sys.base_prefix:
         return sys.executable
-    installed = sorted(PYENV.glob(f"3.{minor}.*/bin/{name}"))
+    installed = sorted(Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/{name}"))
     if installed:  # the command of this name on the path may be pyenv's, which asks for a choice
         return str(installed[-1])
     return shutil.which(name)
@@ -65,17 +64,22 @@ class Newcomer:
         """Do all steps, of which two at a time; raises StepFailedError of the first that fails."""
         if not self.clone.exists():
             self._clone()
-        commands.run([sys.executable, "-m", "venv", self.uv.parents[1]], **self._here)
-        commands.run([self.uv.with_name("python"), *PIP, "install", "uv"], **self._here)
-        wheel = self._wheel()
         oldest, *others = supported_pythons()
-        self.steps.side_by_side(
-            lambda: self._two_commands(wheel, others), lambda: self._with_pip(oldest, wheel)
-        )
+        with ThreadPoolExecutor(1) as pool:  # while the packages of the first command come
+            self.tools = pool.submit(self._tools, oldest)
+            self.steps.side_by_side(lambda: self._two_commands(others), self._with_pip)
 
-    def _two_commands(self, wheel, pythons):
+    def _tools(self, python):
+        """Return the Python of an environment as a newcomer makes one, and the wheel."""
+        ours = self.folder / "environments" / "pip" / "bin" / "python"
+        commands.run([python, "-m", "venv", ours.parents[1]], **self._here)
+        commands.run([ours, *PIP, "install", "--target", self.uv.parents[1], "uv"], **self._here)
+        return ours, self._wheel()
+
+    def _two_commands(self, pythons):
         """Run the README's first command, and then the wheel's with other versions."""
         self._demo()
+        _, wheel = self.tools.result()
         for python in pythons:
             name = commands.run([python, "--version"], **self._here).strip().replace(" ", "-")
             with self.steps.step(f"{name}: install the wheel") as seen:
@@ -89,12 +93,10 @@ class Newcomer:
             seen.append(self._packages(ours))
         self._commands(ours)
 
-    def _with_pip(self, python, wheel):
+    def _with_pip(self):
         """Install the wheel as a newcomer does, run what documents show, then with the extras."""
+        ours, wheel = self.tools.result()
         with self.steps.step("pip install of the wheel") as seen:
-            folder = self.folder / "environments" / "pip"
-            commands.run([python, "-m", "venv", folder], **self._here)
-            ours = folder / "bin" / "python"
             commands.run([ours, *PIP, "install", "--no-compile", wheel], **self._here)
             seen.append(self._packages(ours))
         self._commands(ours)
@@ -104,8 +106,7 @@ class Newcomer:
 
     def _clone(self):
         with self.steps.step("git clone") as seen:
-            clone = ["git", "clone", "--quiet", "--no-hardlinks", ROOT, self.clone]
-            commands.run(clone, **self._here)
+            commands.run(["git", "clone", "-q", "--no-hardlinks", ROOT, self.clone], **self._here)
             seen.append(f"{sum(1 for _ in self.clone.iterdir())} entries")
 
     def _demo(self):
@@ -114,6 +115,7 @@ class Newcomer:
             commands.serving(["make", "demo"], cwd=self.clone, env=self.env, timeout_s=600) as url,
         ):
             seen.append("the page answers")
+            self.tools.result()  # the browser's environment is made by uv
             seen.append(self._headline(url))
 
     def _headline(self, url):
@@ -127,10 +129,9 @@ class Newcomer:
 
     def _wheel(self):
         with self.steps.step("wheel") as seen:
-            built = self.folder / "dist"
-            build = [self.uv, "build", "--quiet", "--wheel", "--out-dir", built]
+            build = [self.uv, "build", "--quiet", "--wheel", "--out-dir", self.folder / "dist"]
             commands.run(build, cwd=self.clone, env=self.env)
-            (wheel,) = built.glob("*.whl")
+            (wheel,) = (self.folder / "dist").glob("*.whl")
             seen.append(f"{wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB")
         return wheel
 
@@ -207,13 +208,12 @@ class Newcomer:
             seen.append(f"{documents.run_commands(site, text, has_lake=True)} commands")
 
     def _ray(self, ours, wheel):
-        goodput, lake = ours.with_name("goodput"), self.folder / "lake"
+        goodput = ours.with_name("goodput")
         with self.steps.step("the extra ray") as seen:
             self._install(ours, f"{wheel}[ray]")
-            build = [goodput, "build", "--db", "of-lake.duckdb", "--lake", lake]
+            build = [goodput, "build", "--db", "of-lake.duckdb", "--lake", self.folder / "lake"]
             commands.run([*build, "--engine", "ray", "--workers", "1"], **self._here)
-            check = [goodput, "check", "--db", "of-lake.duckdb"]
-            commands.run(check, **self._here)
+            commands.run([goodput, "check", "--db", "of-lake.duckdb"], **self._here)
             seen.append("built from a lake by a worker, balanced")
 
 
