@@ -1,7 +1,7 @@
 #!/bin/sh
 # Appends the report of a job to its output. In slurm.conf: Epilog=/etc/slurm/epilog.d/goodput.sh
 # goodput.env, mode 0600: GOODPUT_URL of the server, GOODPUT_TOKEN that sees all teams.
-# An epilog that fails drains its node: this one ends with 0, and takes two seconds at most.
+# An epilog that fails drains its node: this one ends with 0, and takes two seconds at most (GOODPUT_EPILOG_WITHIN_S).
 set -a
 [ -r /etc/slurm/goodput.env ] && . /etc/slurm/goodput.env
 [ "$(scontrol show hostnames "$SLURM_NODELIST" | head -n 1)" = "$SLURMD_NODENAME" ] || exit 0

@@ -41,37 +41,53 @@ def job_of_environment() -> str | None:
     default="paragraph",
     show_default=True,
 )
-def epilog(job: str | None, db: str, url: str | None, cluster: str | None, form: str) -> None:
+@click.option(
+    "--within",
+    "within_s",
+    type=click.FloatRange(min=0, min_open=True),
+    envvar="GOODPUT_EPILOG_WITHIN_S",
+    default=WITHIN_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for the report, also in $GOODPUT_EPILOG_WITHIN_S.",
+)
+def epilog(
+    job: str | None, db: str, url: str | None, cluster: str | None, form: str, within_s: float
+) -> None:
     """Write what a job came to: goodput, waste, why, what to change.
 
-    JOB: its number; default: $SLURM_JOB_ID. It writes the report within two seconds or nothing, and
-    its exit code is 0 then, too: an epilog that fails drains its node. `goodput --debug` says why.
+    JOB: its number; default: $SLURM_JOB_ID. It writes the report in time or nothing, and its exit
+    code is 0 then, too: an epilog that fails drains its node. `goodput --debug` says why.
     """
     job = job or job_of_environment()
     if not job:
         raise click.UsageError("no job: name its number, or set SLURM_JOB_ID.")
     written: list[str] = []
-    arguments = (job, url, db, cluster, form)
+    arguments = (job, url, db, cluster, form, within_s)
     asking = threading.Thread(target=lambda: written.append(_report(*arguments)), daemon=True)
     asking.start()
-    asking.join(WITHIN_S)
+    asking.join(within_s)
     click.echo("".join(written), nl=False)
     if asking.is_alive():
-        log.debug("no report within %s s", WITHIN_S)
+        log.debug("no report within %s s", within_s)
         sys.stdout.flush()
         os._exit(0)  # a query that runs on would keep the process
 
 
-def _report(job: str, url: str | None, db: str, cluster: str | None, form: str) -> str:
+def _report(
+    job: str, url: str | None, db: str, cluster: str | None, form: str, within_s: float
+) -> str:
     """Return the report; empty where there is none, whatever the reason."""
     try:
-        return _of_server(job, url, cluster, form) if url else _of_database(job, db, cluster, form)
+        if url:
+            return _of_server(job, url, cluster, form, within_s)
+        return _of_database(job, db, cluster, form)
     except Exception as error:
         log.debug("no report: %s", error)
         return ""
 
 
-def _of_server(job: str, url: str, cluster: str | None, form: str) -> str:
+def _of_server(job: str, url: str, cluster: str | None, form: str, within_s: float) -> str:
     import httpx  # noqa: PLC0415 -- most of the start of this command
 
     token = os.environ.get(TOKEN_VARIABLE)
@@ -79,7 +95,7 @@ def _of_server(job: str, url: str, cluster: str | None, form: str) -> str:
         f"{url.rstrip('/')}/run/{quote(job)}",
         params={"format": form} | ({"cluster": cluster} if cluster else {}),
         headers={"Accept": "text/plain"} | ({"Authorization": f"Bearer {token}"} if token else {}),
-        timeout=WITHIN_S,
+        timeout=within_s,
     )
     answer.raise_for_status()
     return answer.text

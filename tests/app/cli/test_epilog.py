@@ -20,7 +20,7 @@ def database(recorded_demo, here, monkeypatch):
     """Give the recorded session as `goodput.duckdb`, and time for its first answer."""
     for name in ("SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "GOODPUT_URL"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(epilog, "WITHIN_S", 120)
+    monkeypatch.setenv("GOODPUT_EPILOG_WITHIN_S", "120")
     return shutil.copyfile(recorded_demo, here / "goodput.duckdb")
 
 
@@ -53,11 +53,10 @@ def test_without_a_job_the_usage_is_wrong_and_a_task_is_named_as_accounting_does
 
 def test_what_takes_too_long_writes_nothing_and_ends(monkeypatch):
     over, ended = threading.Event(), []
-    monkeypatch.setattr(epilog, "WITHIN_S", 0.01)
     monkeypatch.setattr(epilog, "_report", lambda *_: str(over.wait()))
     monkeypatch.setattr(os, "_exit", ended.append)
 
-    done = run("epilog", "9102")
+    done = run("epilog", "9102", "--within", "0.01")
     over.set()
 
     assert (ended, done.output) == ([0], "")

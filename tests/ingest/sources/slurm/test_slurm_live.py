@@ -154,7 +154,7 @@ def test_the_epilog_appends_the_report_of_a_job_to_its_output(lab):
     with serving(database) as server:
         assert server.get(f"/run/{job}").status_code == 200  # and what it read is kept
         (lab.folder / "goodput.env").write_text(
-            f"GOODPUT_URL={server.url}\nPATH={Path(sys.executable).parent}:$PATH\n"
+            f"GOODPUT_URL={server.url}\nGOODPUT_EPILOG_WITHIN_S=20\nPATH={Path(sys.executable).parent}:$PATH\n"
             f"PYTHONPATH={':'.join(filter(None, sys.path))}\n"
         )
         lab.run("scancel", job)
