@@ -21,6 +21,7 @@ MARK_ROWS, MARK_ROW_PX = 3, 17  # names of marks that are close together stand i
 MARKS_MAX = 48
 MARK_CHAR_PX = 6.2
 LEDGER_BAR_PX = 70
+LABEL_FROM, HATCHED_LABEL_FROM = 0.06, 0.12  # shares of a bar that have room for theirs
 HALF_PAGE_PX, PAGE_PX = 560, 726  # of a chart on a page 1440 px and one 1000 px wide
 LEGEND_FONT_PX = 12
 LEGEND_ROW_PX = 19
@@ -135,20 +136,28 @@ def ledger_bar(frame: pl.DataFrame) -> go.Figure:
     total_ms = sum(row["gpu_ms"] for row in rows)
     unit, divisor = units.gpu_time_unit(total_ms)
     figure = go.Figure()
+    before_ms = 0
     for row in rows:
         share = row["gpu_ms"] / total_ms
         label = theme.plotly_text(row["label"])
+        look, ink = theme.style(row["colour"]), theme.ink(row["colour"])
+        if look.hatch and share >= HATCHED_LABEL_FROM:  # no text is read across the lines
+            figure.add_annotation(
+                x=(before_ms + row["gpu_ms"] / 2) / divisor, y=0, text=units.percent(share),
+                showarrow=False, bgcolor=look.colour, font={"color": ink, "size": LEGEND_FONT_PX},
+            )  # fmt: skip
+        before_ms += row["gpu_ms"]
         figure.add_bar(
             y=["held"],
             x=[row["gpu_ms"] / divisor],
             orientation="h",
             marker=marker(row["colour"]),
             name=f"{label} {units.percent(share)}",
-            text=[units.percent(share) if share >= 0.06 else ""],
+            text=["" if look.hatch or share < LABEL_FROM else units.percent(share)],
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
-            textfont={"color": theme.ink(row["colour"])},
+            textfont={"color": ink},
             customdata=[[theme.plotly_text(units.cost(row["cost"])), units.percent(share)]],
             hovertemplate=(
                 f"{label}: %{{x:,.2f}} {unit}<br>%{{customdata[1]}} of its GPU time"

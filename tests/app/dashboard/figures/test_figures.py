@@ -96,6 +96,8 @@ def test_the_ledger_bar_adds_up_to_what_was_held():
     drawn = figures.ledger_bar(FULL)
     assert sum(trace.x[0] for trace in drawn.data) == pytest.approx(1_600_000 / 60_000)
     assert drawn.data[0].name == "Productive 37.5 %"
+    (hatched,) = drawn.layout.annotations  # whose text no line crosses
+    assert (hatched.text, hatched.x, drawn.data[1].text) == ("18.8 %", 12.5, ("",))
     assert drawn.layout.xaxis.title.text == "GPU-min"
 
 
