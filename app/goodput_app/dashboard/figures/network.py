@@ -12,11 +12,8 @@ from goodput_app.dashboard.figures.telemetry import LINKS
 from goodput_app.text import units
 
 GB = 1e9
-BANDWIDTH_PX = 360
-BENCHMARKS_PX = 300
-LINE_RATES_PX = 240
+BANDWIDTH_PX, BENCHMARKS_PX, LINE_RATES_PX = 290, 230, 170  # drawn on, without the legend
 PORTS_PX_MAX = 400
-NODE_TICKS_MAX = 40
 LINES = (("p50_bytes_per_s", "solid", "median"), ("p1_bytes_per_s", "dot", "1st percentile"))
 
 
@@ -57,8 +54,13 @@ def bandwidth(frame: pl.DataFrame) -> go.Figure:
         title_text="Message size (as nccl-tests counts it)",
     )
     figure.update_yaxes(rangemode="tozero", automargin=True, title_text="Bus bandwidth (GB/s)")
-    figure.update_layout(showlegend=True)
-    return finished(figure, height=BANDWIDTH_PX)
+    return _with_legend(figure, BANDWIDTH_PX)
+
+
+def _with_legend(figure: go.Figure, drawn_px: int) -> go.Figure:
+    """Return the figure, of which so much is drawn on, with its legend below."""
+    drawn = finished(figure, height=drawn_px, has_legend=True)
+    return drawn.update_layout(height=drawn_px + drawn.layout.margin.b)
 
 
 def _draw_expected(figure: go.Figure, rows: pl.DataFrame, colour: str, name: str) -> None:
@@ -123,8 +125,7 @@ def times(points: pl.DataFrame, forecasts: pl.DataFrame) -> go.Figure:
         title_text="Message size (as nccl-tests counts it)",
     )
     figure.update_yaxes(type="log", dtick=1, automargin=True, title_text="Time (µs)")
-    figure.update_layout(showlegend=True)
-    return finished(figure, height=BENCHMARKS_PX)
+    return _with_legend(figure, BENCHMARKS_PX)
 
 
 def line_rates(frame: pl.DataFrame) -> go.Figure:
@@ -149,8 +150,7 @@ def line_rates(frame: pl.DataFrame) -> go.Figure:
             )
     figure.update_xaxes(type="date", title_text="UTC")
     figure.update_yaxes(rangemode="tozero", automargin=True, title_text="Share of line rate (%)")
-    figure.update_layout(showlegend=True)
-    return finished(figure, height=LINE_RATES_PX)
+    return _with_legend(figure, LINE_RATES_PX)
 
 
 def port_map(frame: pl.DataFrame) -> go.Figure:
@@ -176,7 +176,7 @@ def port_map(frame: pl.DataFrame) -> go.Figure:
             hovertemplate="%{x}, %{y}: %{z:.1f} % of its line rate<extra></extra>",
         )
     )
-    figure.update_xaxes(type="category", automargin=True, dtick=-(-len(nodes) // NODE_TICKS_MAX))
+    figure.update_xaxes(type="category", automargin=True)
     figure.update_yaxes(type="category", automargin=True, autorange="reversed")
     return finished(figure, height=150 + min(PORTS_PX_MAX, 24 * max(3, len(links))))
 
@@ -200,5 +200,4 @@ def benchmarks(frame: pl.DataFrame) -> go.Figure:
         )
     figure.update_xaxes(type="date", title_text="UTC")
     figure.update_yaxes(rangemode="tozero", automargin=True, title_text="Bus bandwidth (GB/s)")
-    figure.update_layout(showlegend=True)
-    return finished(figure, height=BENCHMARKS_PX)
+    return _with_legend(figure, BENCHMARKS_PX)
