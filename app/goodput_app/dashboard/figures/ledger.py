@@ -27,6 +27,7 @@ LEGEND_FONT_PX = 12
 LEGEND_ROW_PX = 19
 LEGEND_MARK_PX = 45  # and the space between entries
 LEGEND_CHAR_PX = 5.4  # of that font: without a width Plotly sets all entries below each other
+AXIS_PX = 48  # below a chart: numbers and title
 LEGEND_PX = 90  # more than a chart without a legend beside it
 PATTERN: dict[str, Any] = {"fillmode": "overlay", "size": 6, "solidity": 0.35, "fgcolor": "white"}
 CONFIG: dict[str, Any] = {
@@ -294,7 +295,13 @@ def finished(
         entries = {"entrywidth": width, "font": {"size": LEGEND_FONT_PX}}
         figure.update_layout(
             showlegend=True,
-            legend={**place, **entries, "yref": "container", "traceorder": "normal"},
+            legend={
+                **place,
+                **entries,
+                "yref": "container",
+                "maxheight": max(height / 2, margin["b"] - AXIS_PX),
+                "traceorder": "normal",
+            },
         )
     figure.update_xaxes(separatethousands=True)
     figure.update_yaxes(separatethousands=True)

@@ -21,6 +21,7 @@ def with_legend(figure: go.Figure, drawn_px: float, *, top_px: int = TOP_PX) -> 
         legend={
             **place,
             "yref": "container",
+            "maxheight": max((top_px + drawn_px + below) / 2, below - BOTTOM_PX),
             "traceorder": "normal",
             "font": {"size": 12},
             "entrywidth": width,
