@@ -15,6 +15,8 @@ demo: $(STAMP) ## build the demo database and serve the dashboard
 # the allocator that a server is to run with (docs/operate.md), where it is installed: a fifth less time of tests
 JEMALLOC := $(firstword $(wildcard /usr/lib/*/libjemalloc.so.2))
 PYTEST := $(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest
+# a test that waits for ever fails with its name, and all that its process does
+LIMIT := --timeout 600 --timeout-method thread
 # modules that bear a mark: each process collects all that it is given
 naming = $(sort $(shell grep -rl 'mark\.$(1)' tests --include='test_*.py'))
 
@@ -23,11 +25,11 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(BIN)/ruff check .
 	# types and layers beside the tests, which are compiled first: else each of their processes does
 	{ $(BIN)/mypy && $(BIN)/lint-imports; } & checks=$$!; \
-		$(PYTEST) -q --collect-only >/dev/null; $(PYTEST) -n auto --maxprocesses 8 && wait $$checks
+		$(PYTEST) -q --collect-only >/dev/null; $(PYTEST) $(LIMIT) -n auto --maxprocesses 8 && wait $$checks
 
 machine: $(VENV)/.stamp-dev ## tests that need a browser or a server program, kill processes or try random worlds
 	# they wait more than they compute
-	$(PYTEST) -n 6 -m "machine and not slow" $(call naming,machine)
+	$(PYTEST) $(LIMIT) -n 6 -m "machine and not slow" $(call naming,machine)
 
 fresh: ## what a newcomer does, in plain environments: clone, make demo, wheel, extras, documents
 	$(PYTHON) -m tests.fresh

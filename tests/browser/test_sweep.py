@@ -72,8 +72,10 @@ IS_DARK = """is_dark => {
 }"""
 OUTSIDE_THE_MENU = ("query", "cost?part=prices", "report", "cost?part=what-if", "help",
                     "?view=wall")  # fmt: skip
-# as Back does, in the client that is there; until the script runs
+# as Back does, in the client that is there; until the script runs, or could have: that it does is
+# not seen where it ends before it is drawn
 OPEN = """path => new Promise(resolve => {
+    setTimeout(resolve, 5000)
     const running = (_, observer) => { observer.disconnect(); resolve() }
     const app = document.querySelector('[data-testid="stApp"]')
     new MutationObserver(running).observe(app, {attributeFilter: ["data-test-script-state"]})
