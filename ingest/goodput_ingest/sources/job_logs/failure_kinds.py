@@ -9,69 +9,64 @@ cudaGetErrorString returns.
 import re
 import tomllib
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-_NAME = r"^\s*(?:[A-Za-z_]\w*\.)*"  # of the module that defines an exception
-_SAYS = r"(?:\s*:|\s*$)"  # what follows it
-# consequences of a failure elsewhere, ends that somebody asked for, and what only speaks of one: a
-# metric, advice, a shell's trace, data, what was handled
-_NO_FAILURE: Final = re.compile(
-    r"SIGTERM|SIGINT|signal: (?:15|Terminated)|signal 15\b|EXIT CODE: 15\b"
-    + rf"|{_NAME}(?:ChildFailedError|SignalException|KeyboardInterrupt){_SAYS}"
-    + rf"|{_NAME}CalledProcessError{_SAYS}(?!.*died with)|{_NAME}SystemExit(?:: (?:0|None))?\s*$"
-    + r"|^\s*\w*Error: [+-]?\d+\.\d+(?:e[+-]?\d+)?%?\s*(?:$|[,;|])"
-    + r"|^\W*(?:If|When you)\b|^\++ |[;,] (?:retrying|falling back)\b"
-    + r"|^\W*(?i:prompt|question|instruction|sample|completion|user|assistant)\b[^:]{0,20}:"
-    + r"|\bSIG[A-Z]{3,4} (?:cannot|will|handlers?)\b"
-    + r"|\.py:\d{1,6}: \w*Warning: (?!CUDA initialization)"
+_FILE: Final[dict[str, Any]] = tomllib.loads(
+    (files("goodput_ingest.sources.job_logs") / "failure_kinds.toml").read_text("utf-8")
 )
+_NAME: Final = r"^\s*(?:[A-Za-z_]\w*\.)*"  # of the module that defines an exception
+_SAYS: Final = r"(?:\s*:|\s*$)"  # what follows it
+# how a line ends behind what errno says
+_END: Final = r"(?: [\[(][^\])]*[\])]|: unknown|[\s.,!\"'\u2019\\)\]}])*$"
 # behind what happened, of whatever kind it was: Ray lists what may have
 _POSSIBLE: Final = re.compile(r"(?:potential root|common|possible) causes\b")
 
 
-def _rules() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Return kind and pattern of each rule of `failure_kinds.toml`, in order."""
-    file = files("goodput_ingest.sources.job_logs") / "failure_kinds.toml"
-    return tuple(
-        (kind, re.compile("|".join(f"(?:{one})" for one in _patterns(rule)), _flags(kind)))
-        for kind, rule in tomllib.loads(file.read_text("utf-8")).items()
-    )
+class Rule(NamedTuple):
+    """A kind: the patterns of any of its lines, and of those that are of no low level.
+
+    hints: substrings, one of which each of its lines holds; signal: that ended a process.
+    """
+
+    kind: str
+    hints: tuple[str, ...]
+    sure: re.Pattern[str]
+    said: re.Pattern[str]
+    signal: int | None
+
+    def holds(self, texts: tuple[str, ...], signal: int, *, is_low: bool) -> bool:
+        """Say whether a line is of this kind, by its whole text and by what its speaker says."""
+        if signal == self.signal:
+            return True
+        for hint in self.hints:  # as a generator it takes twice the time
+            if hint in texts[0]:
+                patterns = (self.sure,) if is_low else (self.sure, self.said)
+                return any(one.search(text) for text in texts for one in patterns)
+        return False
 
 
-def _patterns(rule: dict[str, list[str]]) -> list[str]:
-    names = "|".join(rule.get("exceptions", ()))
-    return [*rule.get("patterns", ()), *([rf"{_NAME}(?:{names}){_SAYS}"] if names else ())]
+def _pattern(patterns: list[str], flags: int = 0) -> re.Pattern[str]:
+    """Return what holds where one of the patterns does."""
+    every = "|".join(f"(?:{one})" for one in patterns) or "(?!)"
+    for word, meant in (("NAME", _NAME), ("SAYS", _SAYS), ("MEMORY", _FILE["memory"])):
+        every = every.replace(f"{{{word}}}", meant)
+    return re.compile(every, flags)
 
 
-def _flags(kind: str) -> int:
-    return re.IGNORECASE if kind == "nan" else 0
+def _rule(kind: str, found: dict[str, Any]) -> Rule:
+    names, errnos = ("|".join(found.get(key, ())) for key in ("exceptions", "errno"))
+    errno = [rf"(?:[:(\]]\s?|\s\s)(?i:{errnos}){_END}", rf"^\S+: (?i:{errnos}): "] if errnos else []
+    sure = [*found.get("patterns", ()), *([rf"{_NAME}(?:{names}){_SAYS}"] if names else ())]
+    flags = re.IGNORECASE if kind == "nan" else 0
+    said = _pattern([*found.get("said", ()), *errno], flags)
+    return Rule(kind, tuple(found["hints"]), _pattern(sure, flags), said, found.get("signal"))
 
 
-RULES: Final = _rules()
-KINDS: Final = tuple(kind for kind, _ in RULES)  # the most specific first
-# only a line with one of these is looked at: each costs a little of every line of every log
-HINTS: Final = (
-    *("Error", "error", "Exception", "exit code", "[Errno", "bad_alloc", "fallen off", "ssertion"),
-    *("Killed", "borted", "SIG", "loating point", "terminate called"),
-    *("what(): ", "heck failed", "CHECK failed", "panicked at", "return code", "o such file"),
-    *("ermission denied", "not found", "No module named", "file named", "division by ", "by zero"),
-    *("egfault", "ut of memory", "OOM when", "emory allocation", "bytes failed", "job killed"),
-    *("TERM_MEMLIMIT", "memory limit", "UDA failure", "uda failure", "llocate memory"),
-    *("ASSERT FAILED", "ASSERTION FAILED", "uassert", "device ordinal", "cannot find -l"),
-    *("was encountered", "launch failure", "ASSERT(", "EACCES", "ENOENT", "RESOURCE_EXHAUSTED"),
-    *("scale reached", "modulefile", "StopIteration", "TimeoutExpired"),
-    *("CompilerFailed", "NaN", "NAN", "nan loss", "Invalid loss", "oss: nan", "oss = nan"),
-    *("oss=nan", "oss is n", "oss nan", "finite loss", "oss inf", "oss: inf", "oss = inf"),
-    *("oss=inf", "oss is inf", "GPU is lost", "GPU_IS_LOST", "No space left", "uota exceeded"),
-    *("file handle", "ransport endpoint", "CUDA_ERROR_", "version mismatch", "device driver"),
-    *("MPI_ABORT", "non-zero status", "socket.timeout", "AddressSanitizer", "oom-kill:"),
-    *("oom-killer", "_STATUS_", "access fault by GPU", "ASSERT: ", "_qp failed", "Got completion"),
-    *("Resource exhausted", "Read-only file", "launch failed", "FATAL", "atal error"),
-    *("llegal instruction", "egmentation ", "insufficient virtual", "no package called"),
-    *("ould not load", "find the specified", "as it could not", "find an executable"),
-    *("ASSERTION_FAILED", "already at min", "lost communication"),
-    *("called MPI_Abort", "EXIT CODE", "KILLED BY"),
-)
+RULES: Final = tuple(_rule(kind, one) for kind, one in _FILE.items() if isinstance(one, dict))
+KINDS: Final = tuple(rule.kind for rule in RULES)  # the most specific first
+HINTS: Final[tuple[str, ...]] = tuple(_FILE["hints"])
+_NONE, _LOW, _ENDED = (_pattern(_FILE[key]) for key in ("none", "low", "ended"))
+_SPEAKER: Final = re.compile(_FILE["speaker"])
 TEXT_MAX_CHARS: Final = 2_000  # what a line says it says early
 
 
@@ -81,7 +76,12 @@ def kind_of(text: str, otherwise: str | None = None) -> str | None:
     otherwise: the kind of a line that no rule knows
     """
     text = text[:TEXT_MAX_CHARS]
-    if _NO_FAILURE.search(text):
+    if _NONE.search(text):
         return None
     text = _POSSIBLE.split(text, maxsplit=1)[0]
-    return next((kind for kind, pattern in RULES if pattern.search(text)), otherwise)
+    speaker = _SPEAKER.match(text)
+    texts = (text, text[speaker.end() :]) if speaker is not None and speaker.end() else (text,)
+    is_low = _LOW.search(text) is not None
+    ended = _ENDED.search(text)
+    signal = 0 if ended is None else int(next(filter(None, ended.groups()))) % 128
+    return next((one.kind for one in RULES if one.holds(texts, signal, is_low=is_low)), otherwise)
