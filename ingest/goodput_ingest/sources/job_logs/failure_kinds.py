@@ -54,8 +54,8 @@ def _pattern(patterns: list[str], flags: int = 0) -> re.Pattern[str]:
 
 
 def _rule(kind: str, found: dict[str, Any]) -> Rule:
-    names, errnos = ("|".join(found.get(key, ())) for key in ("exceptions", "errno"))
-    errno = [rf"(?:[:(\]-]\s?|\s\s)(?i:{errnos}){_END}", rf"^\S+: (?i:{errnos}): "] if errnos else []
+    names, ends = ("|".join(found.get(key, ())) for key in ("exceptions", "errno"))
+    errno = [rf"(?:[:(\]-]\s?|\s\s)(?i:{ends}){_END}", rf"^\S+: (?i:{ends}): "] if ends else []
     sure = [*found.get("patterns", ()), *([rf"{_NAME}(?:{names}){_SAYS}"] if names else ())]
     flags = re.IGNORECASE if kind == "nan" else 0
     said = _pattern([*found.get("said", ()), *errno], flags)
