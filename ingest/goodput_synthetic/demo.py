@@ -4,11 +4,9 @@ import hashlib
 import os
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -26,10 +24,13 @@ from goodput_queries.storage.template import cache_folder
 from goodput_synthetic import fleet as fleets
 from goodput_synthetic.fleet.live import feeds
 from goodput_synthetic.fleet.world import World
-from goodput_synthetic.made_up import FLEET_SEED, INTERVAL_S, being_made_up
+from goodput_synthetic.serving import site
 
 RECIPE = "demo.toml"
-FLEET_GPUS, FLEET_HOURS = 512, 72
+FLEET_GPUS, FLEET_SEED = 512, 7
+FLEET_HOURS = 72
+SERVING_HOURS = 24  # the last of them: what the serving engines beside the fleet are made for
+INTERVAL_S = 30  # between readings of a GPU
 WEEKS = "atlas"  # in the sample data: what is left of the weeks before, of a fleet of FLEET_GPUS
 FLEET_START = datetime(
     2026, 11, 17, 12, tzinfo=UTC
@@ -70,12 +71,12 @@ def demo_database(
     target = folder / f"demo-{digest(source, gpus)}.duckdb"
 
     def fill(draft: Path) -> None:
-        weeks = sorted((source / WEEKS).glob("week-*")) if gpus == FLEET_GPUS else []
-        with ExitStack() as open_:
-            made_up = open_.enter_context(_made_up(folder, gpus)) if gpus else list[Step]()
+        with tempfile.TemporaryDirectory(dir=folder, prefix="fleet-") as fleet:
             # the sample's rate card comes last: of two prices for one model the later holds
-            in_order = chain(*map(recipe, weeks), made_up, steps)
-            _fill(draft, in_order, on_progress, weeks)
+            made_up = _made_up(Path(fleet), gpus) if gpus else []
+            weeks = sorted((source / WEEKS).glob("week-*")) if gpus == FLEET_GPUS else []
+            of_weeks = [step for week in weeks for step in recipe(week)]
+            _fill(draft, [*of_weeks, *made_up, *steps], on_progress, weeks)
 
     if not target.exists():
         _whole(target, fill)
@@ -207,7 +208,7 @@ def _whole(target: Path, fill: Callable[[Path], None]) -> None:
 
 def _fill(
     path: Path,
-    steps: Iterable[Step],
+    steps: list[Step],
     on_progress: Callable[[Path, int], None],
     archives: Sequence[Path] = (),
 ) -> None:
@@ -222,21 +223,20 @@ def _fill(
         store.close()
 
 
-@contextmanager
-def _made_up(folder: Path, gpus: int) -> Iterator[Iterator[Step]]:
-    """Yield the steps of a made-up fleet, which is written until the first of them is asked for."""
-    with (
-        tempfile.TemporaryDirectory(dir=folder, prefix="fleet-") as fleet,
-        being_made_up(Path(fleet), gpus, FLEET_START, FLEET_HOURS) as folders,
-    ):
-
-        def steps() -> Iterator[Step]:
-            try:
-                yield from chain.from_iterable(map(recipe, folders.result()))
-            except ValueError as error:
-                raise GoodputError(f"--gpus {gpus}: {error}.") from error
-
-        yield steps()
+def _made_up(folder: Path, gpus: int) -> list[Step]:
+    try:
+        world = fleets.imagine(
+            gpus=gpus, hours=FLEET_HOURS, seed=FLEET_SEED, start=FLEET_START, interval_s=INTERVAL_S
+        )
+    except ValueError as error:
+        raise GoodputError(f"--gpus {gpus}: {error}.") from error
+    fleets.write_known(folder, world, world.total_s)
+    serving = folder / "serving"
+    hours = min(SERVING_HOURS, FLEET_HOURS)
+    site.write(
+        serving, end=FLEET_START + timedelta(hours=FLEET_HOURS), hours=hours, seed=FLEET_SEED
+    )
+    return [*recipe(folder), *recipe(serving)]
 
 
 def _discard(path: Path) -> None:
