@@ -35,7 +35,7 @@ class Rule(NamedTuple):
     signal: int | None
 
     def holds(self, texts: tuple[str, ...], signal: int, *, is_low: bool) -> bool:
-        """Say whether a line is of this kind, by its whole text and by what its speaker says."""
+        """Say whether a line is of this kind, by its whole text and by its message."""
         if signal == self.signal:
             return True
         for hint in self.hints:  # as a generator it takes twice the time
@@ -66,7 +66,7 @@ RULES: Final = tuple(_rule(kind, one) for kind, one in _FILE.items() if isinstan
 KINDS: Final = tuple(rule.kind for rule in RULES)  # the most specific first
 HINTS: Final[tuple[str, ...]] = tuple(_FILE["hints"])
 _NONE, _LOW, _ENDED = (_pattern(_FILE[key]) for key in ("none", "low", "ended"))
-_SPEAKER: Final = re.compile(_FILE["speaker"])
+_PREFIX: Final = re.compile(_FILE["prefix"])
 TEXT_MAX_CHARS: Final = 2_000  # what a line says it says early
 
 
@@ -79,8 +79,8 @@ def kind_of(text: str, otherwise: str | None = None) -> str | None:
     if _NONE.search(text):
         return None
     text = _POSSIBLE.split(text, maxsplit=1)[0]
-    speaker = _SPEAKER.match(text)
-    texts = (text, text[speaker.end() :]) if speaker is not None and speaker.end() else (text,)
+    prefix = _PREFIX.match(text)
+    texts = (text, text[prefix.end() :]) if prefix is not None and prefix.end() else (text,)
     is_low = _LOW.search(text) is not None
     ended = _ENDED.search(text)
     signal = 0 if ended is None else int(next(filter(None, ended.groups()))) % 128
