@@ -44,7 +44,7 @@ def job_of_environment() -> str | None:
 @click.option(
     "--within",
     "within_s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(min=0, max=3600, min_open=True),
     envvar="GOODPUT_EPILOG_WITHIN_S",
     default=WITHIN_S,
     show_default=True,

@@ -83,5 +83,5 @@ def kind_of(text: str, otherwise: str | None = None) -> str | None:
     texts = (text, text[prefix.end() :]) if prefix is not None and prefix.end() else (text,)
     is_low = _LOW.search(text) is not None
     ended = _ENDED.search(text)
-    signal = 0 if ended is None else int(next(filter(None, ended.groups()))) % 128
+    signal = 0 if ended is None or is_low else int(next(filter(None, ended.groups()))) % 128
     return next((one.kind for one in RULES if one.holds(texts, signal, is_low=is_low)), otherwise)
