@@ -16,7 +16,7 @@ import streamlit as st
 from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import time_picker, wall
-from goodput_app.dashboard.data import freshness, marts
+from goodput_app.dashboard.data import freshness, marts, search
 from goodput_app.dashboard.scope import View, in_whole_hours, of_data
 from goodput_app.page_links import FILTERS
 from goodput_app.process.replay import current_replay
@@ -85,11 +85,22 @@ def view(default_range: str | None = None) -> View | None:
         # the cluster has nothing in the range that ends with the whole database
         now = as_of
         start, end, problem = _window(begin, until, now, is_moving=False)
+    run_key = wanted["run"]
+    if run_key and not {"from", "to"} & st.query_params.keys():
+        start, end = _with_run(run_key, start, end)
     start, end = of_data(start, end, first, as_of)
     start, end = in_whole_hours(start, end, clusters["whole_hours_until_at"].max())
     from_ms, to_ms = epoch_ms(start), epoch_ms(end)
     scope = Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms), **wanted)
     return View(rows.limited(scope), start, end, now, as_of, mode, problem)
+
+
+def _with_run(run_key: str, start: datetime, end: datetime) -> tuple[datetime, datetime]:
+    """Return a range that no link named, or the run's own time where it has nothing of the run."""
+    run_start, run_end = search.time_of(run_key) or (start, None)
+    if run_end is not None and (run_end <= start or run_start >= end):
+        return run_start, run_end
+    return start, end
 
 
 def latest(shown: View) -> Scope:

@@ -42,20 +42,32 @@ WITHHELD = "Not shown: it contains rows of other teams."
 def first_run() -> None:
     """Show three steps to one's own data, and what is missing in what was loaded."""
     st.title("Where did the GPU-hours go?", anchor=False)
-    if marts.has_rows() and marts.is_built():
-        st.info(
-            "The loaded rows contain neither a GPU inventory nor a job. Ingest sacct (Slurm "
-            "accounting) or NVML telemetry as well. The Data page lists what was ingested.",
-            icon=":material/join_inner:",
-        )
-    elif marts.has_rows():
+    is_building = marts.has_rows() and not marts.is_built()
+    if is_building:
         st.info(
             "The ledger of the loaded rows is being built. If that takes long, the log of the "
             "server says why; `goodput build --db FILE` builds it without a server.",
             icon=":material/construction:",
         )
+    elif marts.has_rows():
+        st.info(
+            "The loaded rows contain neither a GPU inventory nor a job. Ingest sacct (Slurm "
+            "accounting) or NVML telemetry as well. The Data page lists what was ingested.",
+            icon=":material/join_inner:",
+        )
     else:
         st.markdown("This database is empty. Three steps fill it:")
+    if not is_building:
+        _first_steps()
+    awaited = "ledger is built" if is_building else "first data arrives"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"This page refreshes when the {awaited}.", width="content")
+        st.page_link("pages/documentation.py", label="Help: words, sources, set-up",
+                     icon=":material/help:")  # fmt: skip
+    _await_data(marts.state())
+
+
+def _first_steps() -> None:
     for number, (column, (title, command, what, appears)) in enumerate(
         zip(st.columns(3), FIRST_STEPS, strict=True), start=1
     ):
@@ -64,11 +76,6 @@ def first_run() -> None:
             st.markdown(what)
             st.code(command, language="bash")
             st.markdown(f"**What appears:** {appears}")
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption("This page refreshes when the first data arrives.", width="content")
-        st.page_link("pages/documentation.py", label="Help: words, sources, set-up",
-                     icon=":material/help:")  # fmt: skip
-    _await_data(marts.state())
 
 
 def refused_build() -> None:

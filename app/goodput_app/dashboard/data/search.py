@@ -1,5 +1,8 @@
 """What the search finds: runs, nodes, GPUs and teams whose names contain a text."""
 
+from datetime import datetime
+from typing import cast
+
 import polars as pl
 
 from goodput_app.dashboard.data import marts
@@ -13,6 +16,12 @@ def run(run_key: str) -> pl.DataFrame:
     return marts.read(
         "select * from marts.search_targets where kind = 'run' and value = $1", EVERYTHING, run_key
     )
+
+
+def time_of(run_key: str) -> tuple[datetime, datetime | None] | None:
+    """Return when a run began and ended, None as its end while it runs; None for no such run."""
+    found = run(run_key).select("start_at", "end_at")
+    return None if found.is_empty() else cast("tuple[datetime, datetime | None]", found.row(0))
 
 
 def find(text: str, scope: Scope = EVERYTHING) -> pl.DataFrame:

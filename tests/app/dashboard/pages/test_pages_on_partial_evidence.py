@@ -35,7 +35,9 @@ def accounting(filled, module_store):
 
 def test_rows_without_a_ledger_say_that_it_is_being_built(evidence, visit):
     evidence.add("nodes", node="n1")
-    assert "is being built" in visit(evidence.store).info[0].value
+    app = visit(evidence.store)
+    assert "is being built" in app.info[0].value
+    assert not app.subheader, "no steps of a first run: after an upgrade the rows are there"
 
 
 def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(store, visit, tmp_path):
