@@ -8,8 +8,9 @@ Step durations are not printed: the steps between two lines share their time. `t
 of one GPU over that time; `mfu` is N/A where the model is quantised, since torchtitan does not
 choose a peak then.
 A synchronous save, as that of the last step, is durable when it is finished; an asynchronous one
-("Staging") never says so, nor do releases before 2026, whose lines are the same for both
-("saving ... (or staging ...)").
+("Staging") never says so, nor do releases up to 0.2, whose lines are the same for both
+("saving ... (or staging ...)"). Their save of the last step is synchronous and names no end: the
+collection of garbage that follows it is one.
 """
 
 import re
@@ -34,6 +35,8 @@ SAVE = re.compile(
     r"(?P<either> \(or staging if async is enabled\))? ?in "
     r"|(?P<last>Last step checkpoint completed) in "
 )
+LAST_SAVE = re.compile(r"Saving a (full|model only) checkpoint .*at last step, step (\d{1,12})")
+COLLECTED = "[GC] GC collection invoked by checkpointer"
 LOAD = re.compile(r"Loading the checkpoint from |(Finished) loading the checkpoint in ")
 BEGINS = re.compile(r"Training starts at step (\d{1,12})\.?\s*$")
 
@@ -53,6 +56,7 @@ class Torchtitan:
         self.has_reporting_rank = False
         self.phase_from: datetime | None = None
         self.last_said: tuple[str, bool] | None = None  # a phase and whether it ended
+        self.last_save: re.Match[str] | None = None  # that of the last step, while it runs
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the events of a line; of the ranks that repeat it, only one is read."""
@@ -68,6 +72,11 @@ class Torchtitan:
             return self._steps(int(step[1]), at, dict(AMOUNT.findall(said)))
         if save := SAVE.match(said):
             return self._save(save, at)
+        if last := LAST_SAVE.match(said):
+            self.last_save = last
+            return self._phase("ckpt_save", at, is_end=False)
+        if self.last_save is not None and said.startswith(COLLECTED):
+            return self._end_last_save(self.last_save, at)
         if load := LOAD.match(said):
             return self._phase("restore", at, is_end=load[1] is not None)
         if begins := BEGINS.match(said):
@@ -106,6 +115,12 @@ class Torchtitan:
             # the last step in the log is at most the one that was saved
             events.append(Event("ckpt.durable", at, step=self.progress.step))
         return events
+
+    def _end_last_save(self, found: re.Match[str], at: datetime) -> Iterable[Event]:
+        self.last_save = None
+        yield from self._phase("ckpt_save", at, is_end=True)
+        if found[1] == "full":  # a model alone cannot be resumed from
+            yield Event("ckpt.durable", at, step=int(found[2]))
 
     def _phase(self, phase: str, at: datetime, *, is_end: bool) -> Iterable[Event]:
         if self.last_said == (phase, is_end):

@@ -1,6 +1,7 @@
-"""The emitter in trainers as they are installed from PyPI, on two processes of a CPU.
+"""The emitter in trainers: those of PyPI on two processes of a CPU, whole ones on a GPU.
 
-They are in no environment of ours: `pip install torch accelerate deepspeed megatron-core`.
+They are in no environment of ours: `pip install torch accelerate deepspeed megatron-core`; with a
+GPU `pip install torchtitan==0.2.2`, and a clone of Megatron-LM on PYTHONPATH.
 """
 
 import os
@@ -111,22 +112,104 @@ with goodput.run("trained"):
         torch.save(model.state_dict(), f"{saved}.{os.environ['RANK']}")
     goodput.durable(number)
 """
+TORCHTITAN = """
+import json
+from datasets import Dataset
+from tokenizers import Tokenizer, models, pre_tokenizers
+from torchtitan.config import ConfigManager
+from torchtitan.hf_datasets import DatasetConfig
+from torchtitan.hf_datasets.text_datasets import DATASETS
+from torchtitan.tools.logging import init_logger
+from torchtitan.train import Trainer
+
+words = ["<unk>", "<s>", "</s>", *(f"w{n}" for n in range(97))]
+tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, "<unk>"))
+tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+tokenizer.save("tokenizer.json")
+with open("tokenizer_config.json", "w") as file:
+    json.dump({"bos_token": "<s>", "eos_token": "</s>"}, file)
+texts = [{"text": " ".join(words[3:])}] * 512
+DATASETS["c4_test"] = DatasetConfig("", lambda _: Dataset.from_list(texts), lambda row: row["text"])
+
+class Measured(Trainer):
+    def forward_backward_step(self, **given):
+        self.loss = super().forward_backward_step(**given)
+        return self.loss
+
+    def train_step(self, batches):
+        with goodput.step(self.step) as step:
+            super().train_step(batches)
+            step.loss(self.loss)
+
+init_logger()
+config = ConfigManager().parse_args([
+    "--model.name=llama3", "--model.flavor=debugmodel", "--model.hf_assets_path=.",
+    "--metrics.log_freq=1", "--training.dataset=c4_test", "--training.steps=3",
+    "--training.seq_len=256", "--lr_scheduler.warmup_steps=1",
+    "--checkpoint.enable", f"--checkpoint.folder={saved}", "--job.dump_folder=.",
+])
+with goodput.run("trained"):
+    goodput.plan(3)
+    trainer = Measured(config)
+    save = trainer.checkpointer.save
+
+    def save_last(number, last_step=False):
+        if last_step:
+            with goodput.phase("ckpt_save"):
+                save(number, last_step=True)
+            goodput.durable(number)
+
+    trainer.checkpointer.save = save_last
+    trainer.train()
+"""
+MEGATRON_LM = """
+import runpy
+import megatron.training.training as training
+
+take_step, save_checkpoint = training.train_step, training.save_checkpoint
+
+def train_step(*given, iteration, **others):
+    with goodput.step(iteration + 1) as step:
+        found = take_step(*given, iteration=iteration, **others)
+        step.loss(next(iter(found[0].values())))
+    return found
+
+def save(number, *given, **others):
+    with goodput.phase("ckpt_save"):
+        save_checkpoint(number, *given, **others)
+    goodput.durable(number)
+
+training.train_step, training.save_checkpoint = train_step, save
+sys.argv[1:] = f'''
+    --num-layers 1 --hidden-size 64 --num-attention-heads 2 --seq-length 64 --bf16
+    --max-position-embeddings 64 --micro-batch-size 2 --global-batch-size 2 --train-iters 3
+    --lr 1e-4 --lr-decay-style constant --mock-data --tokenizer-type NullTokenizer
+    --vocab-size 100 --transformer-impl local --no-persist-layer-norm --eval-iters 1
+    --no-gradient-accumulation-fusion --no-masked-softmax-fusion --log-interval 1
+    --attention-softmax-in-fp32 --num-workers 1 --save-interval 3 --save {saved}
+    --eval-interval 100
+'''.split()
+with goodput.run("trained"):
+    goodput.plan(3)
+    runpy.run_module("pretrain_gpt", run_name="__main__", alter_sys=True)
+"""
 
 
-def run_ranks(script, folder):
-    """Run a script on two ranks by torchrun; return what they print."""
+def run_ranks(script, folder, ranks=RANKS):
+    """Run a script on ranks by torchrun; return what they print."""
     path = folder / "train.py"
     path.write_text(BEGINNING + script)
     environment = {
         **os.environ,
-        "PYTHONPATH": str(Path(goodput_emitter.__file__).parent),
+        "PYTHONPATH": os.pathsep.join([str(Path(goodput_emitter.__file__).parent), *sys.path]),
         "JOB_EVENTS": f"{folder}/",
         "DS_ACCELERATOR": "cpu",
+        **({} if ranks == 1 else {"CUDA_VISIBLE_DEVICES": ""}),  # else all are on one GPU
         "OMP_NUM_THREADS": "1",
     }
     command = [
         *(sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone"),
-        *(f"--nproc_per_node={RANKS}", str(path), str(folder / "saved")),
+        *(f"--nproc_per_node={ranks}", str(path), str(folder / "saved")),
     ]
     done = subprocess.run(
         command, env=environment, cwd=folder, capture_output=True, text=True, check=False
@@ -136,29 +219,37 @@ def run_ranks(script, folder):
 
 
 @pytest.mark.parametrize(
-    ("package", "script"),
-    [("accelerate", ACCELERATE), ("deepspeed", DEEPSPEED), ("megatron.core", MEGATRON)],
-    ids=["accelerate", "deepspeed", "megatron-core"],
+    ("package", "script", "ranks"),
+    [
+        ("accelerate", ACCELERATE, RANKS),
+        ("deepspeed", DEEPSPEED, RANKS),
+        ("megatron.core", MEGATRON, RANKS),
+        ("torchtitan.train", TORCHTITAN, 1),
+        ("pretrain_gpt", MEGATRON_LM, 1),
+    ],
+    ids=["accelerate", "deepspeed", "megatron-core", "torchtitan", "megatron-lm"],
 )
 def test_a_trainer_that_runs_with_the_emitter_has_a_complete_ledger(
-    whole_store, tmp_path, package, script
+    whole_store, tmp_path, package, script, ranks
 ):
-    pytest.importorskip("torch", reason="PyTorch is not installed")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     pytest.importorskip(package, reason=f"{package} is not installed")
+    if ranks == 1 and not torch.cuda.is_available():
+        pytest.skip(f"{package} needs a GPU")
 
-    run_ranks(script, tmp_path)
+    run_ranks(script, tmp_path, ranks)
     files = sorted(tmp_path.glob("*.jsonl"))
     ingest(whole_store, "job-events", files, ReadOptions(cluster="lab"))
     whole_store.build()
 
-    assert len(files) == RANKS
+    assert len(files) == ranks
     assert whole_store.read("select count(*) from raw.rejects").item() == 0
     steps = "select rank, step, loss > 0 from raw.job_events where event = 'step' order by all"
     assert whole_store.read(steps).rows() == [
-        (rank, step, True) for rank in range(RANKS) for step in range(1, STEPS + 1)
+        (rank, step, True) for rank in range(ranks) for step in range(1, STEPS + 1)
     ]
     run = "select run_key, attempts, gpus from marts.runs"
-    assert whole_store.read(run).rows() == [("lab/trained", 1, RANKS)]
+    assert whole_store.read(run).rows() == [("lab/trained", 1, ranks)]
     kept = "select kept_steps, lost_steps from marts.attempts"
     assert whole_store.read(kept).rows() == [(STEPS, 0)]
     planned = "select value from marts.run_attributes where attribute = 'planned_steps'"
