@@ -110,6 +110,8 @@ LOOKS = "the line looks like {} and is of no known format"
     "a failure behind a time": ("14:03:05 trainer CRITICAL no peers\n", "the failure of a job"),
     "a setting": ("save_checkpoint_steps = 500, restore_from = none\n", None),
     "a file's name": ("config: /jobs/fatal_errors/snapshot.yaml\n", None),
+    "what is to come": ("Checkpoints will be loaded from and saved to out/saved\n", None),
+    "what may be": ("one file if checkpoint is saved in HF format\n", None),
     "a save that is read, too": (SAVE.format(7) + SAVED, None),
 })  # fmt: skip
 def test_a_line_that_looks_like_a_fact_is_rejected_where_nothing_says_the_same(
