@@ -120,7 +120,8 @@ class Newcomer:
 
     def _headline(self, url):
         """Return what a browser shows of the first page, or why none was asked."""
-        chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+        names = ("chromium-headless-shell", "chromium", "chromium-browser")
+        chromium = next(filter(None, map(shutil.which, names)), None)
         if chromium is None:
             return "not looked at: Chromium is not installed"
         driver = self._environment("browser", sys.executable, "playwright>=1.60")
