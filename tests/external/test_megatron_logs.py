@@ -18,7 +18,6 @@ PARIS = ReadOptions(cluster="jean-zay", zone=ZoneInfo("Europe/Paris"))
 PUBLISHED_S = {"1809562": 1.618, "1809577": 2.738, "1999618": 125.0}
 STEPS = {"1809562": 200, "1809577": 90, "1999618": 4}
 # a batch record each, as the scheduler would have it: begun a minute before, ended as the log says
-BEHIND_PARIS = timedelta(hours=2)  # UTC in summer
 SACCT = "Cluster,JobID,JobIDRaw,State,Submit,Start,End,NNodes,NodeList,AllocTRES,JobName"
 RUNS = {
     "1809562": ("2021-05-23T08:23:00", "2021-05-23T08:29:53", 8),
