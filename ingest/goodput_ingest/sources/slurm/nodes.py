@@ -1,8 +1,8 @@
 """`scontrol show node` and `sinfo -N`: resources of nodes, and their state at the time of the poll.
 
 A state is stored only where that moment is known (`observed_at`), as a row that starts and ends
-then: a snapshot proves no more. sinfo has no header in most captures; its columns are recognised by
-what all their values look like, and a text in which that fails is refused.
+then: builds decide how long it lasts. sinfo has no header in most captures; its columns are
+recognised by what all their values look like, and a text in which that fails is refused.
 """
 
 import re

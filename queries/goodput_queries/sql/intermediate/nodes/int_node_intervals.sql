@@ -186,6 +186,7 @@ facts as (
         greatest(start_ms, build_from_ms()) as start_ms,
         least(coalesce(end_ms, build_to_ms()), build_to_ms()) as end_ms
     from (
+        select cluster, node, state, start_ms, end_ms
         from intermediate.int_node_states
         union all
         from demand_stretches

@@ -146,8 +146,8 @@ node_holes as (
 
 planned as (
     select cluster, node, start_ms, coalesce(end_ms, forever_ms()) as end_ms, state
-    from staging.stg_node_states
-    where state in ('powered_off', 'maintenance', 'down')
+    from intermediate.int_node_states
+    where source is not null and state in ('powered_off', 'maintenance', 'down')
 ),
 
 found as (

@@ -15,27 +15,10 @@ with nodes as (
     where in_place(cluster, node, gpu_uuid, gpu_model)
 ),
 
--- a listing of nodes shows a moment: it lasts to the next listing where that shows the same
-listed as (
-    select
-        states.*,
-        case
-            when
-                states.source = 'slurm' and states.end_ms = states.start_ms
-                and lead(states.state) over of_listing = states.state
-                then lead(states.start_ms) over of_listing
-            else coalesce(states.end_ms, forever_ms())
-        end as until_ms
-    from staging.stg_node_states as states
-    semi join nodes using (cluster, node)
-    window of_listing as (
-        partition by states.source, states.cluster, states.node, states.end_ms = states.start_ms order by states.start_ms
-    )
-),
-
 marked as (
     select
         *,
+        coalesce(end_ms, forever_ms()) as until_ms,
         coalesce(
             start_ms > max(until_ms) over (
                 partition by cluster, node, state order by start_ms, until_ms
@@ -43,8 +26,9 @@ marked as (
             ),
             true
         ) as is_new
-    from listed
-    where state in ('down', 'drained')
+    from intermediate.int_node_states
+    semi join nodes using (cluster, node)
+    where source is not null and state in ('down', 'drained')
 ),
 
 numbered as (
@@ -111,14 +95,14 @@ ended_jobs as (
         and downs.at_ms between outages.start_ms and coalesce(outages.end_ms, forever_ms())
 ),
 
--- a row of node '*' says that all other nodes were up
 left_states as (
     select distinct outages.cluster, outages.node, outages.state, outages.start_ms
     from outages
-    inner join staging.stg_node_states as others
+    inner join intermediate.int_node_states as others
         on outages.cluster = others.cluster
-        and (outages.node = others.node or others.node = '*')
+        and outages.node = others.node
         and outages.state <> others.state
+        and others.source is not null
         and coalesce(others.end_ms, forever_ms()) > outages.end_ms
         and others.start_ms < scope_to_ms()
     where outages.end_ms < scope_to_ms()
