@@ -3,12 +3,13 @@
 -- grain: job_run_key, gpu_uuid, gpu_instance, start_ms
 -- Owners of one GPU or MIG instance at one time have equal parts, 'share.<n>/<of>' or '<instance>/share.<n>/<of>', unless a source
 -- reports the parts.
--- kind: of the label; 'share': a pod of Kubernetes that shares its GPU by an annotation, or by its label
+-- kind: of the label; 'share': a pod of Kubernetes that shares its GPU by an annotation, by its label, or with a pod that has
+--  it at the same time
 -- job_run_key: an owner from one absence of its labels to the next
 -- last_ms: where the label was read last
 -- end_ms: the same; null: on the latest reading of the GPU, which is no older in its cluster than a label may be away
 -- materialised: full, since both what job runs there are and what they held is asked of it, in several selects
--- skip_if_empty: raw.gpu_owners, raw.holds where gpu_instance = 'share'
+-- skip_if_empty: raw.gpu_owners, raw.holds where source like 'kubernetes%' and gpu_uuid is not null
 with readings as (
     select
         gpus.cluster,
@@ -81,6 +82,35 @@ pods as (
     group by all
 ),
 
+-- whole GPUs of pods, as Kubernetes or their labels name them
+named as (
+    select
+        pods.* exclude (start_at, end_at, gpus, load_sequence),
+        min(holds.node) as node,
+        holds.gpu_uuid,
+        coalesce(holds.start_at, pods.start_at) as start_at,
+        max(coalesce(holds.end_at, pods.end_at, 'infinity')) as end_at,
+        max(holds.load_sequence) as load_sequence
+    from raw.holds as holds
+    inner join pods on holds.cluster = pods.cluster and holds.job_id_raw = pods.owner and holds.submit_at = pods.submit_at
+    where holds.gpu_uuid is not null and holds.gpu_instance = ''
+    group by all
+),
+
+-- an end may be seen late: pods that overlap for long share the GPU, whatever they asked for
+of_many as (
+    select gpu_uuid
+    from (
+        select
+            gpu_uuid,
+            start_at + to_milliseconds(threshold('label_absent_ms')) <= least(end_at, max(end_at) over (
+                partition by gpu_uuid order by start_at rows between unbounded preceding and 1 preceding
+            )) as is_shared
+        from named
+    )
+    where is_shared
+),
+
 of_pods as (
     select
         pods.* exclude (start_at, end_at, gpus, load_sequence),
@@ -108,6 +138,10 @@ of_pods as (
     where owners.kind = 'pod' and owners.gpu_instance = '' and pods.gpus = 1
     group by all
     having count(distinct owners.gpu_uuid) = 1
+    union all by name
+    select * replace (nullif(end_at, 'infinity') as end_at), false as is_by_label
+    from named
+    semi join of_many using (gpu_uuid)
 ),
 
 holds as (
