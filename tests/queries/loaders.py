@@ -232,11 +232,11 @@ class Evidence:
         read = {"gpu_instance": "", "engine_active_ratio": 0.5, "is_flagged": False}
         self.add("gpu_samples", *rows, source="dcgm", gpu_uuid=gpu_uuid, **read)
 
-    def label(self, gpu_uuid, owner, first, last, kind="pod", source="dcgm"):
+    def label(self, gpu_uuid, owner, first, last, kind="pod", source="dcgm", **more):
         """Add that the series of a GPU bore a label from its first reading with it to its last."""
         seen = {"first_seen_at": first, "last_seen_at": last, "gpu_instance": "", "container": ""}
         named = {"gpu_uuid": gpu_uuid, "kind": kind, "owner": owner}
-        self.add("gpu_owners", {**seen, **named}, source=source)
+        self.add("gpu_owners", {**seen, **named, **more}, source=source)
 
     def instance(self, gpu_uuid, profile="3g.40gb", slurm_index=0):
         """Add a MIG instance of a GPU as the scheduler lists it."""

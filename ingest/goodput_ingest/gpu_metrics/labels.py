@@ -73,6 +73,8 @@ SCHEMA: Final[dict[str, pl.DataType]] = {
     "pod": pl.String(),
     "container": pl.String(),
     "hpc_job": pl.String(),
+    "user_name": pl.String(),
+    "partition": pl.String(),
     "message": pl.String(),
     "part": pl.String(),
 }
@@ -112,6 +114,8 @@ def normalise(labels: pl.DataFrame, *, node: str | None = None) -> pl.DataFrame:
         "vbios_version": given.present(*ROLES["vbios"]),
         **_owner(given),
         "hpc_job": given.first(*ROLES["job"]),
+        "user_name": given.first(*ROLES["job_user"]),
+        "partition": given.first(*ROLES["job_partition"]),
         "message": given.first(MESSAGE, max_chars=MESSAGE_MAX_CHARS),
         "part": _part(given),
     }

@@ -62,7 +62,14 @@ def owners(
             [keyed.select(KEY)[found["key"]], found.select(STRETCH.keys())], how="horizontal"
         )
     _remember(stretches, seen, memory)
-    return stretches.with_columns(cluster=pl.lit(cluster, dtype=pl.String))
+    of_jobs = (
+        label_sets.filter(pl.col("hpc_job").is_not_null())
+        .group_by(pl.lit("hpc_job").alias("kind"), pl.col("hpc_job").alias("owner"))
+        .agg(pl.col("user_name", "partition").max())
+    )
+    return stretches.join(
+        of_jobs, on=["kind", "owner"], how="left", maintain_order="left"
+    ).with_columns(cluster=pl.lit(cluster, dtype=pl.String))
 
 
 def _keys(label_sets: pl.DataFrame, gpus: pl.DataFrame) -> pl.DataFrame:

@@ -106,7 +106,7 @@ class NvmlRows:
             part, lambda line: self._add(json_lines.record(line), tables)
         )
         tables.rows["gpu_owners"] += [
-            (SOURCE, self.cluster, uuid, "", "hpc_job", job, "", min(seen), max(seen))
+            (SOURCE, self.cluster, uuid, "", "hpc_job", job, "", None, None, min(seen), max(seen))
             for (uuid, job), seen in tables.jobs.items()
         ]
         return tables

@@ -12,6 +12,8 @@ create table raw.gpu_owners (
     kind varchar not null,              -- pod, hpc_job
     owner varchar not null,             -- '<namespace>/<pod>', or the job id as printed
     container varchar not null,         -- '' where none
+    user_name varchar,                  -- of the job, where labels say, as does partition
+    partition varchar,
     first_seen_at timestamp not null,
     last_seen_at timestamp not null,
     load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is

@@ -10,6 +10,8 @@ with owners as (
         owner,
         to_ms(first_seen_at) as first_ms,
         max(to_ms(last_seen_at)) as last_ms,
+        max(user_name) as user_name,
+        max(partition) as partition,
         max(load_sequence) as load_sequence
     from raw.gpu_owners
     group by source, gpu_uuid, gpu_instance, kind, owner, first_seen_at

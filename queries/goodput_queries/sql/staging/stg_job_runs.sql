@@ -303,7 +303,8 @@ select
     owner as job_id,
     owner as job_id_raw,
     regexp_extract(owner, '[^/]*$') as job_name,
-    '' as user_name,
+    coalesce(any_value(labels.user_name), '') as user_name,
+    any_value(labels.partition) as partition,
     case when kind = 'pod' and contains(owner, '/') then split_part(owner, '/', 1) else '(no account)' end as team,
     case when count(*) = count(end_ms) then 'UNKNOWN' else 'RUNNING' end as state,
     case when count(*) = count(end_ms) then 'limit' else 'running' end as outcome,
@@ -325,6 +326,12 @@ select
     false as is_time_ambiguous,
     max(load_sequence) as load_sequence
 from staging.stg_owner_holds
+left join (
+    select cluster, kind, owner, max(user_name) as user_name, max(partition) as partition
+    from staging.stg_gpu_owners
+    where kind = 'hpc_job'
+    group by cluster, kind, owner
+) as labels using (cluster, kind, owner)
 where kind <> 'share'
 group by job_run_key, cluster, kind, owner, submit_ms
 union all by name

@@ -33,7 +33,7 @@ schedulers as (
 
 labelled as (
     select
-        owners.* exclude (last_ms, load_sequence),
+        owners.* exclude (last_ms, user_name, partition, load_sequence),
         least(owners.last_ms, schedulers.since_ms) as last_ms,
         greatest(owners.load_sequence, schedulers.load_sequence) as load_sequence
     from staging.stg_gpu_owners as owners

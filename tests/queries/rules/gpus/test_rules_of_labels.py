@@ -103,6 +103,14 @@ def test_what_labels_hold(cluster, jobs, labels, expected):
     assert len(job_runs(cluster, "job_run_key")) == len(starts)
 
 
+def test_labels_name_the_user_and_the_partition_of_a_job(cluster):
+    labelled(cluster)
+    of_job = {"kind": "hpc_job", "user_name": "dave", "partition": "mi300"}
+    cluster.label(cluster.gpu("n-0"), "551", 100, 900, **of_job)
+    yield
+    assert job_runs(cluster, "user_name, partition") == [("dave", "mi300")]
+
+
 @pytest.mark.parametrize("polls", [(800,), (200, 500, 800)])
 @built_in(3)
 def test_polls_that_see_a_label_again_and_again_give_what_one_look_gives(cluster, polls):
