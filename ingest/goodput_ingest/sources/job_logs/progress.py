@@ -58,7 +58,7 @@ class Progress:
         if self.at is None:
             self.at = moment
         elif self.step is None or step > self.step:
-            length = timedelta(seconds=self._count(step) * mean_s)
+            length = timedelta(seconds=self._count(step, mean_s, moment) * mean_s)
             self.at = max(self.at, moment - length)
 
     def point(self, step: int, at: datetime) -> list[Event]:
@@ -87,12 +87,12 @@ class Progress:
         """
         if self._is_repeat(step, at):
             return []
-        count = self._count(step)
+        count = self._count(step, mean_s, at)
         length = timedelta(seconds=count * mean_s)
         if at is not None:
             self.is_whole = self.is_whole and at.microsecond == 0
-            follows = self.step is not None and step > self.step
-            if self.at is not None and follows:
+            follows = self.step is None or step > self.step
+            if self.at is not None and follows and self.step is not None:
                 at = self.in_second(at, _after(self.at, length, self.blocks))
             start = _before(at, length, self.blocks)
             if self.at is not None and follows:
@@ -121,11 +121,18 @@ class Progress:
             return at is None or at < self.at + (self.length or SHORTEST_STEP)
         return step < self.step and at is not None and at < self.at
 
-    def _count(self, step: int) -> int:
-        """Return how many steps a line covers: those since the previous line."""
+    def _count(self, step: int, mean_s: float, at: datetime | None) -> int:
+        """Return how many steps a line covers: those since the previous line.
+
+        Of the first line as many as the time since the start of training has room for.
+        """
         if self.step is not None and step > self.step:
             return step - self.step
         interval = self.log_interval or 1
+        if self.log_interval is None and self.step is None and self.at and at and mean_s > 0:
+            ran = at - self.at - sum((_cut(b, self.at, at) for b in self.blocks), timedelta(0))
+            has_room = step * mean_s <= (ran + SECOND).total_seconds()
+            interval = step if has_room else int(ran.total_seconds() / mean_s)
         return max(1, min(interval, step))
 
 
