@@ -25,6 +25,7 @@ from goodput_ingest.live import status
 from goodput_ingest.live.config import Collector
 from goodput_ingest.live.status import Status
 from goodput_ingest.live.store_lease import Stores
+from goodput_ingest.live.tail_contents import as_settings
 from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.source import Batch
@@ -170,7 +171,7 @@ class _Poller:
         try:
             self._load(now, outcome, is_over)
         except GoodputError as error:
-            outcome.error = str(error)
+            outcome.error = as_settings(str(error))
         except MemoryError:  # no source can be asked on as if nothing had happened
             outcome.error = f"{self._collector.label}: out of memory; it is not polled again."
             self._note(now, outcome)

@@ -26,7 +26,7 @@ from typing import IO, ClassVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from goodput_ingest.formats import files
-from goodput_ingest.live.tail_contents import FollowedContents, findings
+from goodput_ingest.live.tail_contents import FollowedContents, as_settings, findings
 from goodput_ingest.live.tail_logs import Identity, Log, changed_at, logs_of, size_of
 from goodput_ingest.live.tail_places import (
     Chunk,
@@ -114,7 +114,7 @@ class Tail:
                 except OSError as error:
                     troubles.append(f"{origin}: cannot be read ({error.strerror}).")
                 except IngestError as error:
-                    troubles.append(self._failed(origin, log, str(error)))
+                    troubles.append(self._failed(origin, log, as_settings(str(error))))
                 except MemoryError:
                     raise
                 except CAUGHT as error:

@@ -1,5 +1,6 @@
 """What followed logs gave, and what those of their kind usually give and these did not."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ from goodput_queries.errors import IngestError
 
 BECAUSE: Final = ("; line ", "; the ")  # why it lacks them: without a reason a log may be young
 SHOWN: Final = 3
+OPTION: Final = re.compile(r"`?--(cluster|timezone|node)\b(?: ([\w/+-]*[A-Z0-9]\b))?`?")
 LOOKED_AT_BYTES: Final = 16 * 1024 * 1024  # of a file, for its findings
 
 
@@ -44,6 +46,16 @@ class FollowedContents:
         return f"{found[0]}{more}" if found else None
 
 
+def as_settings(message: str) -> str:
+    """Return advice to give an option of `goodput ingest` as the setting of a `[[collect]]`."""
+
+    def setting(found: re.Match[str]) -> str:
+        value = f' = "{found[2]}"' if found[2] else ""
+        return f"`{found[1]}{value}` under [[collect]]"
+
+    return OPTION.sub(setting, message)
+
+
 def findings(
     paths: Iterable[Path], kind: type[Source], options: Mapping[Path, ReadOptions]
 ) -> Iterator[str]:
@@ -65,7 +77,7 @@ def _gaps(path: Path, kind: type[Source], options: ReadOptions) -> Iterator[str]
         for batch in source.extract():
             contents.add(batch)
     except IngestError as error:
-        yield str(error)
+        yield as_settings(str(error))
         return
     for gap in contents.gaps(source):
         yield f"{path}: {gap}"

@@ -179,6 +179,13 @@ def test_wrong_settings_are_named(store, tmp_path, settings, said):
         follow(store, source)
 
 
+def test_a_followed_log_that_lacks_its_time_zone_names_the_setting(store, tmp_path):
+    add(tmp_path / "a.out", ITERATION.format(second=11, step=1, ms=1000.0))
+
+    with pytest.raises(IngestError, match=r"with `timezone` under \[\[collect\]\], such as"):
+        follow(store, Tail(str(tmp_path), "job-log"))
+
+
 def test_a_file_that_is_rewritten_every_interval_is_read_again(store, tmp_path):
     """The Inspector's Prometheus mode: no time inside, so the file's own counts."""
     path = tmp_path / "nccl_inspector_metrics_55aa8e95-02cb-59dd-8a6f-15cbd706e86e.prom"
