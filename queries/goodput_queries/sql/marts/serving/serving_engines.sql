@@ -136,7 +136,14 @@ gpus as (
     from (
         select *, max(gpu_ms / (end_ms - start_ms)) over of_gpu / count(*) over of_gpu as part
         from marts.serving_gpus
-        window of_gpu as (partition by cluster, endpoint, engine, gpu_uuid, gpu_instance)
+        window
+            of_gpu as (partition by cluster, endpoint, engine, gpu_uuid, gpu_instance),
+            of_engine as (partition by cluster, endpoint, engine)
+        -- of several GPUs and engines that do not come out even nobody says how many an engine has
+        qualify
+            method = 'label'
+            or max(engines) over of_engine = 1
+            or count(distinct (gpu_uuid, gpu_instance)) over of_engine = 1
     )
     group by cluster, endpoint, engine
 ),
