@@ -1,7 +1,8 @@
 -- Series that vanished: of a GPU while other GPUs of its node go on being read (it may have fallen off the bus), of all
 -- GPUs of a node, or of all nodes of a cluster. Silent: longer than threshold silent_min_scrapes sampling intervals and
 -- threshold silent_min_ms; silent_gpu_min_ms while a GPU is still not read. Never idle time: nobody knows what these GPUs did.
--- GPUs that were never read are left out, and nodes while the scheduler reports them powered off or in maintenance.
+-- GPUs that were never read are left out, nodes while the scheduler reports them powered off or in maintenance, and what a
+-- live source has not come to yet that loads the past: its poll is not over, and in the last five minutes it brought rows.
 -- grain: rule, cluster, node, gpu_uuid, start_at
 -- evaluated: first
 -- skip_if_empty: state.reading_series, raw.gpu_events
@@ -30,6 +31,21 @@ stays as materialized (
     inner join series using (gpu_uuid)
 ),
 
+loading as (
+    select polled.source
+    from state.source_status as polled
+    where
+        polled.failures = 0
+        and coalesce(polled.answered_at < polled.asked_at, true)
+        and exists (
+            from state.ingested as loads
+            where
+                loads.source = polled.source
+                and loads.rows_new > 0
+                and loads.loaded_at > get_current_timestamp()::timestamp - interval 5 minutes
+        )
+),
+
 holes as materialized (
     select
         holes.*,
@@ -37,7 +53,9 @@ holes as materialized (
         series.source
     from marts.telemetry_gaps as holes
     inner join series using (gpu_uuid)
-    where series.first_ms < holes.end_ms
+    where
+        series.first_ms < holes.end_ms
+        and not (series.last_ms <= holes.start_ms + 1 and series.source in (from loading))
 ),
 
 intervals as (
