@@ -1,6 +1,7 @@
 """The loop over live sources and its hold on the store: no source stops another."""
 
 import contextlib
+import itertools
 import logging
 import os
 import re
@@ -27,7 +28,7 @@ from tests.tables import each, gives
 from tests.until import until
 
 from goodput_ingest.live import status as live_status
-from goodput_ingest.live.scheduler import BACKOFF_MAX_S, Collection, next_due_s
+from goodput_ingest.live.scheduler import BACKOFF_MAX_S, Clock, Collection, next_due_s
 from goodput_ingest.live.store_lease import Held, Shared, collector_lock, is_collected
 from goodput_queries.errors import IngestError, StoreError
 
@@ -48,6 +49,12 @@ def test_a_source_that_fails_or_hangs_stops_no_other_and_is_seen(store, hour):
     assert seconds_of(store, "good") == list(range(60))
     assert [status_of(store, name)["error"] for name in ("bad", "good")] == ["bad: is away.", None]
     assert (status["asked_at"], status["answered_at"]) == (at(60), None)
+
+
+def test_a_poll_that_takes_long_says_how_far_it_is(store, hour, caplog):
+    clock = Clock(hour.clock().now, itertools.count(0, 25).__next__)
+    ask(store, clock, Fake(hands=Hands(last_second=30)))
+    assert caplog.messages == ["fake (a): loading, 20 rows, up to 2026-11-20 12:00:19 UTC"]
 
 
 def test_an_unexpected_exception_is_a_sentence_its_traceback_comes_on_request(store, hour, caplog):
