@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from tests.app.receivers import pages
+from tests.ingest.golden_cases import GOLDEN
 from tests.ingest.job_log_lines import ITERATION
 
 from goodput_app.cli.doctor import doctor, live_sources
@@ -274,7 +275,13 @@ def test_rejects_and_missing_facts_are_named_with_lines_that_add_them(store, tmp
     assert set(missing) == {"electricity prices", "node states"}
 
     loaded(store, "tariffs", tmp_path / "tariffs.csv", "price_per_kwh\n0.20\n")
-    assert [what for what, *_ in site_findings("one.duckdb", store)] == ["node states"]
+    ((what, _, _, line),) = site_findings("one.duckdb", store)
+    assert (what, "sacctmgr" in line) == ("node states", True)
+
+    pods = GOLDEN / "kubernetes/failed_pytorch_job_without_progress/input.json"
+    ingest(store, "kubernetes", [pods], ReadOptions())
+    ((_, _, _, line),) = site_findings("one.duckdb", store)
+    assert tomllib.loads(line)["collect"][0]["source"] == "kubernetes"
 
 
 def test_gpu_metrics_of_no_catalogue_are_named_with_the_row_that_adds_one(store, tmp_path):

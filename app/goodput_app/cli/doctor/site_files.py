@@ -30,6 +30,10 @@ FACTS = (  # what, its raw table, what is unknown without it, the lines that add
 )
 
 
+OF_KUBERNETES = {  # the line instead, where Kubernetes is the only scheduler
+    "node_states": '[[collect]]\nsource = "kubernetes"\nurl = "http://PROMETHEUS:9090"\n'
+    "# a Prometheus that scrapes kube-state-metrics",
+}
 METRIC_ROW = "{},{},gpu_busy_ratio,0.01,gauge,0,1,none"
 METRICS_SHOWN = 3
 
@@ -38,9 +42,13 @@ def site_findings(db: str, store: Store | None) -> Iterator[Finding]:  # noqa: A
     """Yield what no file of the site said; nothing where nothing was ingested at all."""
     if store is None or store.read("select count(*) = 0 from state.ingested").item():
         return
+    schedulers = store.read(
+        "select distinct source from state.ingested where source = 'slurm' or source like 'kube%'"
+    )["source"].to_list()
+    instead = OF_KUBERNETES if schedulers and "slurm" not in schedulers else {}
     for what, table, found, line in FACTS:
         if store.read(f"select count(*) = 0 from raw.{table}").item():
-            yield what, "missing", found, line
+            yield what, "missing", found, instead.get(table, line)
     yield from _unknown_metrics(store)
 
 

@@ -39,8 +39,9 @@ def fleet(found: pl.DataFrame) -> None:
     row = found.row(0, named=True)
     if not row["has_states"]:
         st.info(
-            "No source reports node states, so it is not known how often nodes fail. Ingest "
-            "`sacctmgr show event`, or a CSV file of node states (source `node-states`).",
+            "No source reports node states, so it is not known how often nodes fail. They "
+            "come with Slurm's `sacctmgr show event`, kube-state-metrics (source `kubernetes`), or "
+            "a CSV file (source `node-states`).",
             icon=":material/help:",
         )
         return

@@ -153,7 +153,7 @@ select
     'GPUs placed by assumption',
     'the accounting does not report which GPUs: allocated time is exact, which of it was used is not',
     count(distinct job_run_key), null, min(job_run_key),
-    'Ingest `scontrol show job -d` while jobs run, or map hpc_job in the DCGM exporter'
+    'Ingest `scontrol show job -d` while jobs run; or let the DCGM exporter label series with jobs (hpc_job) or pods'
 from intermediate.int_holds where method = 'assumed'
 union all
 select
@@ -282,7 +282,8 @@ where runs.gpus is null and start_ms is not null
 union all
 select
     'capacity known from jobs alone', 'GPUs seen only because they were allocated to a job', count(distinct gpu_uuid), null,
-    min(gpu_uuid), 'Ingest `scontrol show node`, an inventory file, or telemetry'
+    min(gpu_uuid),
+    'Ingest telemetry, an inventory file, or what the scheduler lists: `scontrol show node`, kube-state-metrics'
 from intermediate.int_gpu_units where method = 'holds'
 union all
 select
@@ -322,7 +323,7 @@ union all
 select
     'busy with no job', 'telemetry saw GPUs at work that no job run held', count(distinct gpu_uuid),
     sum(end_ms - start_ms),
-    min(node), 'Ingest the accounting of that time (sacct); else look who uses these GPUs'
+    min(node), 'Ingest the scheduler''s records of that time (as sacct); else look who uses these GPUs'
 from marts.busy_unallocated
 union all
 select

@@ -57,6 +57,6 @@ from placed
 group by cluster
 union all
 select cluster, 'busy with no job', count(distinct gpu_uuid), sum(gpu_ms)::bigint,
-    'Ingest the accounting of that time (sacct); else look who uses these GPUs'
+    'Ingest the scheduler''s records of that time (as sacct); else look who uses these GPUs'
 from unclaimed
 group by cluster

@@ -48,7 +48,7 @@ findings as (
     select
         'free time without node states', 'no source reports whether these GPUs were up while they were not allocated',
         count(distinct gpu_uuid), sum(gpu_ms), min(node),
-        'Ingest `sacctmgr show event`, or `sinfo` with --observed-at'
+        'Ingest Slurm''s `sacctmgr show event`, or `sinfo` with --observed-at; of Kubernetes kube-state-metrics'
     from ledger where category = 'free_unknown'
     union all
     select
