@@ -275,13 +275,12 @@ def test_rejects_and_missing_facts_are_named_with_lines_that_add_them(store, tmp
     assert set(missing) == {"electricity prices", "node states"}
 
     loaded(store, "tariffs", tmp_path / "tariffs.csv", "price_per_kwh\n0.20\n")
-    ((what, _, _, line),) = site_findings("one.duckdb", store)
-    assert (what, "sacctmgr" in line) == ("node states", True)
+    assert [what for what, *_ in site_findings("one.duckdb", store)] == ["node states"]
 
     pods = GOLDEN / "kubernetes/failed_pytorch_job_without_progress/input.json"
     ingest(store, "kubernetes", [pods], ReadOptions())
-    ((_, _, _, line),) = site_findings("one.duckdb", store)
-    assert tomllib.loads(line)["collect"][0]["source"] == "kubernetes"
+    ((*_, line),) = site_findings("one.duckdb", store)
+    assert 'source = "kubernetes"' in line
 
 
 def test_gpu_metrics_of_no_catalogue_are_named_with_the_row_that_adds_one(store, tmp_path):

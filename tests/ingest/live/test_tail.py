@@ -170,20 +170,15 @@ def test_after_a_restart_records_without_header_have_their_drains(store, tmp_pat
     ({"reads": "job-evens"}, "there is no source 'job-evens'"),
     ({"folder": "/nowhere"}, "no such folder to follow"),
     ({"timezone": "Mars"}, "there is no time zone 'Mars'"),
+    ({"reads": "job-log"}, r"with `timezone` under \[\[collect\]\], such as"),
 )
 def test_wrong_settings_are_named(store, tmp_path, settings, said):
     add(tmp_path / "a.jsonl", event(1))
+    add(tmp_path / "b.out", ITERATION.format(second=11, step=1, ms=1000.0))
     source = Tail(**({"folder": str(tmp_path), "reads": "job-events"} | settings))
 
     with pytest.raises(IngestError, match=said):
         follow(store, source)
-
-
-def test_a_followed_log_that_lacks_its_time_zone_names_the_setting(store, tmp_path):
-    add(tmp_path / "a.out", ITERATION.format(second=11, step=1, ms=1000.0))
-
-    with pytest.raises(IngestError, match=r"with `timezone` under \[\[collect\]\], such as"):
-        follow(store, Tail(str(tmp_path), "job-log"))
 
 
 def test_a_file_that_is_rewritten_every_interval_is_read_again(store, tmp_path):

@@ -133,6 +133,5 @@ def test_engines_on_nodes_of_job_runs(cluster, jobs, sinces, count, expected):
     yield
     assert [place[3] for place in places(cluster)] == ["job_run"] * count
     assert time_of(cluster).items() >= expected.items()
-    # how many GPUs each of three engines on two has, nobody says
-    gpus = cluster.read("select distinct gpus from marts.serving_engines")["gpus"].to_list()
-    assert gpus == [4 if count == 4 else None]
+    known = [(4,)] if count == 4 else [(None,)]  # of three engines on two nobody says
+    assert cluster.read("select distinct gpus from marts.serving_engines").rows() == known

@@ -16,24 +16,20 @@ def gpu(made, node, driver, second=0.0, vbios=None):
 
 def listing(made, node, state, second, cluster="c"):
     """Load what a listing of nodes shows: a state at a moment."""
-    made.add("node_states", source="slurm", cluster=cluster, node=node, state=state,
-             start_at=second, end_at=second)  # fmt: skip
+    of = {"source": "slurm", "cluster": cluster, "start_at": second, "end_at": second}
+    made.add("node_states", node=node, state=state, **of)
 
 
 @built_once
 def world(made):
-    """Three nodes for an hour; a gets a new driver after half of it. A cluster x is not watched.
-
-    Of the states of a cluster l there are listings alone.
-    """
+    """Three nodes for an hour; a gets a new driver after half of it. Only cluster c is watched."""
     gpu(made, "a", OLD_DRIVER, vbios="96.00.01")
     gpu(made, "b", OLD_DRIVER, vbios="96.00.01")
     gpu(made, "a", NEW_DRIVER, 1_800)
     for cluster, node in (("c", "n"), ("x", "y"), ("l", "z")):
         made.listed(node, f"GPU-{node}", cluster=cluster)
-    for second, state in ((0, "up"), (60, "up"), (120, "drained"), (4_000, "drained"),
-                          (4_060, "up"), (8_000, "up"), (8_060, "up")):  # fmt: skip
-        listing(made, "z", state, second, "l")
+    for second in (0, 60, 120, 4_000, 4_060, 8_000, 8_060):
+        listing(made, "z", "drained" if 60 < second < 4_060 else "up", second, "l")
     made.readings("GPU-y", (0, 60), "test", power_w=70.0)
     made.watched(3_600)
     made.state("a", "down", 100, 400)
@@ -72,12 +68,9 @@ test_outages_and_failures = read_from_world({
         "select category, sum(end_ms - start_ms) // 1000 from intermediate.int_ledger_segments "
         "where cluster = 'l' group by category order by category",
         [("drained", 3_940), ("free_unknown", 3_940), ("idle_no_demand", 180)]),
-    "an outage of listings is over with the next one": (
+    "a drained node is an outage, of listings until the next one": (
         "select start_at, end_at, is_over from marts.node_outages where node = 'z'",
         [(at(120), at(4_060), True)]),
-    "a drained node is an outage": (
-        "select state from marts.node_outages where node = 'b' order by state",
-        [("down",), ("down",), ("drained",)]),
     "a drained node is no failure": (
         "select failures from marts.fleet_reliability where cluster = 'c'", [(4,)]),
     "without node states it is not known how often nodes fail": (

@@ -38,6 +38,9 @@ test_what_labels_say = shown_by({
                    c.label(c.gpu("n-1"), "4711", 130, 900, kind="hpc_job"),
                    c.hold("4711", submit=100, node="n", slurm_index=0)],
         holds, [("n-1", "4711", 100, 900, "hpc_job")]),
+    "labels name the user and the partition of a job": (
+        lambda c: c.label(c.gpu("n-0"), "5", 100, 900, "hpc_job", user_name="u", partition="p"),
+        lambda c: job_runs(c, "user_name, partition"), [("u", "p")]),
     # exporters are scraped at moments of their own: that is no gang wait
     "parts of an owner that are read apart do not wait for each other": (
         lambda c: [pod(c, 0, 100, 900), pod(c, 1, 130, 900)], lambda c: set(c.gpu_s()),
@@ -101,14 +104,6 @@ def test_what_labels_hold(cluster, jobs, labels, expected):
     assert holds(cluster) == expected
     starts = {(owner, begin) for _, owner, begin, *_ in expected}
     assert len(job_runs(cluster, "job_run_key")) == len(starts)
-
-
-def test_labels_name_the_user_and_the_partition_of_a_job(cluster):
-    labelled(cluster)
-    of_job = {"kind": "hpc_job", "user_name": "dave", "partition": "mi300"}
-    cluster.label(cluster.gpu("n-0"), "551", 100, 900, **of_job)
-    yield
-    assert job_runs(cluster, "user_name, partition") == [("dave", "mi300")]
 
 
 @pytest.mark.parametrize("polls", [(800,), (200, 500, 800)])

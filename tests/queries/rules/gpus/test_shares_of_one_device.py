@@ -121,22 +121,6 @@ def time_sliced(cluster, *, by_labels, by_accounting):
         jobs(cluster, 1, 1, source="kubernetes")
 
 
-def pod(cluster, gpu, name, start, end):
-    """Load a pod of which Kubernetes names the GPU, by its label."""
-    node = f"{cluster.name}-a"
-    cluster.job(name, start, end, [node], 1, source="kubernetes", submit=start)
-    cluster.hold(name, submit=start, source="kubernetes", node=node, gpu_uuid=gpu,
-                 gpu_instance="", method="pod")  # fmt: skip
-
-
-def named(cluster, *, by_labels, by_accounting):
-    """Load a GPU of two pods that ask for a GPU each, and of which Kubernetes names this one."""
-    gpu = loaded(cluster, PODS if by_labels else [])
-    if by_accounting:
-        pod(cluster, gpu, "a", 0, HOUR)
-        pod(cluster, gpu, "b", 0, 1800)
-
-
 PODS = [label("a", 0, HOUR), label("b", 0, 1800)]
 # a way to share one GPU; GPU-seconds of a and b by labels alone, by accounting, by both
 BY = {"labels": (True, False), "accounting": (False, True), "both": (True, True)}
@@ -149,7 +133,6 @@ WAYS = {
     virtual: [BY_LABELS, *[{"a": 1800, "b": 360}] * 2],
     containers: [{"a": 3600}] * 3,
     time_sliced: [BY_LABELS, {"a": 1800, "b": 1800}, BY_LABELS],
-    named: [BY_LABELS] * 3,
     hami: [BY_LABELS, *[{"a": 1800, "b": 450}] * 2],
 }  # fmt: skip
 
@@ -166,13 +149,15 @@ def test_however_a_gpu_is_shared_its_parts_add_up_to_one(cluster, way, place, by
     assert sum(cluster.gpu_s().values()) == HOUR
 
 
-def test_a_pod_that_comes_later_takes_its_part_of_who_was_there(cluster):
-    gpu = loaded(cluster, [])
+def test_pods_of_which_kubernetes_names_one_gpu_share_it_however_late_they_come(cluster):
+    gpu, of = loaded(cluster, []), {"source": "kubernetes"}
     cluster.watched(HOUR)
-    pod(cluster, gpu, "a", 0, HOUR)
+    cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 1, **of)
+    cluster.hold("a", node=f"{cluster.name}-a", gpu_uuid=gpu, gpu_instance="", **of)
     yield
     assert held(cluster) == {"a": HOUR}
-    pod(cluster, gpu, "b", 900, 1800)
+    cluster.job("b", 900, 1800, [f"{cluster.name}-a"], 1, submit=900, **of)
+    cluster.hold("b", None, 900, node=f"{cluster.name}-a", gpu_uuid=gpu, gpu_instance="", **of)
     yield
     assert held(cluster) == {"a": HOUR - 450, "b": 450}
 
