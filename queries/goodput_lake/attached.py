@@ -1,7 +1,5 @@
 """The lake that a database is of, and what its builds compute with; see decision 0145."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Sequence

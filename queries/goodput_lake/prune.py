@@ -1,21 +1,17 @@
 """Retention of a lake: whole days of readings, requests and collectives go."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 
 from goodput_lake.tables import delta
 from goodput_lake.tables.arrange import DAY, NO_DAY
 from goodput_lake.tables.delta import delta_errors, deltalake
+from goodput_lake.tables.lake import Lake
 from goodput_lake.upkeep import TRIES, files_of
 from goodput_queries.errors import StoreError, TooMuchDroppedError
 from goodput_queries.evidence.retention import OF_HOSTS, OF_READINGS, SHARE_MAX, Retention
-
-if TYPE_CHECKING:
-    from goodput_lake.tables.lake import Lake
 
 READINGS: Final = (
     *(name.removeprefix("raw.") for name in OF_READINGS),

@@ -1,26 +1,21 @@
 """Writes closed hours of a ledger, and days of roll-ups, into a lake, for other engines."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
+import pyarrow as pa
 
 from goodput_lake.tables import delta
 from goodput_lake.tables.arrange import CLUSTER, DAY
 from goodput_lake.tables.delta import delta_errors, deltalake
+from goodput_lake.tables.lake import Lake
 from goodput_queries.errors import StoreError
 from goodput_queries.scope import Scope
 from goodput_queries.storage.database_file import DatabaseFile, Reader
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from goodput_lake.tables.lake import Lake
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
@@ -172,8 +167,6 @@ def _replace(
     table: deltalake.DeltaTable, rows: Iterator[pa.RecordBatch], day: tuple[str, date], content: int
 ) -> None:
     """Replace a day of a cluster in one commit, which notes its content."""
-    import pyarrow as pa  # noqa: PLC0415 -- a tenth of a second that no writer of raw rows needs
-
     first = next(rows)
     quoted = day[0].replace("'", "''")
     deltalake.write_deltalake(

@@ -4,25 +4,21 @@ with closing(LakeStore(Lake.open("s3://metrics/goodput", cluster="west"))) as st
     store.load(batch)
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import duckdb
 import polars as pl
 
 from goodput_lake.tables import statuses
 from goodput_lake.tables.arrange import BUCKETED, lake_table, window
+from goodput_lake.tables.lake import Lake
 from goodput_queries.catalog import models
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.evidence.batch import Batch, Loaded
 from goodput_queries.scope import EVERYTHING, Scope
-
-if TYPE_CHECKING:
-    from goodput_lake.tables.lake import Lake
 
 log = logging.getLogger(__name__)
 

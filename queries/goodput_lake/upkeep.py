@@ -1,11 +1,9 @@
 """Upkeep of a lake: small files become large ones, and what nobody reads any more goes."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -14,10 +12,8 @@ from goodput_lake.tables import delta
 from goodput_lake.tables.archive import TABLE, archive_loads
 from goodput_lake.tables.arrange import CLUSTER, DAY, NO_DAY, lake_table
 from goodput_lake.tables.delta import delta_errors, deltalake
+from goodput_lake.tables.lake import Lake
 from goodput_queries.errors import StoreError
-
-if TYPE_CHECKING:
-    from goodput_lake.tables.lake import Lake
 
 MIB: Final = 1024 * 1024
 FILE_BYTES: Final = 128 * MIB

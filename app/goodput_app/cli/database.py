@@ -1,7 +1,5 @@
 """The database of a command: opened, required to exist, or built; and progress on a terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import shlex
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`goodput epilog`: a job's report at the end of its output, from a scheduler's epilog."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

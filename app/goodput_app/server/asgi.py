@@ -5,8 +5,6 @@ line in a second process finds the note beside the file and sends its calls to `
 which answers on the loopback only and only to who can read that note.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -17,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 from starlette.concurrency import run_in_threadpool
@@ -61,6 +59,7 @@ from goodput_app.settings import settings
 from goodput_billing.delivery.deliver import Plan
 from goodput_billing.delivery.schedule import delivering
 from goodput_ingest.live import status as live_status
+from goodput_ingest.live.config import Collector
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held, collector_lock
 from goodput_ingest.received.live import Received
@@ -71,9 +70,6 @@ from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.evidence.batch import Batch, Loaded
 from goodput_queries.remote import RemoteStore, ServerNote
 from goodput_queries.storage.opening import IN_MEMORY
-
-if TYPE_CHECKING:
-    from goodput_ingest.live.config import Collector
 
 log = logging.getLogger(__name__)
 

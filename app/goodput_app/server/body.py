@@ -1,11 +1,6 @@
 """The body of a request, up to a limit."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
+from starlette.requests import Request
 
 
 async def limited_body(request: Request, max_bytes: int) -> bytes | None:

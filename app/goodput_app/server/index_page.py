@@ -9,13 +9,9 @@ A shortcut of a Streamlit button is a letter, a digit or a named key. `/`, which
 tools of operations people, presses the button of the search, unless something is being written.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SEARCH_KEY = "open_search"  # of the button in `components/search.py`; Streamlit makes it a class
 SCRIPT = f"""<script>

@@ -5,16 +5,11 @@ client, and the host of the address it passes on to. Where people sign in, a req
 header that names a person, or from an address of `[access.proxy]`, is therefore never local.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from starlette.requests import Request
 
 from goodput_app.access.proxy import PROXY_HEADERS, address_of, is_within
 from goodput_app.access.settings import AccessSettings
 from goodput_queries.remote import LOOPBACK_HOSTS
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
 
 
 def is_local(request: Request, access: AccessSettings) -> bool:

@@ -4,8 +4,6 @@ Each request needs the token of `[receive]`, from this machine, too. A few are r
 sender whose body does not come in half a minute is answered 408.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from functools import partial

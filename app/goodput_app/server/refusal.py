@@ -1,12 +1,7 @@
 """An answer that ends a request before it reaches a page, for HTTP and for WebSockets."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 POLICY_VIOLATION = 1008
 

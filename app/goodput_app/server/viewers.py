@@ -1,12 +1,8 @@
 """Counts the pages that are open: a server that nobody looks at builds its ledger less often."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 @dataclass

@@ -1,7 +1,5 @@
 """Appends batches to the tables of a lake: one commit a batch, a repeat adds nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import random
@@ -9,7 +7,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -17,12 +15,10 @@ from goodput_lake.tables import archive, delta
 from goodput_lake.tables.arrange import LakeTable
 from goodput_lake.tables.delta import delta_errors, deltalake
 from goodput_lake.tables.loads import NOTE, note_of
+from goodput_lake.tables.objects import LakePlace
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.evidence.load import REPLACE
-
-if TYPE_CHECKING:
-    from goodput_lake.tables.objects import LakePlace
 
 TRIES: Final = 40  # of a commit that others overtake; the library tries again as often itself
 WAIT_S: Final = 0.05

@@ -1,19 +1,15 @@
 """The table `loads` of a lake: the loads of all tables, so that their logs can be cleaned up."""
 
-from __future__ import annotations
-
 from dataclasses import astuple, fields
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
 from goodput_lake.tables import delta
 from goodput_lake.tables.delta import delta_errors, deltalake
 from goodput_lake.tables.loads import LakeCommit, loads_schema, logged, versions_in_log
+from goodput_lake.tables.objects import LakePlace
 from goodput_queries.errors import StoreError
-
-if TYPE_CHECKING:
-    from goodput_lake.tables.objects import LakePlace
 
 TABLE: Final = "loads"
 READ_FROM_LOG_MAX: Final = 200  # commits; more of them are sooner read from the archive

@@ -1,23 +1,19 @@
 """Arranges the rows of a batch as a table of the lake stores them: columns, partitions, order."""
 
-from __future__ import annotations
-
 import zlib
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 
 from goodput_queries.catalog import models
 from goodput_queries.catalog.models import Model
 from goodput_queries.errors import RowsRefusedError, StoreError
 from goodput_queries.evidence.load import SEQUENCE
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 DIGEST: Final = "load_digest"  # the batch that wrote a row; a database numbers its loads itself
 CLUSTER, DAY, BUCKET = "lake_cluster", "lake_day", "lake_bucket"

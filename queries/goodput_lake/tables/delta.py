@@ -3,10 +3,10 @@
 The package is imported here alone, so that a missing one is the same sentence everywhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import pyarrow as pa
 
 from goodput_lake.tables.arrange import DIGEST, LakeTable
 from goodput_queries.errors import MissingExtraError, StoreError
@@ -17,9 +17,6 @@ try:
 except ImportError as error:
     raise MissingExtraError("a lake", "lake") from error
 
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["create", "created", "delta_errors", "deltalake", "first_line", "opened"]
 

@@ -1,17 +1,12 @@
 """The files of a table of the lake at one version, of which a build asks many times."""
 
-from __future__ import annotations
-
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import polars as pl
+from deltalake import DeltaTable
 
 from goodput_lake.tables.arrange import BUCKET, DAY, DIGEST
 from goodput_lake.tables.selection import Selection
-
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
 
 
 class FileList:

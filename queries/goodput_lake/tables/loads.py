@@ -1,20 +1,16 @@
 """Loads of a lake: what a commit notes of its batch, and how it is read back."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pyarrow as pa
 
 from goodput_lake.tables.arrange import LakeTable, window
+from goodput_lake.tables.objects import LakeObjects
 from goodput_queries.evidence.batch import Batch, rows_of_rejects
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from goodput_lake.tables.objects import LakeObjects
 
 COMMITS_AT_ONCE: Final = 16  # read from a log, until a load is among them
 NOTE: Final = "goodput"  # under this key a commit says which load it is
@@ -123,8 +119,6 @@ def rejects_of(batch: Batch) -> Batch:
 
 def loads_schema() -> pa.Schema:
     """Return the columns of the table of loads."""
-    import pyarrow as pa  # noqa: PLC0415 -- only to create a lake
-
     text, number, moment = pa.string(), pa.int64(), pa.timestamp("us")
     kinds = {"table": text, "version": number, "committed_at": moment, "cluster": text}
     kinds |= {"source": text, "origin": text, "digest": text, "rows": number, "rejects": number}

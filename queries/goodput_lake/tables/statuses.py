@@ -3,20 +3,15 @@
 A poll every few seconds must not commit to a table each time: a status has no history.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
-from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
 
+from goodput_lake.tables.lake import Lake
 from goodput_queries.catalog import models
 from goodput_queries.errors import StoreError
-
-if TYPE_CHECKING:
-    from goodput_lake.tables.lake import Lake
 
 TABLE = "source_status"
 FOLDER = "status"

@@ -1,14 +1,13 @@
 """The database of a task: in memory, with the project's SQL as it stands."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 
 from goodput_lake.tables.arrange import DIGEST
 from goodput_lake.tasks.task import LakePart, Needs, Task, needs_of
@@ -17,9 +16,6 @@ from goodput_queries.catalog.models import Model
 from goodput_queries.errors import BuildError
 from goodput_queries.evidence.load import SEQUENCE
 from goodput_queries.ledger_build import materialise
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _PLAIN = ("stg_gpu_samples", "stg_gpu_samples_other", "stg_node_samples")
 _WORD = re.compile(r"\w+")

@@ -1,13 +1,9 @@
 """What tasks take from the database of the build, and give back to it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import duckdb
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
 
 VARIABLES: Final = ("reading_margin_ms", "built_sequence", "merged_sequence")
 

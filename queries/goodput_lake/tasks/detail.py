@@ -1,24 +1,20 @@
 """Detail from the lake: a select over readings that the database does not have."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import polars as pl
 
 from goodput_lake.tables.arrange import bucket_of
+from goodput_lake.tables.lake import Lake
 from goodput_lake.tables.loads import EPOCH
 from goodput_lake.tasks.database import PartDatabase
 from goodput_lake.tasks.distribute import lake_part, loads_of, snapshot
 from goodput_lake.tasks.task import Task, needs_of
 from goodput_queries.errors import QueryError
 from goodput_queries.ledger_build.dirty_hours import HOUR_MS
-
-if TYPE_CHECKING:
-    from goodput_lake.tables.lake import Lake
 
 
 def read_readings(

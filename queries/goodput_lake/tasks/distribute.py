@@ -5,17 +5,17 @@ tasks, and what it is stored in is replaced as in every build, inside the build'
 build that is stopped anywhere leaves the database as it was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 
 from goodput_lake.tables.arrange import bucket_of, lake_table
 from goodput_lake.tables.file_list import FileList
+from goodput_lake.tables.lake import Lake
 from goodput_lake.tables.selection import Selection
 from goodput_lake.tasks import restrict
 from goodput_lake.tasks.database import Tables
@@ -29,11 +29,6 @@ from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.dirty_hours import HOUR_MS, DirtyHours, Hours, ranges
 from goodput_queries.ledger_build.lake import READINGS, OnTask
 from goodput_queries.ledger_build.watermarks import NEW_READING_SERIES, reading_margin_ms
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from goodput_lake.tables.lake import Lake
 
 OF_HOSTS: Final = {"raw.node_samples", "raw.link_samples"}
 NEW_SERIES: Final = "temp.new_reading_series"

@@ -4,22 +4,17 @@ They stay in the lake. What is known of their load, `state.ingested`, then ends 
 plausible reading: tasks and pages read none that is outside.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import duckdb
 
 from goodput_lake.tables.arrange import DIGEST
+from goodput_lake.tables.lake import Lake
 from goodput_queries.catalog import models
 from goodput_queries.catalog.models import Model
 from goodput_queries.evidence import implausible, plausible
 from goodput_queries.evidence.load import SEQUENCE
 from goodput_queries.ledger_build.lake import READINGS
-
-if TYPE_CHECKING:
-    from goodput_lake.tables.lake import Lake
 
 FETCHED = "temp.fetched_readings"
 

@@ -4,19 +4,16 @@ A task is a value and its result depends on nothing else: it can be done on any 
 and again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from goodput_queries.catalog import models
 from goodput_queries.ledger_build.lake import READINGS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)

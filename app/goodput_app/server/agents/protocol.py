@@ -1,14 +1,13 @@
 """The tools over the Model Context Protocol: the one module that imports its package, an extra."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from goodput_app.access.current import NotAllowedError
 from goodput_app.distribution import version
@@ -26,8 +25,6 @@ try:
 except ImportError as error:
     raise MissingExtraError("an MCP server", "mcp") from error
 
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 log = logging.getLogger(__name__)
 

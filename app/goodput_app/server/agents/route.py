@@ -1,22 +1,17 @@
 """The route `/mcp`: the tools of programs, with the rights of the person or token that asks."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from goodput_app.server.sign_in import MCP
 from goodput_app.settings import settings
+from goodput_queries.database import Store
 from goodput_queries.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
-
-    from goodput_queries.database import Store
 
 
 def mcp_route(store: Store, url: str) -> Route:

@@ -1,13 +1,7 @@
 """Objectives for `/metrics`: how they are met and how fast their error budgets burn."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from goodput_app.server.metrics.families import Samples
 from goodput_queries.database import Store
-
-if TYPE_CHECKING:
-    from goodput_app.server.metrics.families import Samples
 
 TIMEOUT_S = 10.0
 VALUES = {

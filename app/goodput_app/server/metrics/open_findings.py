@@ -1,20 +1,16 @@
 """Open findings for `/metrics`, evaluated beside the scrapes: a large fleet's take seconds."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from goodput_app.server.metrics.exemplars import add_exemplars
+from goodput_app.server.metrics.families import Samples
 from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError
 from goodput_queries.scope import Scope
-
-if TYPE_CHECKING:
-    from goodput_app.server.metrics.families import Samples
 
 log = logging.getLogger(__name__)
 
