@@ -14,8 +14,6 @@ from goodput_app.text import throttling, units
 view = scope_bar.required_view()
 scope = view.scope
 LEAST = {"5": "5 s", "30": "30 s", "60": "1 min", "300": "5 min", "1800": "30 min", "3600": "1 h"}
-GAPS = headers("idle_gaps.gaps")
-THROTTLING = headers("idle_gaps.throttling")
 
 st.title("Waste", anchor=False)
 st.caption("Which gaps and losses, whose, why?")
@@ -79,7 +77,7 @@ else:
         "marts.idle_gaps",
         help="A stretch of no activity on one GPU, of 1 s or more, cut at the window.",
     ):
-        details.gaps(gaps, GAPS, view)
+        details.gaps(gaps, headers("idle_gaps.gaps"), view)
 episodes = pl.DataFrame()
 with panel(
     "Throttling", "marts.throttle_episodes", help="A power cap at full power is no loss by itself."
@@ -90,7 +88,7 @@ with panel(
     else:
         of = ("gpu_uuid", "reason", "start_at")
         shown = telemetry_parts.with_reasons(episodes)
-        places.pick(shown, THROTTLING, "episode", of, rows=6)
+        places.pick(shown, headers("idle_gaps.throttling"), "episode", of, rows=6)
 if not episodes.is_empty():
     with panel(
         "Throttled GPUs",

@@ -24,7 +24,6 @@ from goodput_billing.statement import window
 from goodput_queries.errors import GoodputError, NotPermittedError
 
 BUDGETS = headers("cost.budgets")
-UNIT_COSTS = headers("cost.unit_costs")
 PAST = headers("cost.past")
 FILE_KINDS = {
     "html": ("Web page", "html", "text/html"),
@@ -120,7 +119,7 @@ def unit_costs(shown: Shown) -> None:
     drawn = said.head(figures_cost.ACCOUNTS_SHOWN)
     charts.draw(
         figures_cost.unit_costs(drawn),
-        in_browser(drawn.select(list(UNIT_COSTS))),
+        in_browser(drawn.select(list(headers("cost.unit_costs")))),
         "unit-costs",
         "Cost per allocated and per useful GPU-hour of each account",
     )

@@ -14,7 +14,6 @@ from goodput_app.text import units
 from goodput_messages.targets import Owner
 from goodput_queries.errors import GoodputError
 
-RECEIVERS = headers("notification_panel.receivers")
 WAITING = headers("notification_panel.waiting")
 
 
@@ -35,7 +34,7 @@ def show() -> None:
             f"{failing.height} of {units.count(found.height, 'target')} are failing.{lines}",
             icon=":material/notifications_off:",
         )
-    tables.show(found, RECEIVERS.filled(found), "receivers", rows=6)
+    tables.show(found, headers("notification_panel.receivers").filled(found), "receivers", rows=6)
     waiting = notifying.waiting(store)
     if waiting.is_empty():
         st.caption("No message waits.")

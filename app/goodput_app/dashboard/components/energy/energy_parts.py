@@ -49,9 +49,7 @@ LIMIT_COUNTERS = (
     "DCGM_FI_DEV_SLOWDOWN_TEMP, gauge, Slowdown temperature (in C).\n"
     "DCGM_FI_DEV_CLOCKS_EVENT_REASONS, gauge, Why clocks are lower (bitmask)."
 )
-ACCOUNTS = headers("energy.accounts")
 IDLE = headers("energy.idle")
-HEADROOM = headers("energy.headroom")
 ALWAYS_SHOWN = ("gpu_model", "power_w", "energy_kwh", "p99_power_w")  # their absence is the answer
 
 
@@ -90,7 +88,7 @@ def accounts(frame: pl.DataFrame) -> None:
         pl.lit(UNKNOWN["team"]),
     )
     named = frame.with_columns(label=label)
-    names = _shown(named, ACCOUNTS)
+    names = _shown(named, headers("energy.accounts"))
     ids = named.select(pl.concat_str("cluster", "availability", pl.col("team").fill_null(""),
                                      separator="|")).to_series()  # fmt: skip
     picked = tables.pick(named, names, "account", ids)
@@ -154,7 +152,7 @@ def headroom(frame: pl.DataFrame) -> None:
         st.caption("No power reading in this time range.")
         return
     of = ("cluster", "node", "gpu_model")
-    places.pick(read, _shown(read, HEADROOM), "headroom", of)
+    places.pick(read, _shown(read, headers("energy.headroom")), "headroom", of)
     if (total := frame["nodes"][0]) > read.height:
         st.caption(f"{read.height:,} of {total:,} nodes, those nearest to the limit.")
     limits = ("p99_limit_ratio", "slowdown_margin_c")

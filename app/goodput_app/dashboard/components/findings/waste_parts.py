@@ -16,11 +16,6 @@ from goodput_queries.scope import Scope
 BLAMES = {
     "own": ", team-caused", "platform": ", infrastructure-caused", "unsettled": ", cause unknown"
 }  # fmt: skip
-INTERVALS = headers("waste.intervals")
-WAITING = headers("waste.waiting")
-
-PERIODIC = headers("waste.periodic")
-OF_GANGS = headers("waste.gangs")
 
 
 def categories(scope: Scope) -> dict[str, str]:
@@ -71,7 +66,7 @@ def intervals(scope: Scope, category: str) -> None:
             number += f"; the table has the {found.height:,} with the highest cost"
         st.caption(f"{number}.")
         of = ("gpu_uuid", "gpu_instance", "start_at")
-        places.pick(found, INTERVALS, "interval", of, rows=8)
+        places.pick(found, headers("waste.intervals"), "interval", of, rows=8)
 
 
 def waiting_jobs(scope: Scope) -> None:
@@ -89,7 +84,7 @@ def waiting_jobs(scope: Scope) -> None:
         if found.height < found["all_jobs"][0]:
             text += f"; the table has the {found.height:,} that asked for most GPU time"
         st.caption(f"{text}.")
-        tables.show(found, WAITING, "waiting", rows=8)
+        tables.show(found, headers("waste.waiting"), "waiting", rows=8)
 
 
 def gaps_of(found: marts.IdleGaps, category: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -133,7 +128,7 @@ def periodic_gaps(scope: Scope) -> None:
         if found.is_empty():
             st.caption("No job loses 5 % or more to gaps at a regular interval in this scope.")
             return
-        _with_evidence(found, PERIODIC, "periodic", ("job_run_key", "coincides"))
+        _with_evidence(found, headers("waste.periodic"), "periodic", ("job_run_key", "coincides"))
 
 
 def gang_gaps(scope: Scope, least_s: float) -> None:
@@ -152,7 +147,7 @@ def gang_gaps(scope: Scope, least_s: float) -> None:
         if found.height < first["all_gaps"]:
             text += f"; the table has the {found.height:,} with the highest cost"
         st.caption(f"{text}.")
-        _with_evidence(found, OF_GANGS, "gang", ("job_run_key", "start_at"))
+        _with_evidence(found, headers("waste.gangs"), "gang", ("job_run_key", "start_at"))
 
 
 def _with_evidence(found: pl.DataFrame, names: Columns, key: str, of: Sequence[str]) -> None:

@@ -15,7 +15,6 @@ from goodput_app.text import units
 from goodput_queries.scope import Scope
 
 ALGORITHMS = headers("network.algorithms")
-FITS = headers("network.fits")
 NO_ALGORITHMS = (
     "Algorithm and protocol are not known. Set `NCCL_DEBUG=INFO` and "
     "`NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH,TUNING` beside NCCL Inspector, or use its Prometheus mode "
@@ -63,7 +62,7 @@ def times(scope: Scope) -> None:
     shown = found.with_columns(
         pl.Series("half_size", halves, dtype=pl.String), latency_us=_microseconds("latency_s")
     )
-    tables.show(shown, FITS, "collective_fits", rows=6)
+    tables.show(shown, headers("network.fits"), "collective_fits", rows=6)
     rows = {row["shape"]: row for row in found.iter_rows(named=True)}
     shape = st.selectbox(
         "Operation", list(rows), format_func=lambda key: _name(rows[key]), key="network_fit"

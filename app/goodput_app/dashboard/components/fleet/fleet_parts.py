@@ -51,7 +51,6 @@ VALUES = {
 CATEGORY = "category"
 CHOSEN = ("show", "sort", "rack")
 THINGS: dict[Level, str] = {"gpu": "GPU", "node": "node", "rack": "rack"}
-RACKS = headers("fleet.racks")
 
 
 def rack_name(rack: str | None, cluster: str, *, is_alone: bool) -> str:
@@ -344,5 +343,5 @@ def racks_table(racks: pl.DataFrame) -> None:
     """Draw the table of racks, of which a click on one filters this page to it."""
     named = racks.with_columns(pl.col("rack").fill_null(RACK_UNKNOWN))
     opens = [{"rack": key} for key in racks["rack_key"].to_list()]
-    tables.pick(named, RACKS, "of_rack", racks["rack_key"], opens=opens)
+    tables.pick(named, headers("fleet.racks"), "of_rack", racks["rack_key"], opens=opens)
     st.caption("Click a rack to see it alone.")

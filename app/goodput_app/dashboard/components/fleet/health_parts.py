@@ -18,7 +18,6 @@ from goodput_queries.scope import Scope
 DAY = timedelta(days=1)
 FIRST_KIND = "xid_hardware"
 LINKED = 6  # nodes with a link of their own above the table
-CLUSTERS = headers("health.clusters")
 NODES = headers("health.nodes")
 # columns by counters, which may not be read, and their kind of error
 COUNTED: dict[str, str] = {
@@ -26,15 +25,13 @@ COUNTED: dict[str, str] = {
     "row_remaps": "row_remap",
     "thermal_s": "thermal",
 }
-SIZES = headers("health.sizes")
-REPAIRS = headers("health.repairs")
 DRIVERS = headers("health.drivers")
 
 
 def fleet(found: pl.DataFrame) -> None:
     """Draw how often nodes fail; found: marts.fleet_reliability."""
     if found.height != 1:
-        tables.show(found, CLUSTERS, "clusters")
+        tables.show(found, headers("health.clusters"), "clusters")
         return
     row = found.row(0, named=True)
     if not row["has_states"]:
@@ -164,7 +161,7 @@ def by_job_size(found: pl.DataFrame) -> None:
     )
     figure = figures.reliability(found)
     charts.draw(figure, found, "reliability", "Time between failures by job size")
-    tables.show(shown, SIZES, "sizes")
+    tables.show(shown, headers("health.sizes"), "sizes")
 
 
 def repairs(found: pl.DataFrame) -> None:
@@ -182,7 +179,7 @@ def repairs(found: pl.DataFrame) -> None:
         f"after {again:,} of them the node failed again or was taken out within a week."
     )
     shown = found.with_columns(acted_by=pl.coalesce("acted_by", pl.lit("nobody")))
-    tables.show(shown, REPAIRS, "repairs", rows=8)
+    tables.show(shown, headers("health.repairs"), "repairs", rows=8)
 
 
 def _sum(found: pl.DataFrame, part: str) -> float | None:

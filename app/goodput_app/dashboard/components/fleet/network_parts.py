@@ -13,8 +13,6 @@ from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 from goodput_queries.scope import Scope
 
-RACKS = headers("network.racks")
-BENCHMARKS = headers("network.benchmarks")
 RUN_NAME = pl.coalesce("job_name", "run_id").alias("run_name")
 RETRANSMIT_MIN = 0.001  # what a healthy network stays below
 NO_BANDWIDTH = (
@@ -139,7 +137,7 @@ def line_rates(scope: Scope) -> None:
         st.caption("Racks: the inventory does not have the racks of these nodes.")
         return
     named = racks.with_columns(pl.col("kind").replace(LINKS))
-    tables.show(named, RACKS, "rack_line_rates", rows=6)
+    tables.show(named, headers("network.racks"), "rack_line_rates", rows=6)
     st.caption("Busiest hours; traffic between nodes of one rack included.")
 
 
@@ -183,4 +181,4 @@ def benchmarks(scope: Scope) -> None:
         figures.benchmarks(drawn), drawn.drop("node_names"), "benchmarks",
         "Bus bandwidth of nccl-tests over time",
     )  # fmt: skip
-    tables.show(shown.reverse(), BENCHMARKS, "benchmark")
+    tables.show(shown.reverse(), headers("network.benchmarks"), "benchmark")

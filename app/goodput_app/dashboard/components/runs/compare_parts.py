@@ -32,7 +32,6 @@ SPANS = {"1h": 3_600, "6h": 21_600, "1d": 86_400, "7d": 604_800}
 SPAN_NAMES = {"1h": "1 hour", "6h": "6 hours", "1d": "1 day", "7d": "7 days"}
 MEASURES = headers("compare.measures")
 ATTRIBUTES = {"label": "Attribute", "a": "A", "b": "B"}
-CHANGES = headers("compare.changes")
 FORM_NAMES = {"text": "Text", "json": "JSON", "markdown": "Markdown", "html": "HTML"}
 MIME = {
     "text": "text/plain",
@@ -237,4 +236,4 @@ def changes(view: View) -> None:
         for before, after in frame.select("run_before", "run_key").rows()
     ]
     ids = pl.Series([f"{row[0]}|{row[1]}" for row in frame.select("run_key", "attribute").rows()])
-    tables.pick(frame, CHANGES, "change", ids, rows=8, opens=opens)
+    tables.pick(frame, headers("compare.changes"), "change", ids, rows=8, opens=opens)

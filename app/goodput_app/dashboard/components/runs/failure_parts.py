@@ -12,9 +12,6 @@ from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 from goodput_queries.scope import Scope
 
-CAUSES = headers("failure.causes")
-CHAIN = headers("failure.chain")
-
 
 def of_attempt(scope: Scope, attempt: int | None, key: str = "") -> None:
     """Draw ranked causes and failure chain of an attempt; None: of the last one that failed.
@@ -37,10 +34,10 @@ def of_attempt(scope: Scope, attempt: int | None, key: str = "") -> None:
         lost += f" ({theme.markdown_text(units.cost(first['lost_cost']))})"
     st.caption(f"{lost}. Ranked by what the evidence proves; the first is the failure reason.")
     of = ("attempt_key", "rank")
-    places.pick(causes, CAUSES, f"{key}cause", of, rows=6)
+    places.pick(causes, headers("failure.causes"), f"{key}cause", of, rows=6)
     chain = failures.chains(scope).filter(chosen)
     st.markdown("**Failure chain**")
-    tables.show(chain, CHAIN, f"{key}failure_chain", rows=15)
+    tables.show(chain, headers("failure.chain"), f"{key}failure_chain", rows=15)
 
 
 def losses(scope: Scope) -> None:

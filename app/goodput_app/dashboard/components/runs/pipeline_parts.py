@@ -12,8 +12,6 @@ from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
 WORST_SHOWN = 5
-WORKERS = headers("pipeline.workers")
-BUBBLES = headers("pipeline.bubbles")
 PARTS = headers("pipeline.parts")
 
 
@@ -48,7 +46,7 @@ def draw(
         f"{replay['stages']:,} stages. Workers overlap: their costs do not add up. The shares are "
         "of the trace, applied to all retained steps in the time range."
     )
-    tables.show(workers.head(WORST_SHOWN), WORKERS, "pipeline_workers")
+    tables.show(workers.head(WORST_SHOWN), headers("pipeline.workers"), "pipeline_workers")
     if not timeline.is_empty():
         charts.draw(
             figures.timeline(timeline),
@@ -60,4 +58,4 @@ def draw(
             f"Step {timeline['step'][0]:,} of data parallel rank {timeline['dp_rank'][0]:,}: "
             "its compute ended last. A wait shows on the stage that waits, not on the slow one."
         )
-        tables.show(bubbles, BUBBLES, "pipeline_bubbles", rows=6)
+        tables.show(bubbles, headers("pipeline.bubbles"), "pipeline_bubbles", rows=6)

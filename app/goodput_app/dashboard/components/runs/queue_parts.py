@@ -11,8 +11,6 @@ from goodput_queries.scope import Scope
 TEAM = "team"
 GROUPS = {"size": "Size", "reason": "Reason"}
 WAITS = headers("queue.waits")
-WAITING = headers("queue.waiting")
-QUOTAS = headers("queue.quotas")
 ALWAYS = ("job_name", "queue", "gpus", "quota_gpus", "used_gpus")
 
 
@@ -43,7 +41,7 @@ def waiting(scope: Scope) -> None:
     if found.height < total:
         text += f"; the table has the {found.height:,} that wait for most GPU time"
     st.caption(f"{text}.")
-    tables.show(found, WAITING.filled(found, ALWAYS), "queue-waiting", rows=8)
+    tables.show(found, headers("queue.waiting").filled(found, ALWAYS), "queue-waiting", rows=8)
 
 
 def quotas(scope: Scope) -> None:
@@ -52,5 +50,5 @@ def quotas(scope: Scope) -> None:
     if found.is_empty():
         return
     st.subheader("GPU quota of queues", help="As each queue was listed last.", anchor=False)
-    columns = QUOTAS.filled(found, ALWAYS).of_clusters(found)
+    columns = headers("queue.quotas").filled(found, ALWAYS).of_clusters(found)
     tables.show(found, columns, "queue-quotas", rows=8)

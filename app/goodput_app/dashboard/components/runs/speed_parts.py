@@ -11,8 +11,6 @@ from goodput_app.dashboard.components.tiles import Tile
 from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 
-MEMORY = headers("speed.memory")
-EPOCHS = headers("speed.epochs")
 COLUMNS_LEAST = 4  # fewer tiles are no wider
 
 
@@ -110,7 +108,7 @@ def _step(seconds: float | None) -> str:
 def epochs(frame: pl.DataFrame) -> None:
     """Draw a run's passes over its data, of which the first fills caches; `frame`: run_epochs."""
     if frame.height > 1:
-        tables.show(frame, EPOCHS, "run_epochs", rows=6)
+        tables.show(frame, headers("speed.epochs"), "run_epochs", rows=6)
 
 
 def feed(frame: pl.DataFrame) -> None:
@@ -141,7 +139,7 @@ def memory(frame: pl.DataFrame) -> None:
         f"Used memory of {units.count(frame.height, 'GPU')} grows all the time.{full}",
         icon=":material/memory:",
     )
-    tables.show(frame, MEMORY, "memory_growth")
+    tables.show(frame, headers("speed.memory"), "memory_growth")
 
 
 def rhythm(frame: pl.DataFrame) -> None:

@@ -8,10 +8,8 @@ from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.table_columns import Columns, headers
 
 ENGINE = "serving_engine"
-ENGINES = headers("serving_engine.engines")
 TENANTS = headers("serving_engine.tenants")
 METRICS = headers("serving_engine.metrics")
-SPIKES = headers("serving_engine.spikes")
 CAUSES = headers("serving_engine.causes")
 NO_SPIKES = "No latency spike: no p95 of five minutes was twice the usual one."
 NO_REQUESTS = (
@@ -35,7 +33,7 @@ def engines(frame: pl.DataFrame) -> None:
         engine=pl.when(pl.col("engine") != "").then("engine"),
         role=pl.when(pl.col("role") != "").then("role"),
     )
-    names = reported(shown, ENGINES)
+    names = reported(shown, headers("serving_engine.engines"))
     picked = tables.pick(shown, names, ENGINE, ids(frame))
     rest(frame, "engines")
     if picked is None:
@@ -83,7 +81,7 @@ def spikes(frame: pl.DataFrame) -> None:
     keys = frame.select(
         pl.concat_str(engine.alias("of"), pl.col("start_ms").cast(pl.String), separator="|")
     ).to_series()
-    names = reported(shown, SPIKES)
+    names = reported(shown, headers("serving_engine.spikes"))
     tables.pick(shown, names, "spike", keys, opens=[{ENGINE: one} for one in engine])
     rest(frame, "spikes")
     st.caption(

@@ -18,7 +18,6 @@ from goodput_app.text import units
 MODEL, LEVEL, METRIC = "served_model", "served_by", "served_metric"
 MODELS = headers("serving.models")
 COSTS = headers("serving.costs")
-LATENCIES = headers("serving.latencies")
 METHODS = {"requests": "request log (exact)", "histogram": "histogram"}
 LEVELS: dict[serving.Level, str] = {"model": "Model", "role": "Role", "engine": "Engine"}
 # of a model whose engines all have one role that row would repeat the total
@@ -140,7 +139,7 @@ def latencies(view: View, model: str | None) -> None:
 
 def _quantiles(frame: pl.DataFrame, level: serving.Level, key: str) -> None:
     above = {"model": ("role", "endpoint"), "role": ("endpoint",), "engine": ()}[level]
-    names = reported(frame, LATENCIES).without(above)
+    names = reported(frame, headers("serving.latencies")).without(above)
     tables.show(frame, names, key)
 
 
