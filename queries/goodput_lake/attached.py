@@ -16,16 +16,19 @@ from goodput_lake.tasks import implausible_readings
 from goodput_lake.tasks.detail import read_readings
 from goodput_lake.tasks.distribute import Parts
 from goodput_lake.tasks.engines import Engine, InProcess
-from goodput_lake.unpublished import note_unpublished_days
 from goodput_queries.evidence.batch import Batch, Loaded
 from goodput_queries.ledger_build.dirty import DirtySet
 from goodput_queries.ledger_build.lake import LakeOptions, OnTask
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage.database_file import DatabaseFile
 
-PUBLISH_EVERY_S: Final = 600.0  # a day is compared with what the lake has, and written as a whole
-
 __all__ = ["AttachedLake", "attach", "lake_of", "store"]
+
+PUBLISH_EVERY_S: Final = 600.0  # a day is compared with what the lake has, and written as a whole
+STAGES: Final = {  # by table in the lake: what its rows are made of
+    "ledger_hourly": ("marts.ledger_hourly_by_node",),
+    "gpu_metrics": ("intermediate.int_gpu_metrics", "intermediate.int_gpu_inventory"),
+}
 
 
 class AttachedLake:
@@ -132,3 +135,30 @@ def lake_of(file: DatabaseFile, url: str, options: LakeOptions) -> AttachedLake:
 def store(url: str, cluster: str) -> LakeStore:
     """Return a lake as what ingest and collect load into."""
     return LakeStore(Lake.open(url, cluster=cluster))
+
+
+def note_unpublished_days(
+    cursor: duckdb.DuckDBPyConnection, dirty: DirtySet, sequence: int
+) -> None:
+    """Note the days of these stages' dirty hours, in the transaction of the build."""
+    for table, stages in STAGES.items():
+        differing = dirty.differing(stages)
+        hours = dirty.every if differing.is_every else differing.hours
+        cursor.execute(
+            """create or replace temp table changed_days as
+            select cluster, day
+            from (select date '1970-01-01' + unnest($1::integer[]) as day)
+            inner join intermediate.int_clusters
+                on day between from_ms(first_ms)::date and from_ms(as_of_ms)::date""",
+            [sorted({hour // 24 for hour in hours})],
+        )
+        cursor.execute(
+            """delete from state.unpublished_days
+            where table_name = $1
+                and (cluster, day) in (select (cluster, day) from temp.changed_days)""",
+            [table],
+        )
+        cursor.execute(
+            "insert into state.unpublished_days select $1, cluster, day, $2 from temp.changed_days",
+            [table, sequence],
+        )

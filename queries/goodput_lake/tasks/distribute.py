@@ -5,9 +5,9 @@ tasks, and what it is stored in is replaced as in every build, inside the build'
 build that is stopped anywhere leaves the database as it was.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import polars as pl
@@ -17,9 +17,7 @@ from goodput_lake.tables.arrange import bucket_of, lake_table
 from goodput_lake.tables.file_list import FileList
 from goodput_lake.tables.lake import Lake
 from goodput_lake.tables.selection import Selection
-from goodput_lake.tasks import restrict
 from goodput_lake.tasks.database import Tables
-from goodput_lake.tasks.database_rows import columns, insert, variables
 from goodput_lake.tasks.engines import Engine, followed, ignore
 from goodput_lake.tasks.plan import Part, parts_of
 from goodput_lake.tasks.task import LakePart, Task, needs_of
@@ -34,6 +32,9 @@ OF_HOSTS: Final = {"raw.node_samples", "raw.link_samples"}
 NEW_SERIES: Final = "temp.new_reading_series"
 TABLES: Final = tuple(name.split(".")[1] for name in READINGS)
 HOURS_MAX: Final = 24 * 7  # of a task that streams
+VARIABLES: Final = ("reading_margin_ms", "built_sequence", "merged_sequence")
+MARGIN_MS: Final = 2 * HOUR_MS  # no stage looks farther beyond its hours
+FOREVER_MS: Final = 9_223_372_036_854_775_807
 
 
 def reads_readings(model: Model) -> bool:
@@ -182,7 +183,7 @@ class Parts:
             variables=variables(self.cursor),
             inputs={
                 name: self.cursor.sql(
-                    restrict.of_gpus(name, columns(self.cursor, name), part)
+                    of_gpus(name, columns_of(self.cursor, name), part)
                 ).to_arrow_table()
                 for name in needs.inputs
             },
@@ -247,3 +248,45 @@ def _is_of_hosts(model: Model) -> bool:
 
 def _moment(hour: int) -> datetime:
     return datetime.fromtimestamp(hour * HOUR_MS / 1000, UTC).replace(tzinfo=None)
+
+
+def insert(cursor: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> int:
+    """Insert the rows of a part; return how many there are."""
+    cursor.register("given", rows)
+    cursor.execute(f"insert into {name} by name from given")
+    cursor.unregister("given")
+    return int(rows.num_rows)
+
+
+def columns_of(cursor: duckdb.DuckDBPyConnection, name: str) -> set[str]:
+    """Return the columns of a table."""
+    return {column for column, *_ in cursor.execute(f"describe {name}").fetchall()}
+
+
+def variables(cursor: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """Return the constants of the build."""
+    values = ", ".join(f"getvariable('{name}')" for name in VARIABLES)
+    return dict(zip(VARIABLES, cursor.execute(f"select {values}").fetchall()[0], strict=True))
+
+
+def of_gpus(name: str, columns: Collection[str], part: Part) -> str:
+    """Return the select of the rows of a table that concern the GPUs and hours of a part."""
+    listed = ", ".join(map(str, part[0]))
+    buckets = f"select gpu_uuid from temp.part_gpus where bucket in ({listed})"
+    conditions = _of_time(columns, part)
+    if "gpu_uuid" in columns:
+        conditions.append(f"gpu_uuid in ({buckets})")
+    elif "series" in columns:
+        series = f"select series from state.reading_series where gpu_uuid in ({buckets})"
+        conditions.append(f"series in ({series})")
+    return f"from {name}" + (f" where {' and '.join(conditions)}" if conditions else "")
+
+
+def _of_time(columns: Collection[str], part: Part) -> list[str]:
+    _, first, last = part
+    from_ms, to_ms = first * HOUR_MS - MARGIN_MS, last * HOUR_MS + MARGIN_MS
+    if "hour_ms" in columns:
+        return [f"hour_ms >= {from_ms} and hour_ms < {to_ms}"]
+    if "start_ms" in columns and "end_ms" in columns:
+        return [f"start_ms < {to_ms} and coalesce(end_ms, {FOREVER_MS}) > {from_ms}"]
+    return []
