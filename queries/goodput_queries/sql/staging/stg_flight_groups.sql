@@ -37,8 +37,7 @@ stops as (
     select
         *,
         count_if(is_next_stop) over (
-            partition by dump_key order by last_moment_at nulls last, rank
-            rows between unbounded preceding and current row
+            partition by dump_key order by last_moment_at nulls last, rank rows unbounded preceding
         )::integer as stop
     from marked
 )

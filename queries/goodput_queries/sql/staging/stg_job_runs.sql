@@ -90,8 +90,7 @@ stretches as (
         select
             *,
             count_if(is_new) over (
-                partition by cluster, job_id_raw, submit_at order by observed_ms
-                rows between unbounded preceding and current row
+                partition by cluster, job_id_raw, submit_at order by observed_ms rows unbounded preceding
             ) as stretch
         from listings
     )

@@ -40,9 +40,7 @@ steps as (
     from (
         select
             *,
-            count_if(is_new) over (
-                order by attempt_key, start_ms rows between unbounded preceding and current row
-            ) as step_run
+            count_if(is_new) over (order by attempt_key, start_ms rows unbounded preceding) as step_run
         from marked_steps
     )
     group by attempt_key, step_run
@@ -196,9 +194,7 @@ marked as (
 numbered as (
     select
         *,
-        sum(is_new::integer) over (
-            order by attempt_key, start_ms rows between unbounded preceding and current row
-        ) as piece
+        sum(is_new::integer) over (order by attempt_key, start_ms rows unbounded preceding) as piece
     from marked
 )
 

@@ -146,8 +146,7 @@ occurrences as (
     select
         *,
         sum(is_new::integer) over (
-            partition by attempt_key, phase order by start_ms, end_ms
-            rows between unbounded preceding and current row
+            partition by attempt_key, phase order by start_ms, end_ms rows unbounded preceding
         ) as occurrence
     from marked
 ),

@@ -14,9 +14,6 @@ operations as (
     select
         processes.attempt_key,
         processes.rank,
-        collectives.comm_id,
-        collectives.operation,
-        collectives.sequence_number,
         collectives.started_ms,
         collectives.exec_time_s * 1000 as exec_ms,
         collectives.exec_time_s * 1000 - min(collectives.exec_time_s * 1000) over operation as wait_ms,

@@ -16,7 +16,7 @@ carried as (
         at_ms as start_ms,
         lead(unit) over in_order as next_unit,
         lead(at_ms) over in_order as end_ms,
-        sum(change) over (in_order rows between unbounded preceding and current row) as layers
+        sum(change) over (in_order rows unbounded preceding) as layers
     from moments
     window in_order as (order by unit, at_ms)
 )

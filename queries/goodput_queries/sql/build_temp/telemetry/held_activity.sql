@@ -81,9 +81,7 @@ marked as (
 numbered as (
     select
         *,
-        count_if(is_new) over (
-            order by unit, start_ms rows between unbounded preceding and current row
-        ) as stretch
+        count_if(is_new) over (order by unit, start_ms rows unbounded preceding) as stretch
     from marked
 ),
 

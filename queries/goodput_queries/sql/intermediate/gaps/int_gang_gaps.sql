@@ -108,9 +108,7 @@ marked as (
 numbered as (
     select
         *,
-        count_if(is_gap and not was_gap) over (
-            partition by job order by start_ms rows between unbounded preceding and current row
-        ) as gap
+        count_if(is_gap and not was_gap) over (partition by job order by start_ms rows unbounded preceding) as gap
     from marked
 ),
 

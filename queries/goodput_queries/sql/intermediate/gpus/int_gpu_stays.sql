@@ -123,8 +123,7 @@ stays as (
     select
         *,
         sum(is_move::integer) over (
-            order by gpu_uuid, valid_from_ms nulls first, node, source
-            rows between unbounded preceding and current row
+            order by gpu_uuid, valid_from_ms nulls first, node, source rows unbounded preceding
         ) as stay
     from moves
 ),

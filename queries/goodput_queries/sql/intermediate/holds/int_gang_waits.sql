@@ -22,9 +22,7 @@ levels as (
     select
         job_run_key,
         at_ms,
-        sum(sum(gpus)) over (
-            partition by job_run_key order by at_ms rows between unbounded preceding and current row
-        ) as held
+        sum(sum(gpus)) over (partition by job_run_key order by at_ms rows unbounded preceding) as held
     from changes
     group by job_run_key, at_ms
 ),

@@ -60,7 +60,7 @@ asked_stretches as (
             count_if(is_new) over (
                 partition by cluster, partition, gpu_type, requested_nodes, excluded_nodes, feature_sets
                 order by start_ms, end_ms
-                rows between unbounded preceding and current row
+                rows unbounded preceding
             ) as stretch
         from asked_marked
     )
@@ -132,10 +132,7 @@ cpu_levels as (
         cluster,
         node,
         at_ms,
-        sum(sum(cpus)) over (
-            partition by cluster, node order by at_ms
-            rows between unbounded preceding and current row
-        ) as held_cpus,
+        sum(sum(cpus)) over (partition by cluster, node order by at_ms rows unbounded preceding) as held_cpus,
         lead(at_ms) over (partition by cluster, node order by at_ms) as next_ms
     from cpu_changes
     group by cluster, node, at_ms
@@ -170,8 +167,7 @@ demand_stretches as (
         select
             *,
             count_if(is_new) over (
-                partition by cluster, node, of_instance order by start_ms, end_ms
-                rows between unbounded preceding and current row
+                partition by cluster, node, of_instance order by start_ms, end_ms rows unbounded preceding
             ) as stretch
         from demand_marked
     )

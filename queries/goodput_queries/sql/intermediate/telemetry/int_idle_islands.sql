@@ -47,10 +47,7 @@ idle as (
 numbered as (
     select
         *,
-        count_if(is_new) over (
-            partition by unit order by start_ms
-            rows between unbounded preceding and current row
-        ) as island
+        count_if(is_new) over (partition by unit order by start_ms rows unbounded preceding) as island
     from idle
 )
 

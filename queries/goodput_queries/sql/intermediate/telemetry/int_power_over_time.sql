@@ -21,9 +21,7 @@ with units as materialized (
 
 fine as (
     select
-        source,
         gpu_uuid,
-        gpu_instance,
         bucket_start(ts_ms) as start_ms,
         avg(power_w) as power_w,
         scope_bucket_ms() as read_ms

@@ -52,8 +52,7 @@ numbered as (
     select
         *,
         count_if(not coalesce(was_gain, false)) over (
-            partition by source, gpu_uuid, gpu_instance, reason order by end_ms
-            rows between unbounded preceding and current row
+            partition by source, gpu_uuid, gpu_instance, reason order by end_ms rows unbounded preceding
         ) as episode
     from marked
     where is_gain

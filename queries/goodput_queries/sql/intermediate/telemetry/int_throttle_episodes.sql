@@ -40,10 +40,7 @@ marked as (
 numbered as (
     select
         *,
-        count_if(is_new) over (
-            partition by source, gpu_uuid, reason order by ts_ms
-            rows between unbounded preceding and current row
-        ) as episode
+        count_if(is_new) over (partition by source, gpu_uuid, reason order by ts_ms rows unbounded preceding) as episode
     from marked
 ),
 

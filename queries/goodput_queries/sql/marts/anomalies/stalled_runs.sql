@@ -41,7 +41,6 @@ distances as (
 rhythms as (
     select
         attempt_key,
-        count(distance_ms) as distances,
         median(distance_ms) as usual_ms,
         max(distance_ms) as longest_ms,
         max(end_ms) as last_ms,
@@ -76,7 +75,7 @@ last_events as (
 followed as (
     select
         running.*,
-        rhythms.* exclude (attempt_key, distances),
+        rhythms.* exclude (attempt_key),
         greatest(
             -- a gang that stands costs more than a look at one that does not
             least(
@@ -130,7 +129,6 @@ quiet as materialized (
 power as (
     select
         quiet.attempt_key,
-        samples.gpu_uuid,
         avg(samples.power_w) filter (where samples.ts_ms <= quiet.last_ms) as of_steps_w,
         avg(samples.power_w) filter (
             where samples.ts_ms > greatest((quiet.last_ms + quiet.followed_ms) / 2, quiet.followed_ms - ten_minutes_ms())

@@ -83,9 +83,7 @@ standing as (
 numbered as (
     select
         *,
-        count_if(is_new) over (
-            partition by rule, gpu_uuid order by start_ms rows between unbounded preceding and current row
-        ) as stretch
+        count_if(is_new) over (partition by rule, gpu_uuid order by start_ms rows unbounded preceding) as stretch
     from standing
 ),
 

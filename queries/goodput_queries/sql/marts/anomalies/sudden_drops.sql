@@ -57,8 +57,7 @@ levels as (
         median(value) over since_then as after,
         max(value) over since_then as highest_after,
         count(value) over since_then as bins_after,
-        bool_and(is_idle) over after_the_fall as is_idle_after,
-        max(start_ms) over since_then - start_ms as span_ms
+        bool_and(is_idle) over after_the_fall as is_idle_after
     from series
     semi join moving using (rule, job_run_key)
     where value is not null

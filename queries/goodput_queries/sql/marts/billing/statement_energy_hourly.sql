@@ -169,7 +169,7 @@ up_to as (
         sum(gpu_ms) over (
             partition by cluster, node, hour_ms
             order by job_run_key, availability, gpu_model, mig_profile
-            rows between unbounded preceding and current row
+            rows unbounded preceding
         ) as until_ms,
         sum(gpu_ms) over (partition by cluster, node, hour_ms) as all_ms
     from times

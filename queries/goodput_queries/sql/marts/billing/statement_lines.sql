@@ -80,7 +80,6 @@ settled as (
             else 'not_available'
         end as line,
         reserved_for.owner,
-        categories.kind,
         blame_of(times.category, categories.blame, waits.blame, causes.blame) as blame,
         categories.blame = 'fault' and coalesce(causes.is_credited, false) as is_credited
     from times
@@ -97,7 +96,7 @@ settled as (
 
 measures as (
     select
-        * exclude (gpu_ms, category, kind, blame, is_credited),
+        * exclude (gpu_ms, category, blame, is_credited),
         gpu_ms,
         case when blame = 'use' and category <> 'other_declared' then gpu_ms else 0 end as productive_ms,
         case when category = 'other_declared' then gpu_ms else 0 end as other_use_ms,

@@ -30,7 +30,6 @@ steps as (
 ended as (
     select
         failed.cluster,
-        failed.attempt_key,
         failed.lost_gpu_ms,
         failed.lost_cost,
         causes.cause,

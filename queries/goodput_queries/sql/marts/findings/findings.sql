@@ -191,7 +191,7 @@ numbered as (
         count_if(is_new) over (
             -- of rows of one time the one that begins the episode comes first
             partition by rule, cluster, node, gpu_uuid, run_key, detail order by since_ms, until_ms, is_new desc
-            rows between unbounded preceding and current row
+            rows unbounded preceding
         ) as episode
     from marked
 ),

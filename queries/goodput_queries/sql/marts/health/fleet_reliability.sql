@@ -15,7 +15,6 @@ with clusters as (
 stays as (
     select
         units.cluster,
-        units.node,
         scope_start(min(coalesce(units.start_ms, clusters.first_ms))) as start_ms,
         scope_end(max(least(coalesce(units.end_ms, clusters.as_of_ms), clusters.as_of_ms))) as end_ms
     from intermediate.int_gpu_units as units

@@ -42,10 +42,7 @@ marked as (
 numbered as (
     select
         *,
-        count_if(is_new) over (
-            partition by cluster, node, device order by at_ms
-            rows between unbounded preceding and current row
-        ) as incident
+        count_if(is_new) over (partition by cluster, node, device order by at_ms rows unbounded preceding) as incident
     from marked
 ),
 

@@ -24,7 +24,6 @@ ledger as (
     select
         cluster,
         node,
-        sum(gpu_ms)::bigint as capacity_ms,
         coalesce(sum(gpu_ms) filter (where category = 'down'), 0)::bigint as down_ms,
         coalesce(sum(gpu_ms) filter (where is_loss), 0)::bigint as lost_ms,
         case when count_if(is_loss) = 0 then 0.0 else sum(cost) filter (where is_loss) end as lost_cost
@@ -80,7 +79,7 @@ caused as (
 
 joined as (
     select
-        ledger.* exclude (capacity_ms),
+        ledger.*,
         coalesce(columns(['errors', 'fatal_errors', 'failed_attempts']), 0),
         days.ecc_uncorrected,
         days.row_remaps,

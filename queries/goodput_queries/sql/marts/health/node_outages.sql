@@ -35,8 +35,7 @@ numbered as (
     select
         *,
         count_if(is_new) over (
-            partition by cluster, node, state order by start_ms, until_ms
-            rows between unbounded preceding and current row
+            partition by cluster, node, state order by start_ms, until_ms rows unbounded preceding
         ) as outage
     from marked
 ),
@@ -131,11 +130,7 @@ left join ended_jobs
     and outages.node = ended_jobs.node
     and outages.state = 'down'
     and outages.start_ms = ended_jobs.start_ms
-left join left_states
-    on outages.cluster = left_states.cluster
-    and outages.node = left_states.node
-    and outages.state = left_states.state
-    and outages.start_ms = left_states.start_ms
+left join left_states using (cluster, node, state, start_ms)
 where
     outages.start_ms < scope_to_ms()
     -- one of no length counts where it began

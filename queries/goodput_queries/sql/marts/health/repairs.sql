@@ -45,8 +45,7 @@ numbered as (
     select
         *,
         count_if(is_new) over (
-            partition by cluster, node order by start_ms, until_ms
-            rows between unbounded preceding and current row
+            partition by cluster, node order by start_ms, until_ms rows unbounded preceding
         ) as repair
     from marked
 ),

@@ -15,7 +15,6 @@ with allocated as (
         lower(runs.gpu_type) as gpu_type,
         len(runs.nodes) = 0 as is_nowhere,
         runs.is_time_ambiguous,
-        runs.end_ms is null as is_running,
         greatest(runs.start_ms, window_.from_ms) as start_ms,
         least(coalesce(runs.end_ms, window_.to_ms), window_.to_ms) as end_ms
     from intermediate.int_job_runs as runs

@@ -7,7 +7,6 @@
 with of_runs as (
     select
         cluster,
-        benchmark_id,
         gpu_model,
         ranks,
         len(nodes) as nodes,

@@ -53,7 +53,7 @@ numbered as (
     select
         *,
         count_if(is_new) over (
-            partition by cluster, kind, fabric order by after_ms, at_ms rows between unbounded preceding and current row
+            partition by cluster, kind, fabric order by after_ms, at_ms rows unbounded preceding
         ) as incident
     from marked
 ),

@@ -70,9 +70,7 @@ parts as (
 ),
 
 numbered as (
-    select *, sum(is_new::integer) over (
-        partition by attempt_key order by start_ms rows between unbounded preceding and current row
-    ) as nr
+    select *, sum(is_new::integer) over (partition by attempt_key order by start_ms rows unbounded preceding) as nr
     from parts
 ),
 

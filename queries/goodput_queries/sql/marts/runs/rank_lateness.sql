@@ -10,7 +10,6 @@ with worked as (
         attempts.run_key,
         attempts.attempt,
         losses.rank,
-        losses.step,
         losses.work_ms - coalesce(losses.straggler_ms, 0) - coalesce(losses.comm_ms, 0) as own_ms,
         bucket_start(steps.end_ms) as bucket_ms,
         attempts.attempt_key

@@ -19,7 +19,6 @@ with bins as (
 reads as (
     select
         owners.run_key,
-        bins.start_ms,
         sum(bins.gpus) as gpus,
         count(*) as nodes,
         sum(hosts.read_bytes_per_s) as bytes_per_s,

@@ -11,8 +11,7 @@ with readings as (
     select
         cluster, endpoint, engine, model, source, ts_ms,
         -- the later of the two: the request has ended
-        min(observations) as observations,
-        count(*) as metrics
+        min(observations) as observations
     from staging.stg_serving_histograms
     where
         isinf(le_s)

@@ -14,7 +14,6 @@ with engines as (
         engine,
         max(role) as role,
         bucket_start(end_ms - 1) as bucket_ms,
-        sum(end_ms - start_ms) as length_ms,
         sum(output_tokens) / sum(end_ms - start_ms) * 1000 as output_tokens_per_s,
         sum(input_tokens) / sum(end_ms - start_ms) * 1000 as input_tokens_per_s,
         avg(requests_running) as running_requests,

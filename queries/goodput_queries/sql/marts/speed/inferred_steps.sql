@@ -52,8 +52,6 @@ nodes as (
 started as (
     select
         attempts.attempt_key,
-        attempts.start_ms,
-        attempts.end_ms,
         collectives.comm_id,
         collectives.operation,
         collectives.message_bytes,
@@ -89,8 +87,7 @@ kinds as (
         count(*) as operations,
         count(*) * message_bytes as all_bytes,
         median(distance_ms) as period_ms,
-        mad(distance_ms) as error_ms,
-        max(at_ms) - min(at_ms) as length_ms
+        mad(distance_ms) as error_ms
     from distances
     group by attempt_key, comm_id, operation, message_bytes
 ),

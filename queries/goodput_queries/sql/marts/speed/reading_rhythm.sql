@@ -57,7 +57,6 @@ series as (
         attempt_key,
         count(*) as samples,
         (max(ts_ms) - min(ts_ms)) / nullif(count(*) - 1, 0) as interval_ms,
-        avg(sm_active_ratio) as mean,
         stddev_pop(sm_active_ratio) / nullif(avg(sm_active_ratio), 0) as swing_ratio
     from readings
     group by attempt_key

@@ -13,7 +13,6 @@ with baselines as (
 sized as (
     select
         *,
-        usual_speed / gpus as gpu_speed,
         first_value(gpus) over by_size as smallest_gpus,
         usual_speed / gpus / first_value(usual_speed / gpus) over by_size as efficiency_ratio,
         count(*) over (partition by cluster, workload, params, gpu_models, speed_unit) as sizes

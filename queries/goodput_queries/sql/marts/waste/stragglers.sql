@@ -36,9 +36,7 @@ marked as (
 episodes as (
     select
         *,
-        count_if(is_new) over (
-            partition by attempt_key, rank order by step rows between unbounded preceding and current row
-        ) as episode
+        count_if(is_new) over (partition by attempt_key, rank order by step rows unbounded preceding) as episode
     from marked
 ),
 
