@@ -84,8 +84,29 @@ class AttachedLake:
     def note_changed_days(
         self, cursor: duckdb.DuckDBPyConnection, dirty: DirtySet, sequence: int
     ) -> None:
-        """Note the days that a build changed, in its transaction."""
-        note_unpublished_days(cursor, dirty, sequence)
+        """Note the days of dirty hours of what STAGES names, in the transaction of the build."""
+        for table, stages in STAGES.items():
+            differing = dirty.differing(stages)
+            hours = dirty.every if differing.is_every else differing.hours
+            cursor.execute(
+                """create or replace temp table changed_days as
+                select cluster, day
+                from (select date '1970-01-01' + unnest($1::integer[]) as day)
+                inner join intermediate.int_clusters
+                    on day between from_ms(first_ms)::date and from_ms(as_of_ms)::date""",
+                [sorted({hour // 24 for hour in hours})],
+            )
+            cursor.execute(
+                """delete from state.unpublished_days
+                where table_name = $1
+                    and (cluster, day) in (select (cluster, day) from temp.changed_days)""",
+                [table],
+            )
+            cursor.execute(
+                "insert into state.unpublished_days "
+                "select $1, cluster, day, $2 from temp.changed_days",
+                [table, sequence],
+            )
 
     def reject_implausible_readings(
         self, cursor: duckdb.DuckDBPyConnection, since: int | None
@@ -135,30 +156,3 @@ def lake_of(file: DatabaseFile, url: str, options: LakeOptions) -> AttachedLake:
 def store(url: str, cluster: str) -> LakeStore:
     """Return a lake as what ingest and collect load into."""
     return LakeStore(Lake.open(url, cluster=cluster))
-
-
-def note_unpublished_days(
-    cursor: duckdb.DuckDBPyConnection, dirty: DirtySet, sequence: int
-) -> None:
-    """Note the days of these stages' dirty hours, in the transaction of the build."""
-    for table, stages in STAGES.items():
-        differing = dirty.differing(stages)
-        hours = dirty.every if differing.is_every else differing.hours
-        cursor.execute(
-            """create or replace temp table changed_days as
-            select cluster, day
-            from (select date '1970-01-01' + unnest($1::integer[]) as day)
-            inner join intermediate.int_clusters
-                on day between from_ms(first_ms)::date and from_ms(as_of_ms)::date""",
-            [sorted({hour // 24 for hour in hours})],
-        )
-        cursor.execute(
-            """delete from state.unpublished_days
-            where table_name = $1
-                and (cluster, day) in (select (cluster, day) from temp.changed_days)""",
-            [table],
-        )
-        cursor.execute(
-            "insert into state.unpublished_days select $1, cluster, day, $2 from temp.changed_days",
-            [table, sequence],
-        )

@@ -15,7 +15,7 @@ from goodput_ingest.gpu_metrics import labels
 from goodput_ingest.gpu_metrics.catalogue import (
     Metric,
     is_exporters,
-    is_wanted,
+    is_gpu_metric,
     resolve,
     unread_names,
 )
@@ -29,7 +29,7 @@ __all__ = [
     "Metric",
     "gpu_rows",
     "is_exporters",
-    "is_wanted",
+    "is_gpu_metric",
     "labels",
     "missing_counters",
     "resolve",

@@ -133,7 +133,7 @@ def is_exporters(raw_name: str) -> bool:
     return found is not None and (found.kind != "unknown" or not is_shared)
 
 
-def is_wanted(raw_name: str) -> bool:
+def is_gpu_metric(raw_name: str) -> bool:
     """Say whether series of this name may be of a GPU, by the name alone or with a label."""
     return resolve(raw_name) is not None or _otel(raw_name) in _with_labels()
 
@@ -143,7 +143,7 @@ def unread_names(raw_names: Iterable[str]) -> list[str]:
     return sorted(
         name
         for name in raw_names
-        if OF_GPUS.search(name) and not name.startswith(OF_OTHERS) and not is_wanted(name)
+        if OF_GPUS.search(name) and not name.startswith(OF_OTHERS) and not is_gpu_metric(name)
     )
 
 

@@ -30,7 +30,7 @@ from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.source import Batch
 from goodput_queries.errors import GoodputError
-from goodput_queries.evidence.plausible import EARLIEST
+from goodput_queries.evidence.plausible import EARLIEST, utc_now
 
 log = logging.getLogger(__name__)
 
@@ -44,15 +44,11 @@ PROGRESS_S = 30.0  # between messages of a poll that loads the past
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC).replace(tzinfo=None)
-
-
 @dataclass(frozen=True)
 class Clock:
     """The wall clock, naive UTC, and the monotonic clock in seconds."""
 
-    now: Callable[[], datetime] = _utc_now
+    now: Callable[[], datetime] = utc_now
     steady_s: Callable[[], float] = time.monotonic
 
 

@@ -8,15 +8,10 @@ import polars as pl
 import polars.selectors as cs
 
 from goodput_ingest.formats.parsed import INSTANT, Parsed
-from goodput_ingest.gpu_metrics import Memory, gpu_rows, is_wanted, labels
+from goodput_ingest.gpu_metrics import Memory, gpu_rows, is_gpu_metric, labels
 from goodput_ingest.prometheus_api.answer import Series
 
 POINTS_PER_PART = 400_000  # fewer cost calls, more cost room
-
-
-def is_gpu_metric(name: str) -> bool:
-    """Say whether series of the name may be of a GPU."""
-    return is_wanted(name)
 
 
 def parsed_gpu_rows(

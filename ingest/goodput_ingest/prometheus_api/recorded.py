@@ -15,12 +15,12 @@ from typing import ClassVar
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.parsed import Parsed
-from goodput_ingest.gpu_metrics import Memory
+from goodput_ingest.gpu_metrics import Memory, is_gpu_metric
 from goodput_ingest.host_metrics import is_host_metric
 from goodput_ingest.prometheus_api.answer import Answer, AnswerError, Series, is_on_a_grid, parse
 from goodput_ingest.prometheus_api.batches import batches, digest_of
 from goodput_ingest.prometheus_api.exports import as_answer, is_export
-from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric, parsed_gpu_rows
+from goodput_ingest.prometheus_api.gpu_series import parsed_gpu_rows
 from goodput_ingest.prometheus_api.host_series import parsed_host_rows
 from goodput_ingest.prometheus_api.replicas import without_doubles
 from goodput_ingest.prometheus_api.serving_series import parsed_serving_rows

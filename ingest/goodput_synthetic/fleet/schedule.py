@@ -246,11 +246,3 @@ class Scheduler:
             self.free_cpus[node] -= request.cpus // len(run.nodes)
             self.busy_until[node] = max(self.busy_until[node], end)
         self._at(end, state, run)
-
-
-def play(
-    fleet: Fleet, requests: list[Request], planned: list[Outage], total_s: int, repair_s: int,
-    seed: int,
-) -> Schedule:  # fmt: skip
-    """Return what became of the requests in `total_s` seconds."""
-    return Scheduler(fleet, total_s, repair_s, seed).play(requests, planned)

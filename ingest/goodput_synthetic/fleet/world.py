@@ -9,7 +9,7 @@ from goodput_synthetic.fleet.habits import MEASURED_KINDS, SECOND
 from goodput_synthetic.fleet.lives import Life, live
 from goodput_synthetic.fleet.outages import Outage, Silence, period_s
 from goodput_synthetic.fleet.plans import Plan, eventful
-from goodput_synthetic.fleet.schedule import REPAIR_SHARE, JobRun, Schedule, play
+from goodput_synthetic.fleet.schedule import REPAIR_SHARE, JobRun, Schedule, Scheduler
 from goodput_synthetic.fleet.scrapes import Scrapes, scrapes
 from goodput_synthetic.fleet.stories import kept_for_drills, live_drills
 from goodput_synthetic.fleet.written.kernels import Kernels, kernel_logs
@@ -77,7 +77,7 @@ def imagine(
         day.requests += live_drills(live_from_s, total_s, seed)
         day.outages += kept_for_drills(fleet, day.outages, live_from_s)
     repair_s = int(REPAIR_SHARE * period_s(hours))
-    schedule = play(fleet, day.requests, day.outages, total_s, repair_s, seed)
+    schedule = Scheduler(fleet, total_s, repair_s, seed).play(day.requests, day.outages)
     _throttle(schedule, day)
     lives = live(schedule.runs, total_s)
     read = scrapes(fleet, schedule, day.silences, total_s, interval_s, seed)

@@ -210,7 +210,11 @@ class Parts:
             )
 
     def _insert(self, name: str, rows: pa.Table) -> int:
-        return insert(self.cursor, name, rows)
+        """Insert the rows of a part; return how many there are."""
+        self.cursor.register("given", rows)
+        self.cursor.execute(f"insert into {name} by name from given")
+        self.cursor.unregister("given")
+        return int(rows.num_rows)
 
     def _temporary(self, name: str, rows: pa.Table) -> None:
         self.cursor.register("given", rows)
@@ -248,14 +252,6 @@ def _is_of_hosts(model: Model) -> bool:
 
 def _moment(hour: int) -> datetime:
     return datetime.fromtimestamp(hour * HOUR_MS / 1000, UTC).replace(tzinfo=None)
-
-
-def insert(cursor: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> int:
-    """Insert the rows of a part; return how many there are."""
-    cursor.register("given", rows)
-    cursor.execute(f"insert into {name} by name from given")
-    cursor.unregister("given")
-    return int(rows.num_rows)
 
 
 def columns_of(cursor: duckdb.DuckDBPyConnection, name: str) -> set[str]:

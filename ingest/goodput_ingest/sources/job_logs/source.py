@@ -22,7 +22,7 @@ from goodput_ingest.formats import files, syslog
 from goodput_ingest.formats.files import Part
 from goodput_ingest.formats.json_text import json_lines, mllog_lines
 from goodput_ingest.formats.json_text.event_lines import SCHEMA
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.source import Batch, ReadOptions, RecordedFile, Reject
 from goodput_ingest.sources.job_logs import profile_draft
 from goodput_ingest.sources.job_logs.formats import formats
 from goodput_ingest.sources.job_logs.lines import uncoloured
@@ -45,7 +45,7 @@ OF_ONE = (
 )
 
 
-class JobLog:
+class JobLog(RecordedFile):
     """One log file of a job, by whichever frameworks wrote into it."""
 
     name: ClassVar[str] = "job-log"
@@ -54,8 +54,7 @@ class JobLog:
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file, its cluster, the zone of its local times and when it was read out."""
-        self.path = path
-        self.options = options
+        super().__init__(path, options)
         self._logs: dict[str, tuple[LogReader, RunName]] = {}  # by pod; '': of no pod
         self._rank = rank_of(path.absolute())
         self._log_of("")

@@ -17,7 +17,7 @@ from goodput_ingest.formats.files import Part
 from goodput_ingest.formats.json_text import event_lines, json_lines
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S, INT32_MAX, Row
 from goodput_ingest.formats.json_text.json_lines import EPOCH, FieldError
-from goodput_ingest.source import Batch, ReadOptions
+from goodput_ingest.source import Batch, ReadOptions, RecordedFile
 from goodput_queries.errors import IngestError
 
 PHASES = {
@@ -32,7 +32,7 @@ EPOCH_US_MAX = json_lines.EPOCH_S_MAX * 1_000_000
 ENDINGS = {"_start": "phase.start", "_end": "phase.end"}
 
 
-class TorchtitanStructured:
+class TorchtitanStructured(RecordedFile):
     """One rank's structured log: steps with their waiting for data, phases, failures."""
 
     name: ClassVar[str] = "torchtitan-structured"
@@ -41,8 +41,7 @@ class TorchtitanStructured:
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file, the cluster and what the person says of the run."""
-        self.path = path
-        self.options = options
+        super().__init__(path, options)
         self.data_ms = 0.0
         self._so_far = ""
 

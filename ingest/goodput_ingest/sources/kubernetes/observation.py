@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_ingest.gpu_metrics import is_gpu_metric
 from goodput_ingest.prometheus_api.answer import Series
-from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric
 
 PREFIX = "kube_"
 METRICS = (

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import ClassVar
 
 from goodput_ingest.formats.parsed import Parsed
-from goodput_ingest.gpu_metrics import Memory
+from goodput_ingest.gpu_metrics import Memory, is_gpu_metric
 from goodput_ingest.host_metrics import is_host_metric
 from goodput_ingest.prometheus_api.answer import Answer
 from goodput_ingest.prometheus_api.batches import batches, digest_of
@@ -21,7 +21,7 @@ from goodput_ingest.prometheus_api.client import Client
 from goodput_ingest.prometheus_api.clusters import NAMES_ASKED, mixed_clusters
 from goodput_ingest.prometheus_api.discovery import Discovery
 from goodput_ingest.prometheus_api.endpoint import Endpoint
-from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric, parsed_gpu_rows
+from goodput_ingest.prometheus_api.gpu_series import parsed_gpu_rows
 from goodput_ingest.prometheus_api.host_series import host_samples, parsed_host_rows
 from goodput_ingest.prometheus_api.replicas import REPLICA_LABELS, without_doubles
 from goodput_ingest.prometheus_api.serving_series import parsed_serving_rows, serving_samples
