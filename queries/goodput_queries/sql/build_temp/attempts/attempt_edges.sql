@@ -8,9 +8,7 @@
 -- startup_end_ms: without steps: job.start, else the end of the last init phase
 -- teardown_until_ms: end of what counts as teardown after the last step; beyond it is a fault stall
 -- is_without_progress: ended badly and retained no step, as far as its trainer says
-with attempts as (select * from temp.int_attempts where has_events),
-
-steps as (
+with steps as (
     select
         *,
         row_number() over (partition by attempt_key order by start_ms, step) as place
@@ -86,7 +84,7 @@ select
         -- a job that never reports steps and is cancelled or times out may have done useful work
         else attempts.outcome = 'failed' and coalesce(said.is_of_trainer, true)
     end as is_without_progress
-from attempts
+from temp.int_attempts as attempts
 left join first_steps using (attempt_key)
 left join said using (attempt_key)
 left join inits using (attempt_key)

@@ -40,10 +40,6 @@ versions as (
     from known
 ),
 
-stays as (
-    select * from intermediate.int_stays_in_scope
-),
-
 -- the first version reported is taken for the time before it too
 dated as (
     select
@@ -52,7 +48,7 @@ dated as (
         versions.vbios_version,
         greatest(stays.start_ms, case when versions.from_ms = first_ms.from_ms then 0 else versions.from_ms end) as from_ms,
         least(stays.end_ms, coalesce(versions.to_ms, stays.end_ms)) as to_ms
-    from stays
+    from intermediate.int_stays_in_scope as stays
     left join versions using (gpu_uuid)
     left join (select gpu_uuid, min(from_ms) as from_ms from versions group by gpu_uuid) as first_ms using (gpu_uuid)
 ),

@@ -10,9 +10,7 @@
 -- run_s: total duration of its attempts
 -- cluster_failures, cluster_gpu_ms: attempts of all runs of its cluster that infrastructure ended, and all GPU time
 --     allocated to them: the failure rate per GPU of a run without failures so far (team-caused failures do not scale with GPUs)
-with clusters as (select * from intermediate.int_clusters),
-
-attempts as (
+with attempts as (
     select
         attempts.*,
         greatest(
@@ -20,7 +18,7 @@ attempts as (
             - scope_start(attempts.start_ms), 0
         ) as run_ms
     from intermediate.int_attempts as attempts
-    inner join clusters using (cluster)
+    inner join intermediate.int_clusters as clusters using (cluster)
     where
         attempts.gpus > 0
         and of_teams(attempts.team)

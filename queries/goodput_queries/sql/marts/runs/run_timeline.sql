@@ -5,9 +5,7 @@
 -- end_at: the end of the evidence while it runs
 -- share_ratio: share of the piece's time that the ledger has in the category, a mean over the GPUs of the gang: steps have
 --  several; is_most: the category with the largest share
-with clusters as (select * from intermediate.int_clusters),
-
-pieces as (
+with pieces as (
     select
         attempts.run_key,
         attempts.attempt,
@@ -20,7 +18,7 @@ pieces as (
         scope_start(timeline.start_ms) as from_ms,
         scope_end(coalesce(timeline.end_ms, clusters.as_of_ms)) as to_ms
     from intermediate.int_attempts as attempts
-    inner join clusters using (cluster)
+    inner join intermediate.int_clusters as clusters using (cluster)
     inner join intermediate.int_run_timeline as timeline using (attempt_key)
     where
         of_teams(attempts.team)

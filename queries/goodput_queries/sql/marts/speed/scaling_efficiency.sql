@@ -6,17 +6,14 @@
 -- idle_gpus: GPUs that add nothing at this efficiency
 -- usual_comm_ratio: exposed communication of the retained steps that measure it; null: not measured
 -- advice: what to do with it
-with baselines as (
-    select * from marts.baselines where speed_unit <> 'steps'
-),
-
-sized as (
+with sized as (
     select
         *,
         first_value(gpus) over by_size as smallest_gpus,
         usual_speed / gpus / first_value(usual_speed / gpus) over by_size as efficiency_ratio,
         count(*) over (partition by cluster, workload, params, gpu_models, speed_unit) as sizes
-    from baselines
+    from marts.baselines
+    where speed_unit <> 'steps'
     window by_size as (partition by cluster, workload, params, gpu_models, speed_unit order by gpus)
 )
 
