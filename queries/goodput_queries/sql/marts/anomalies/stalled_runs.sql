@@ -8,7 +8,6 @@
 -- skip_if_empty: intermediate.int_train_steps
 -- rule: no_step
 -- start_at: end of the last step; end_at: null, it lasts: to the end of what is known of the cluster
--- gpus: number of GPUs
 -- gpu_ms: their time without a step and without a declared phase, to where job events are followed: to the last event of any job
 --  from a source of the same kind, or the last answer of the live sources of the kind, where all of them answer; cost: of it, null
 --  without a price

@@ -4,7 +4,6 @@
 -- access: team
 -- evaluated: first
 -- skip_if_empty: marts.loss_parts
--- rule: of reference.finding_rules
 -- node, gpu_uuid, run_key: what the loss is put on; null where the rule is about something larger
 -- team: of the run; null where the loss is of no run; of time that nothing classifies the team alone is named
 -- since_ms, until_ms: first and last of it in the window; of a late, throttled or faulty GPU the first and last wait for it

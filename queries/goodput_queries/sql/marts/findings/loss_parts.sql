@@ -3,7 +3,6 @@
 -- grain: none
 -- evaluated: first
 -- skip_if_empty: marts.ledger_hourly_by_node
--- rule: of reference.finding_rules
 -- node, gpu_uuid, run_key: what the loss is put on; null where the rule is about something larger
 -- of_run_key: the run that lost it; null: none
 -- team: of the run; null where the finding names no run and no team

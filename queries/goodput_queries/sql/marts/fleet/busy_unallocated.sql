@@ -3,7 +3,6 @@
 -- grain: gpu_uuid, gpu_instance, hour_ms, start_ms
 -- evaluated: first
 -- start_ms, end_ms: of the activity, within an hour and a segment of the ledger
--- category: of the ledger
 select
     segments.cluster,
     segments.node,

@@ -4,7 +4,6 @@
 -- rack, rack_row, feed: where it stands: rack, row of racks, power feed; null: the inventory does not have it
 -- gpus: number of GPUs in the inventory; read_gpus: of them with a reading in the window
 -- capacity_ms, held_ms, useful_ms, wasted_ms: milliseconds of a whole GPU: capacity, allocated, useful, badput
--- wasted_cost: null where the rate card has no price
 -- power_w: mean over the ten minutes with a reading, of the GPUs that were read
 -- gpu_temperature_c: of the hottest GPU; thermal_s: seconds in ten minutes with a thermal slowdown reason, null where no
 --  GPU reports reasons

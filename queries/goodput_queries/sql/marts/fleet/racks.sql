@@ -4,7 +4,6 @@
 -- rack: null: the inventory does not have the rack of these nodes
 -- rack_row, feed: row of racks, and power feed (of nodes on several feeds all of them); null: not in the inventory
 -- capacity_ms, held_ms, useful_ms, wasted_ms: milliseconds of a whole GPU: capacity, allocated, useful, badput
--- wasted_cost: null where the rate card has no price
 -- power_w: sum of the nodes' mean power, of the GPUs that were read; null: of none
 -- gpu_temperature_c: of the hottest GPU; thermal_s: sum of the nodes' time with a thermal slowdown reason
 -- events: Xid and other events of severity above info; last_event_at: the latest of them

@@ -2,7 +2,6 @@
 -- grain: kind, what
 -- evaluated: first
 -- n: how many cases
--- what_to_do: null: nothing can be done
 -- gpu_ms: GPU time concerned, where the ledger has it that of the scope; null where it has none
 with ledger as materialized (
     select category, gpu_uuid, job_run_key, min(node) as node, sum(gpu_ms)::bigint as gpu_ms

@@ -7,7 +7,6 @@
 -- run_key, run_id, team, user_name: null where the GPU was not allocated
 -- phase: the phase that covers most of the interval
 -- is_amount: gpu_ms of the interval were in the category, in many parts (a stretch of steps)
--- cost: null where the rate card has no price
 with marked as (
     select
         *,

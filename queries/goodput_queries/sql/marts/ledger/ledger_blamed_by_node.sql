@@ -1,8 +1,6 @@
 -- The ledger of the scope by node with the cause of each part (reference.blame_by_cause): the same sums as ledger_blamed.
 -- grain: none (parts of hours)
 -- access: team
--- blame: own, platform, use, unallocated, reservation, unsettled
--- cost: null where the rate card has no price
 with scoped as not materialized (
     from marts.ledger_scoped_by_node
 ),

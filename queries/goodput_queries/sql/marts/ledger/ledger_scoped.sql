@@ -2,7 +2,6 @@
 -- this view, or over ledger_scoped_by_node with the same sums.
 -- grain: none (parts of hours)
 -- access: team
--- cost: null where the rate card has no price
 with owned as not materialized (
     select * from marts.ledger_owned where not is_by_node
 )

@@ -2,8 +2,6 @@
 -- same sums, for pages.
 -- grain: none (parts of hours)
 -- access: team
--- gpu_ms: milliseconds of a whole GPU
--- cost: null where the rate card has no price
 with owned as not materialized (
     select * exclude (gpu_uuid, gpu_instance) from marts.ledger_owned where in_node_grain(is_by_node)
 )

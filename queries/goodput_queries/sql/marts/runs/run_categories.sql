@@ -2,7 +2,6 @@
 -- grain: run_key, category
 -- evaluated: first
 -- access: team
--- cost: null where the rate card has no price
 select
     scoped.run_key,
     scoped.category,

@@ -6,7 +6,6 @@
 -- data_s: longest data wait of a rank
 -- straggler_rank: the rank that the others waited for; null: unknown
 -- straggler_wait_s: sum of the others' waits
--- fate: kept, lost, at_risk, durability_unknown
 with losses as (
     select
         attempt_key,

@@ -10,7 +10,6 @@
 -- gpu_ms: GPU time in the window; observed_gpu_ms: of it that with readings
 -- input_tokens, output_tokens, requests_finished, requests_failed, preemptions: counted
 -- output_tokens_per_s: per second of the engine; output_tokens_per_gpu_s: and GPU
--- request_tokens_per_s: of one request: 1 / mean time between its tokens
 -- running_requests, waiting_requests: mean; running_max, waiting_max: highest reading
 -- kv_cache_ratio: mean use; kv_cache_max_ratio: highest reading; kv_full_ratio: share of time over threshold kv_full_ratio
 -- kv_full_ms: such time, of readings in which requests waited or were preempted
@@ -19,7 +18,6 @@
 --  overlap with others or with work count as well: an upper bound of what they add to latency
 -- idle_ms: time without a request running or waiting, the standby of the ledger
 -- pause_ms: of it in pauses over threshold serving_standby_ms; pause_from_ms, pause_to_ms: begin of the first and end of the last
--- queue_ms: time with requests waiting
 -- cost, energy_j: of gpu_ms; null: not known
 with intervals as (
     select *, end_ms - start_ms as length_ms from marts.serving_intervals

@@ -4,12 +4,10 @@
 -- access: team
 -- evaluated: first
 -- skip_if_empty: intermediate.int_serving_gpus
--- gpu_instance: '' for the whole GPU
 -- method: how the GPU is known; see intermediate.int_serving_gpus
 -- job_run_key, run_key, run_id, team, user_name, partition: of who held it; null: no job run
 -- start_ms, end_ms: cut at the window
 -- engines: that share it
--- cost: null where the rate card has no price
 -- energy_j: mean power of ten minutes x gpu_ms, of the time with readings; measured_ms: of gpu_ms, with a power reading
 with maps as (
     select

@@ -6,7 +6,6 @@
 -- evaluated: first
 -- role: null: all roles
 -- engines, gpus: number; null: no GPU is known. A GPU that served for a part of the time counts for that part of gpu_ms only
--- observed_gpu_ms: GPU time with readings
 -- output_tokens_per_s: of all engines together: tokens from the first to the last reading; output_tokens_per_gpu_s: tokens / observed_gpu_ms
 -- idle_ms: GPU time without a request running or waiting, the standby of the ledger; idle_cost: at the mean price of the GPUs
 -- cost, energy_j: of all GPU time, model load and idle time included; null: not known of all engines

@@ -1,7 +1,6 @@
 -- Metrics of the scope's GPUs by ten minutes, with the node the GPU was in. Where two sources read a GPU, those of the
 -- source with more samples. Metrics have mean, min, max and n (number of samples that have it), states last as well.
 -- grain: gpu_uuid, gpu_instance, start_ms
--- gpu_instance: '' for the whole GPU
 -- start_ms: start of the ten minutes, epoch ms
 -- most GPUs have one source and one place, and choosing among rows costs as much again as reading them
 with rivals as (

@@ -7,7 +7,6 @@
 -- is_beside_work: its job stepped meanwhile, and the gap is no pause (threshold idle_min_ms): the ledger counts it
 --  with the steps, since job events cover all GPUs of the job
 -- gpu_ms: milliseconds of a whole GPU inside the gap; category_gpu_ms: of them in its category
--- cost: null where the rate card has no price
 select
     * exclude (gap_start_at, gap_end_at, gap_gpu_ms, gap_cost, is_main, readings_coverage_ratio)
     replace (gap_start_at as start_at, gap_end_at as end_at, gap_gpu_ms as gpu_ms, gap_cost as cost),

@@ -4,7 +4,6 @@
 -- access: team
 -- evaluated: first
 -- blame: who caused it (reference.blame_by_cause)
--- cost: null where the rate card has no price
 -- confidence: Confirmed, Likely, Not confirmed
 with rows_ as (
     select

@@ -2,7 +2,6 @@
 -- cause, evidence, confidence and recommended action.
 -- grain: cluster, run_key, category, blame
 -- access: team
--- cost: null where the rate card has no price
 -- gpus: number of GPUs that lost the time
 -- confidence: Confirmed, Likely, Not confirmed
 with counted as (
