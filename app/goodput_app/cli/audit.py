@@ -1,14 +1,12 @@
 """`goodput audit`: who did what."""
 
-import contextlib
-from pathlib import Path
-
 import click
 import polars as pl
 
+from goodput_app.cli.database import existing
 from goodput_app.cli.options import database_option, limit_option, output_options, say
 from goodput_queries.audit import KEPT_DAYS, entries, verified
-from goodput_queries.database import Store, open_store
+from goodput_queries.database import Store
 from goodput_queries.errors import StoreError
 
 
@@ -24,9 +22,7 @@ def audit(*, verify: bool, head: str | None, limit: int | None, db: str) -> pl.D
     It also lists downloads of statements and retired sources. Latest first; kept for 90 days.
     """
     noted = _noted(head)
-    if not Path(db).exists():
-        raise StoreError(f"{db}: there is no such database.")
-    with contextlib.closing(open_store(db)) as store:
+    with existing(db) as store:
         if verify or noted:
             _check(store, noted)
         found = entries(store, limit)

@@ -1,13 +1,11 @@
 """`goodput forget`: undo the ingest of a file or folder."""
 
-import contextlib
-from pathlib import Path
-
 import click
 import polars as pl
 
+from goodput_app.cli.database import existing
 from goodput_app.cli.options import database_option, output_options, say
-from goodput_queries.database import LocalStore, open_store
+from goodput_queries.database import LocalStore
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.forgetting import forget as drop
 
@@ -21,9 +19,7 @@ def forget(*, origins: tuple[str, ...], db: str) -> pl.DataFrame:
 
     ORIGIN: a path as it was given to `goodput ingest`, or the URL of a live source.
     """
-    if not Path(db).exists():
-        raise StoreError(f"{db}: there is no such database.")
-    with contextlib.closing(open_store(db)) as store:
+    with existing(db) as store:
         if not isinstance(store, LocalStore):
             raise StoreError(f"{db}: a server has it open; stop it, forget, and start it again.")
         found = drop(store, origins)

@@ -1,19 +1,16 @@
 """`goodput retire`: stop monitoring a removed live source."""
 
-import contextlib
-from pathlib import Path
-
 import click
 import polars as pl
 
 from goodput_app.access import audit
 from goodput_app.access.identity import Action
+from goodput_app.cli.database import existing
 from goodput_app.cli.options import database_option, output_options, say
 from goodput_app.cli.serve import configured
 from goodput_app.settings import settings_file
 from goodput_ingest.live import status
-from goodput_queries.database import open_store
-from goodput_queries.errors import GoodputError, StoreError
+from goodput_queries.errors import GoodputError
 
 
 @click.command()
@@ -27,10 +24,8 @@ def retire(*, source: str, origin: str | None, db: str) -> pl.DataFrame:
     Its evidence stays. Configure it again to undo this. ORIGIN: only the source with this URL or
     folder; default: all with the name.
     """
-    if not Path(db).exists():
-        raise StoreError(f"{db}: there is no such database.")
     asked = {(one.reads, one.origin) for one in configured()}
-    with contextlib.closing(open_store(db)) as store:
+    with existing(db) as store:
         known = status.watched(store)
         chosen = [s for s in known if s.source == source and origin in {None, s.origin}]
         if not chosen:
