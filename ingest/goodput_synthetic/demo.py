@@ -16,7 +16,7 @@ from goodput_ingest.live.config import Collector
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.database import LocalStore
-from goodput_queries.errors import GoodputError, StoreError
+from goodput_queries.errors import GoodputError, StoreError, stated
 from goodput_queries.evidence import retention
 from goodput_queries.remote import find_server
 from goodput_queries.storage.schema import catalog_digest
@@ -187,12 +187,8 @@ def sample_settings() -> Path:
 
 
 def _make(folder: Path) -> None:
-    try:
+    with stated(StoreError, f"{folder}: the demo cannot be stored there", "Name another --dir."):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"{folder}: the demo cannot be stored there ({error.strerror}). Name another --dir."
-        ) from error
 
 
 def _whole(target: Path, fill: Callable[[Path], None]) -> None:

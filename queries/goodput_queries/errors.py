@@ -18,10 +18,11 @@ GoodputError            a stated failure: one sentence, no traceback, exit code 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from typing import Final
 
@@ -115,6 +116,15 @@ class IngestError(GoodputError):
 
 class UnexpectedError(IngestError):
     """An unexpected exception of a source as a sentence: its class, place and message."""
+
+
+@contextlib.contextmanager
+def stated(kind: type[GoodputError], what: str, then: str = "") -> Iterator[None]:
+    """Raise an error with the reason where the system refuses what is done meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(" ".join([f"{what} ({error.strerror}).", then]).strip()) from error
 
 
 def install_command(extra: str) -> str:

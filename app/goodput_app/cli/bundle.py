@@ -11,7 +11,7 @@ from goodput_app.cli.options import answer_options
 from goodput_ingest.bundle import write as bundles
 from goodput_ingest.bundle.cut import EVER, Cut, cut_of_run
 from goodput_ingest.bundle.pseudonyms import Pseudonyms
-from goodput_queries.errors import GoodputError
+from goodput_queries.errors import GoodputError, stated
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope, utc_at
 
@@ -37,10 +37,8 @@ def bundle(*, target: Path, has_pseudonyms: bool, db: str, scope: Scope) -> pl.D
             cut = cut_of_run(store, scope.run)
         else:
             cut = Cut(_at(scope.from_ms, EVER[0]), _at(scope.to_ms, EVER[1]))
-        try:
+        with stated(GoodputError, f"{target}: cannot be written"):
             written = bundles.write(store, cut, target, Pseudonyms() if has_pseudonyms else None)
-        except OSError as error:
-            raise GoodputError(f"{target}: cannot be written ({error.strerror}).") from error
     return pl.DataFrame({"table": list(written), "rows": list(written.values())})
 
 

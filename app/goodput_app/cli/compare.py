@@ -13,7 +13,7 @@ from goodput_app.cli.views import extent
 from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
 from goodput_queries.database import Store
-from goodput_queries.errors import GoodputError, QueryError
+from goodput_queries.errors import GoodputError, QueryError, stated
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 from goodput_queries.storage.private import for_others
@@ -138,8 +138,5 @@ def _write(text: str, out: Path | None) -> None:
     if out is None:
         click.echo(text, nl=False)
         return
-    try:
-        with for_others():
-            out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise QueryError(f"{out}: cannot be written ({error.strerror}).") from error
+    with stated(QueryError, f"{out}: cannot be written"), for_others():
+        out.write_text(text, encoding="utf-8")

@@ -20,7 +20,7 @@ from goodput_app.row_formats import as_csv, as_json, as_parquet, flat, plain, ut
 from goodput_app.settings import settings
 from goodput_billing.statement.amounts.currency import decimals
 from goodput_messages.printable import printable
-from goodput_queries.errors import QueryError
+from goodput_queries.errors import QueryError, stated
 from goodput_queries.storage.private import for_others
 
 FORMATS = ("table", "json", "csv", "parquet")
@@ -62,11 +62,8 @@ def write(frame: pl.DataFrame, form: str, out: Path | None = None) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    try:
-        with for_others():
-            out.write_bytes(data)
-    except OSError as error:
-        raise QueryError(f"{out}: cannot be written ({error.strerror}).") from error
+    with stated(QueryError, f"{out}: cannot be written"), for_others():
+        out.write_bytes(data)
 
 
 def encoded(frame: pl.DataFrame, form: str) -> bytes:

@@ -10,7 +10,7 @@ from goodput_app.access.identity import Action
 from goodput_app.replay import is_database
 from goodput_app.settings import settings
 from goodput_queries.database import Store
-from goodput_queries.errors import GoodputError
+from goodput_queries.errors import GoodputError, stated
 from goodput_queries.storage.file_lock import temporary_folder
 
 RECORDINGS_MAX = 500
@@ -35,12 +35,10 @@ def in_folder() -> dict[str, Path]:
     if chosen is None:
         return {}
     folder = Path(chosen)
-    try:
+    with stated(GoodputError, f"{folder}: recordings cannot be listed"):
         found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
         root = folder.resolve(strict=True)
         return {path.name: path for path in found if path.resolve().is_relative_to(root)}
-    except OSError as error:
-        raise GoodputError(f"{folder}: recordings cannot be listed ({error.strerror}).") from error
 
 
 def start(store: Store, name: str, speed: float, address: str) -> None:

@@ -24,7 +24,7 @@ import msgspec
 from goodput_billing.render import atomic, templates
 from goodput_billing.render.wording import hours, money
 from goodput_billing.statement.amounts.currency import DEFAULT, sign
-from goodput_queries.errors import StoreError
+from goodput_queries.errors import StoreError, stated
 from goodput_queries.storage.private import for_others
 
 INDEX = "statements.jsonl"
@@ -156,13 +156,11 @@ def keep(folder: Path, statement: PastStatement) -> None:
     others = [one for one in past_statements(folder) if one.date != statement.date]
     entries = sorted([*others, statement], key=lambda one: one.date)
     lines = b"".join(msgspec.json.encode(one) + b"\n" for one in entries)
-    try:
+    with stated(StoreError, f"{folder}: the index cannot be written"):
         with for_others():
             folder.mkdir(parents=True, exist_ok=True)
         atomic.replace(folder / INDEX, lines)
         atomic.replace(folder / PAGE, page(entries[::-1]))
-    except OSError as error:
-        raise StoreError(f"{folder}: the index cannot be written ({error.strerror}).") from error
 
 
 def form_of(name: str) -> str:

@@ -28,7 +28,7 @@ from goodput_billing.statement.statement import Statement, statement
 from goodput_messages import http_post, mail
 from goodput_messages.retries import Sent, send_with_retry
 from goodput_queries.database import Store
-from goodput_queries.errors import StoreError
+from goodput_queries.errors import StoreError, stated
 from goodput_queries.storage.file_lock import hold_lock_file
 from goodput_queries.storage.private import for_others
 
@@ -120,13 +120,8 @@ def delivery_lock(folder: Path) -> Iterator[None]:
 
     Raises StoreError naming the process that does already, or where the folder cannot be written.
     """
-    try:
-        with for_others():
-            folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"{folder}: the folder of statements cannot be made ({error.strerror})."
-        ) from error
+    with stated(StoreError, f"{folder}: the folder of statements cannot be made"), for_others():
+        folder.mkdir(parents=True, exist_ok=True)
 
     def refusal(pid: str) -> str:
         return f"{folder}: process {pid} delivers these statements now. Try again after it."
@@ -248,7 +243,7 @@ def _file(made: Statement, status: str, plan: Plan, before: PastStatement | None
 
 def _write(made: Statement, plan: Plan) -> tuple[str, ...]:
     """Make all files apart, then put them into the folder: none, or each as a whole."""
-    try:
+    with stated(StoreError, f"{plan.folder}: the statement cannot be written"):
         with for_others():
             plan.folder.mkdir(parents=True, exist_ok=True)
         for left in plan.folder.glob(
@@ -260,10 +255,6 @@ def _write(made: Statement, plan: Plan) -> tuple[str, ...]:
             for path in written:
                 path.replace(plan.folder / path.name)
             atomic.settle(plan.folder)
-    except OSError as error:
-        raise StoreError(
-            f"{plan.folder}: the statement cannot be written ({error.strerror})."
-        ) from error
     return tuple(path.name for path in written)
 
 
@@ -319,12 +310,8 @@ def _attachments(
     given: dict[str, bytes] = {}
     too_large = []
     for name in (by_form[form] for form in formats):
-        try:
+        with stated(StoreError, f"{content.folder / name}: cannot be read"):
             body = (content.folder / name).read_bytes()
-        except OSError as error:
-            raise StoreError(
-                f"{content.folder / name}: cannot be read ({error.strerror})."
-            ) from error
         if sum(map(len, given.values())) + len(body) > most_bytes:
             too_large.append(f"{name} ({len(body) / MEGABYTE:,.1f} MB)")
         else:

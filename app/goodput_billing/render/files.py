@@ -11,7 +11,7 @@ from goodput_billing.render.safe_text import harmless
 from goodput_billing.statement.one_account import file_name
 from goodput_billing.statement.several_days import SeveralDays
 from goodput_billing.statement.statement import Statement
-from goodput_queries.errors import GoodputError, StoreError
+from goodput_queries.errors import GoodputError, StoreError, stated
 from goodput_queries.storage.private import for_others
 
 FORMATS = ("csv", "parquet", "html", "pdf", "focus")
@@ -41,14 +41,10 @@ def save(found: bytes, folder: Path, name: str, form: str) -> Path:
     """Write a file of a day or month into a folder, as a whole; raises StoreError."""
     kind, ending = ("focus", "csv") if form == "focus" else ("statement", form)
     target = folder / f"{kind}-{name}.{ending}"
-    try:
+    with stated(StoreError, f"{folder}: the statement cannot be written"):
         with for_others():
             folder.mkdir(parents=True, exist_ok=True)
         atomic.replace(target, found)
-    except OSError as error:
-        raise StoreError(
-            f"{folder}: the statement cannot be written ({error.strerror})."
-        ) from error
     return target
 
 

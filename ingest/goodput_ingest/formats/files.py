@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from goodput_ingest.formats import packed
-from goodput_queries.errors import IngestError
+from goodput_queries.errors import IngestError, stated
 from goodput_queries.evidence.batch import CONTENT_CHARS, Reject
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -89,12 +89,10 @@ def open_bytes(path: Path) -> IO[bytes]:
 
     Text in UTF-16 with its mark is given in UTF-8, lines that end with CR alone with LF.
     """
-    try:
+    with stated(IngestError, f"{path}: cannot be read"):
         file = path.open("rb")
         unpacked = packed.opener(file.read(packed.MAGIC_BYTES))
         file.seek(0)
-    except OSError as error:
-        raise IngestError(f"{path}: cannot be read ({error.strerror}).") from error
     if unpacked is None:
         return _with_newlines(_as_utf8(file))
     file.close()  # each closes only what it has opened itself

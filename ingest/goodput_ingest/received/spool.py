@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from goodput_ingest.received.arrived import Arrived
-from goodput_queries.errors import IngestError
+from goodput_queries.errors import IngestError, stated
 
 SUFFIX: Final = ".request"
 PART: Final = ".part"
@@ -59,10 +59,8 @@ class Spool:
 
     def waiting(self) -> list[tuple[Path, int]]:
         """Return the requests with the time of their arrival, epoch ms, oldest first."""
-        try:
+        with stated(IngestError, f"{self.folder}: it cannot be read"):
             paths = sorted(self.folder.glob(f"*{SUFFIX}"))
-        except OSError as error:
-            raise IngestError(f"{self.folder}: it cannot be read ({error.strerror}).") from error
         return [(path, int(path.name.partition("-")[0])) for path in paths]
 
     def read(self, path: Path) -> Arrived:

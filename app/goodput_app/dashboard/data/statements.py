@@ -33,7 +33,7 @@ from goodput_billing.statement.days import Day
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.several_days import together
 from goodput_billing.statement.statement import policy_of, read_only, statement
-from goodput_queries.errors import NotPermittedError, StoreError
+from goodput_queries.errors import NotPermittedError, StoreError, stated
 from goodput_queries.scope import Scope
 from goodput_scenarios import measured
 from goodput_scenarios.scenario import Given
@@ -185,11 +185,8 @@ def _past_file(name: str) -> bytes:
     if all(name not in one.files for one in past_statements()):
         raise StoreError(f"{name!r} is not a file of a past statement.")
     path = archive_folder() / name
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(FILE_MAX_BYTES + 1)
-    except OSError as error:
-        raise StoreError(f"{path}: it cannot be read ({error.strerror}).") from error
+    with stated(StoreError, f"{path}: it cannot be read"), path.open("rb") as stream:
+        content = stream.read(FILE_MAX_BYTES + 1)
     if len(content) > FILE_MAX_BYTES:
         raise StoreError(f"{path}: it is over {FILE_MAX_BYTES >> 20} MiB.")
     return content

@@ -24,7 +24,7 @@ from pyarrow import ArrowException
 from goodput_ingest.formats import parquet_columns
 from goodput_ingest.formats.json_text.json_lines import EPOCH, LATEST
 from goodput_ingest.source import Batch, RecordedFile, Reject
-from goodput_queries.errors import IngestError
+from goodput_queries.errors import IngestError, stated
 from goodput_queries.storage.row_groups import ROW_GROUP
 
 ROWS_PER_BATCH = 20 * ROW_GROUP  # parts overlap in time and cost a join
@@ -144,12 +144,9 @@ class TelemetryParquet(RecordedFile):
 
     def _digest_of_content(self) -> str:
         found = hashlib.sha256()  # processors have it built in
-        try:
-            with self.path.open("rb") as file:
-                while chunk := file.read(CHUNK_BYTES):
-                    found.update(chunk)
-        except OSError as error:
-            raise IngestError(f"{self.path}: cannot be read ({error.strerror}).") from error
+        with stated(IngestError, f"{self.path}: cannot be read"), self.path.open("rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                found.update(chunk)
         return found.hexdigest()
 
     def _keyed(self, part: pl.DataFrame, first: int) -> tuple[pl.DataFrame, list[Reject]]:
