@@ -143,7 +143,8 @@ class Model:
     @property
     def is_staged_view(self) -> bool:
         """Say whether a query that reads this view finds it evaluated (`staged_views.py`)."""
-        return self._value("evaluated") == "first"
+        is_skipped = self.layer == "marts" and bool(self.sources) and not self.is_stored
+        return is_skipped or self._value("evaluated") == "first"
 
     @property
     def access(self) -> str | None:

@@ -2,9 +2,9 @@
 
 Findings read most of the other marts. As one statement that is a plan of thousands of operators,
 which takes seconds to make even where there are no rows, and what several of them read is computed
-for each. A view whose header says `evaluated: first` becomes a temporary table of the connection
-instead, and what reads it, reads that. A view without the header that reads such a one becomes a
-temporary view, so that it reads that table too.
+for each. A view whose header says `evaluated: first`, or of marts `skip_if_empty`, becomes a
+temporary table of the connection instead, and what reads it, reads that. A view without the header
+that reads such a one becomes a temporary view, so that it reads that table too.
 """
 
 from collections.abc import Container, Mapping

@@ -2,7 +2,6 @@
 -- the GPUs of the node had low use (threshold starved_use_ratio) outside start-up.
 -- grain: rule, job_run_key, node, gpu_uuid
 -- access: team
--- evaluated: first
 -- skip_if_empty: intermediate.int_holds
 -- rule: io_starved, cpu_starved (GPUs wait for disks, for cores); small_reads (for disks that read little at a time); slow_feed
 --  (they get less input than their job says it needs); unexplained_wait (cores, disks and network are idle as well);

@@ -2,7 +2,6 @@
 -- by the ten-minute roll-up outside start-up, where at least threshold low_use_min_ms of it was read.
 -- grain: job_run_key
 -- access: team
--- evaluated: first
 -- skip_if_empty: intermediate.int_held_use
 -- rule: unused_gpus: GPUs that were active in no reading; low_use: mean activity of SMs, tensor cores and memory interface
 --  all under thresholds low_use_sm_ratio, low_use_tensor_ratio, low_use_dram_ratio; busy_without_work: kernels run all the time,

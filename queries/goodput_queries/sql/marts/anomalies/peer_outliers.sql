@@ -3,7 +3,6 @@
 -- peer_min_gpus GPUs of the model, a cluster peer_min_nodes nodes of it. Nodes are compared over all racks, since a rack
 -- has too few, and may be hot as a whole.
 -- grain: none (a GPU may be above its peers for a time, and below them later)
--- evaluated: first
 -- skip_if_empty: intermediate.int_held_bins, intermediate.int_node_outliers
 -- rule: peer_sm_active, peer_sm_clock, peer_power (GPUs: the first that applies), peer_temperature; node_idle_power,
 --  node_temperature (nodes)

@@ -1,7 +1,6 @@
 -- What snapshots of nodes show: settings that differ, and settings that are known to do harm.
 -- grain: rule, cluster, node, run_key
 -- access: team
--- evaluated: first
 -- skip_if_empty: raw.node_settings
 -- rule: node_settings_differ, node_misconfigured, fabric_manager_down (a node), job_settings_differ, job_misconfigured (a run)
 -- node: null: several of the run

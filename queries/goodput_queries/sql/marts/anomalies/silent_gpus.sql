@@ -4,7 +4,6 @@
 -- GPUs that were never read are left out, nodes while the scheduler reports them powered off or in maintenance, and what a
 -- live source has not come to yet that loads the past: its poll is not over, and in the last five minutes it brought rows.
 -- grain: rule, cluster, node, gpu_uuid, start_at
--- evaluated: first
 -- skip_if_empty: state.reading_series, raw.gpu_events
 -- rule: silent_gpu, silent_node or silent_source
 -- start_at: last reading, cut at the window where the series was read again later; end_at: when readings cover it again (up to

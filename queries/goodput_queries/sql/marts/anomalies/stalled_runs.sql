@@ -4,7 +4,6 @@
 -- not where marts.hangs names the operation. Where its GPUs go on working, as in an evaluation that no event declares, it is a
 -- finding from threshold silent_log_min_ms on: a hung collective keeps a GPU active, but draws a fraction of the power of a step.
 -- grain: attempt_key
--- evaluated: first
 -- skip_if_empty: intermediate.int_train_steps
 -- rule: no_step
 -- start_at: end of the last step; end_at: null, it lasts: to the end of what is known of the cluster

@@ -3,7 +3,6 @@
 -- start-up, restart or its end, is left out, and so is one to no activity at all: that is idle time of the ledger.
 -- grain: rule, job_run_key, start_at
 -- access: team
--- evaluated: first
 -- skip_if_empty: intermediate.int_held_bins
 -- rule: use_drop, power_drop
 -- gpu_uuid: of a job run with one GPU; node: of one on a single node

@@ -2,7 +2,6 @@
 -- and what the GPUs drew. Start-up, restore, suspension and teardown are left out, and without job events what is before the
 -- first activity, at most ten minutes.
 -- grain: cluster, run_key, gpu_model
--- evaluated: first
 -- skip_if_empty: intermediate.int_gpu_metrics
 -- access: team
 -- held_ms: allocated time with readings of memory; idle_ms: of it executing idle; idle_ratio: idle_ms / held_ms

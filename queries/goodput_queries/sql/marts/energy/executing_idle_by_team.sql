@@ -1,7 +1,6 @@
 -- Executing idle by team: the runs of marts.executing_idle, added up.
 -- grain: team
 -- access: team
--- evaluated: first
 -- skip_if_empty: marts.executing_idle
 -- team: null: of no known job run
 -- held_ms: allocated time with readings of memory; idle_ms: of it executing idle; idle_ratio: idle_ms / held_ms

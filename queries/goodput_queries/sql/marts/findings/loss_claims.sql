@@ -2,7 +2,6 @@
 -- so that recoverable time is never counted twice.
 -- grain: rule, cluster, node, gpu_uuid, run_key, team
 -- access: team
--- evaluated: first
 -- skip_if_empty: marts.loss_parts
 -- node, gpu_uuid, run_key: what the loss is put on; null where the rule is about something larger
 -- team: of the run; null where the loss is of no run; of time that nothing classifies the team alone is named

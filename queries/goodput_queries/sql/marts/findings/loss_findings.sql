@@ -1,7 +1,6 @@
 -- Losses of the scope that are worth a look, as findings, with the GPU time that is recoverable.
 -- grain: rule, cluster, node, gpu_uuid, run_key, team
 -- access: team
--- evaluated: first
 -- skip_if_empty: marts.loss_claims
 -- gpu_ms, cost: lost in the window; share_ratio: of the time it is a share of
 -- cause, what_to_do: as in marts.loss_claims; of a late rank the evidence of its longest episode

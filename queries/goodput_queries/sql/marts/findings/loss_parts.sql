@@ -1,7 +1,6 @@
 -- Parts of the losses of the scope's ledger by what is to be done about them: each GPU-millisecond of a loss is in at most
 -- one, so that recoverable time is never counted twice. marts.loss_claims adds them up by finding, marts.run_verdicts by run.
 -- grain: none
--- evaluated: first
 -- skip_if_empty: marts.ledger_hourly_by_node
 -- node, gpu_uuid, run_key: what the loss is put on; null where the rule is about something larger
 -- of_run_key: the run that lost it; null: none

@@ -1,7 +1,6 @@
 -- Nodes that the evidence names for attempts of the scope's window that infrastructure ended: the only node of the
 -- attempt, or one that went down or had an error of hardware or driver when the attempt ended.
 -- grain: attempt_key, cluster, node
--- evaluated: first
 -- skip_if_empty: intermediate.int_attempt_causes
 -- share: of the attempt's cost: an equal part for each node that is named
 -- place: 1: the node named first where one is to stand for all: by its first error, then its name

@@ -1,7 +1,6 @@
 -- Incidents of GPUs in the scope's window: Xid and other events of one GPU with less than five minutes between them,
 -- whichever sources report them. One fault is logged several times, under several codes, and shown again by a gauge.
 -- grain: cluster, node, device, start_at
--- evaluated: first
 -- skip_if_empty: raw.gpu_events
 -- device: PCI address of the GPU, else its UUID; gpu_uuid, gpu_index: null where the GPU is not known
 -- start_at, end_at: first and last event

@@ -1,6 +1,5 @@
 -- What the counters of memory errors of a GPU rose by in the hours that the scope's window touches.
 -- grain: cluster, node, gpu_uuid, kind, hour_at
--- skip_if_empty: intermediate.int_error_reads
 -- kind: ecc_corrected, ecc_uncorrected or row_remap of reference.health_kinds; label: its name
 -- hour_at: beginning of the hour; null: the counter was read and never rose
 -- rise: errors, remapped rows and retired pages; a kind without a row was not reported

@@ -1,7 +1,6 @@
 -- Errors and thermal slowdown of nodes by day (UTC) in the scope's window. A row with 0 was read; where nothing
 -- was read there is no row.
 -- grain: cluster, node, day_at, kind
--- evaluated: first
 -- skip_if_empty: intermediate.int_gpu_metrics, intermediate.int_error_reads, marts.gpu_incidents, raw.gpu_events
 -- kind: reference.health_kinds, with unit
 -- value: number of incidents, rise of the counters of errors (never their raw value), or seconds of GPU time

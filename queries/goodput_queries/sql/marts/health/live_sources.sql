@@ -1,7 +1,6 @@
 -- State of each live source: whether it answers, the age of its last answer, the rows it loads.
 -- Sources that were removed, or not polled for a week, are not listed.
 -- grain: source, origin
--- evaluated: first
 -- skip_if_empty: state.source_status
 -- state: ok; late: over 2 intervals since the last success; stale: over 5, or not polled; failing: the
 --   last poll failed; waiting: the first poll has not ended

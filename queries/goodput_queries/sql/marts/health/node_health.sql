@@ -1,6 +1,5 @@
 -- Nodes of the scope ranked by what they cost: errors, failed attempts, time with thermal slowdown, GPU time lost, and what to do.
 -- grain: cluster, node
--- evaluated: first
 -- skip_if_empty: marts.ledger_hourly_by_node, marts.node_verdicts, marts.health_by_node_day
 -- place: rank by cost lost (GPU time, where there is no price), then errors; nodes with nothing share the end
 -- errors: incidents of hardware or driver; fatal_errors: of them those that stop the GPU or the node

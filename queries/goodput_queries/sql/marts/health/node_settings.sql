@@ -2,7 +2,6 @@
 -- beside those of its GPU model.
 -- grain: run_key, cluster, node, setting
 -- access: team
--- skip_if_empty: raw.node_settings
 -- run_key: null: beside nodes of its GPU model
 -- setting: `env:NAME` is a variable of the job, `mount:PLACE` a file system
 -- belongs_to: node; host: of the node, seen from outside of containers; process: of a process or its container

@@ -1,7 +1,6 @@
 -- What to do with nodes of the scope that had errors, failed attempts, or memory whose remapping was read, by the limits of
 -- reference.thresholds. Apart from marts.node_health, since findings ask for nothing else of it.
 -- grain: cluster, node
--- evaluated: first
 -- skip_if_empty: marts.gpu_incidents, marts.failure_nodes, intermediate.int_error_reads
 -- errors: incidents of hardware or driver; fatal_errors: of them those that stop the GPU or the node
 -- remap_failed_gpus: GPUs whose memory can remap no more; null: not read

@@ -2,7 +2,6 @@
 -- service, to its return, and what each part cost. Outages with less than ten minutes between them are one repair.
 -- grain: cluster, node, start_at
 -- access: team
--- evaluated: first
 -- skip_if_empty: raw.node_states
 -- broken_at: first sign of the fault: the node went down, or a fatal error of its GPUs within a day before; null: none known
 -- sign: what it was; reason: of the states, as the scheduler has them

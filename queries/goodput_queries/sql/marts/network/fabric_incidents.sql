@@ -2,7 +2,6 @@
 -- time are one incident, since one switch, cable tray or baseboard carries them all. A link is known to have failed
 -- between two readings: failures whose readings overlap may be of one time.
 -- grain: cluster, kind, start_at
--- evaluated: first
 -- skip_if_empty: raw.gpu_events, marts.link_events
 -- kind: nvlink, else the kind of the ports (infiniband, ethernet)
 -- start_at, last_at: first and last sign of it; end_at: the last link is up again; null: one is still down, or not known

@@ -1,7 +1,6 @@
 -- Network ports of the scope's nodes in the hours that the window touches: traffic, errors, and whether the link was lost.
 -- Hosts that no other source knows are not of the fleet.
 -- grain: cluster, node, kind, device, port
--- evaluated: first
 -- skip_if_empty: intermediate.int_link_hours
 -- kind: ethernet, infiniband (RoCE adapters report as such)
 -- trouble: down (was up, is down), lost (went down and came back), errors, drops; null: none was seen

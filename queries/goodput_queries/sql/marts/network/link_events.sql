@@ -1,7 +1,6 @@
 -- Times at which the link of a network port of the scope's nodes was down: by its state, or by its counter of downs where
 -- it was up again at the next reading.
 -- grain: cluster, node, kind, device, port, start_at
--- evaluated: first
 -- skip_if_empty: raw.link_samples
 -- after_at: the last reading before it, at which the link was up; start_at: the reading that shows it
 -- end_at: the reading at which it is up again; null: it is still down

@@ -1,6 +1,5 @@
 -- Nodes of slow communicators, with what else speaks for a slow link of theirs.
 -- grain: cluster, node
--- evaluated: first
 -- skip_if_empty: raw.collectives, raw.collective_summaries
 -- communicators, slow_communicators: those with collectives large enough to be judged; of them the slow ones
 -- least_ratio: the lowest bandwidth of what is expected, among the slow ones

@@ -4,7 +4,6 @@
 -- The parts of the difference (stage_s to delay_s) add up to it; they are found one after the other, in this order.
 -- grain: run_key
 -- access: team
--- evaluated: first
 -- skip_if_empty: raw.step_replays
 -- run_id, data_ranks, stages, steps: of the trace; a worker is a data parallel rank of a pipeline stage
 -- recorded_s: mean step as recorded; undelayed_s: the same where each operation starts when it can; ideal_s

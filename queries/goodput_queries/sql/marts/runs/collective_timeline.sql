@@ -2,7 +2,6 @@
 -- PyTorch profiler traces.
 -- grain: run_key, attempt, source, comm, operation, sequence_number, rank
 -- access: team
--- skip_if_empty: raw.collectives, raw.profiled_collectives
 -- source: NCCL Inspector, profiler trace; sequence_number: of the operation in its communicator
 -- rank: in the job; comm: communicator (NCCL's hash), or process group of the trace
 -- start_at: first kernel as the host noticed it, or as the trace has it; exec_s: time on the GPU, waiting for late ranks included

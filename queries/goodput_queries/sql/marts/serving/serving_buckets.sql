@@ -1,7 +1,6 @@
 -- Latency histograms of the scope's serving engines in the window: increases of each bucket, summed up over readings.
 -- grain: cluster, endpoint, engine, model, metric, is_cold, bucket_ms, le_s
 -- access: team
--- evaluated: first
 -- skip_if_empty: raw.serving_histograms
 -- metric: ttft_s, inter_token_s, e2e_s, queue_s, prefill_s, decode_s
 -- is_cold: of the readings of marts.serving_cold_starts

@@ -3,7 +3,6 @@
 -- limit says so by itself.
 -- grain: cluster, endpoint, engine, model, start_ms
 -- access: team
--- evaluated: first
 -- skip_if_empty: raw.serving_histograms
 -- start_ms: reading before the first of them; end_ms: reading at which they were done, or the last one
 -- requests: that ended, or had their first token, meanwhile

@@ -2,7 +2,6 @@
 -- whose GPUs nobody knows is of no team: who sees some teams only does not see it.
 -- grain: cluster, endpoint
 -- access: team
--- evaluated: first
 -- skip_if_empty: raw.serving_histograms, raw.serving_requests, raw.serving_samples, intermediate.int_serving_gpus
 -- role: prefill, decode, frontend, both; null: the metrics do not say
 -- gpus: number of GPUs in the window; null: not known

@@ -2,7 +2,6 @@
 -- count for its models in proportion to their tokens.
 -- grain: cluster, endpoint, engine, model
 -- access: team
--- evaluated: first
 -- skip_if_empty: marts.serving_endpoints
 -- role: prefill, decode, frontend, both; '': the metrics do not say
 -- start_at, end_at: first and last reading; observed_ms: between them, without gaps of over an hour

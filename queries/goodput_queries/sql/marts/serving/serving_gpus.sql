@@ -2,7 +2,6 @@
 -- a GPU with others has an equal part of it.
 -- grain: cluster, endpoint, engine, gpu_uuid, gpu_instance, start_ms
 -- access: team
--- evaluated: first
 -- skip_if_empty: intermediate.int_serving_gpus
 -- method: how the GPU is known; see intermediate.int_serving_gpus
 -- job_run_key, run_key, run_id, team, user_name, partition: of who held it; null: no job run

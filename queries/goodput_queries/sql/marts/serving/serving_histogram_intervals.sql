@@ -3,7 +3,6 @@
 -- from 0.
 -- grain: cluster, endpoint, engine, model, metric, end_ms
 -- access: team
--- evaluated: first
 -- skip_if_empty: raw.serving_histograms
 -- metric: ttft_s, inter_token_s, e2e_s, queue_s, prefill_s, decode_s
 -- bounds, counts: inclusive upper bounds, seconds, ascending; observations up to each; sum_s: of all of them

@@ -2,7 +2,6 @@
 -- is lower than before was reset, and counts again from 0. Gauges: at the end. Null: not reported.
 -- grain: cluster, endpoint, engine, model, end_ms
 -- access: team
--- evaluated: first
 -- skip_if_empty: raw.serving_samples
 -- engine: index inside the endpoint; '': it has one
 -- model: as requests name it; '': the series does not say

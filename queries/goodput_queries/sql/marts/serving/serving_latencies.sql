@@ -3,7 +3,6 @@
 -- they report the metric, else of its engines.
 -- grain: level, cluster, model, role, endpoint, engine, metric, is_cold, method
 -- access: team
--- evaluated: first
 -- skip_if_empty: marts.serving_endpoints
 -- level: model, role, engine; role, endpoint, engine: null above their level
 -- metric: ttft_s, inter_token_s, e2e_s, queue_s, prefill_s, decode_s; of logs ttft_s, e2e_s and per_output_token_s (the

@@ -1,7 +1,6 @@
 -- Requests of the scope's request logs that ended in the window, or that did not end and arrived in it.
 -- grain: cluster, endpoint, request_id
 -- access: team
--- evaluated: first
 -- skip_if_empty: raw.serving_requests
 -- endpoint: '': the log does not say
 -- tenant: user or key, as the site writes it

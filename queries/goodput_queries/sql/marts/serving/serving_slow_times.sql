@@ -3,7 +3,6 @@
 -- of its bucket counts against the upper bound of the usual one. The first requests after a start count apart.
 -- grain: cluster, endpoint, engine, model, start_ms
 -- access: team
--- evaluated: first
 -- skip_if_empty: raw.serving_histograms, marts.serving_requests
 -- start_ms, end_ms: of five minutes one after the other
 -- metric: of the two the one that rose more: ttft_s, inter_token_s; of logs ttft_s, per_output_token_s (the mean of a request)

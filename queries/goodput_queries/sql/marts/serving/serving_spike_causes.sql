@@ -2,7 +2,6 @@
 -- before, and what they did themselves: causes as far as time shows them. What is so at other times too is none.
 -- grain: cluster, endpoint, engine, model, start_ms, cause
 -- access: team
--- evaluated: first
 -- skip_if_empty: marts.serving_slow_times
 -- cause: gpu_event, link_down, memory_kill, throttling, queue, preemptions, host_cpu, host_disk, host_network, neighbour, error_counters
 --  (PCIe, NVLink, ECC, which are known by hour)

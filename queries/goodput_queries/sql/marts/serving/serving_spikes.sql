@@ -1,7 +1,6 @@
 -- Latency spikes of the scope's serving engines with what may have caused them.
 -- grain: cluster, endpoint, engine, model, start_ms
 -- access: team
--- evaluated: first
 -- skip_if_empty: marts.serving_slow_times
 -- start_ms, end_ms, metric, method, observations, p95_s, usual_p95_s: see marts.serving_slow_times
 -- cause: the first of marts.serving_spike_causes; null: nothing that is measured shows one

@@ -5,7 +5,6 @@
 -- allocators fill in steps.
 -- grain: attempt_key, gpu_uuid, gpu_instance
 -- access: team
--- evaluated: first
 -- skip_if_empty: intermediate.int_gpu_metrics
 -- windows: number of ten minutes
 -- growth_bytes_per_h; used_bytes: at the end; memory_bytes: of the GPU; null: not known

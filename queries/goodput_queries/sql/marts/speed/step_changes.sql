@@ -5,7 +5,6 @@
 -- of fewer than 24 bins (130 steps) has too few of them, and no changes.
 -- grain: attempt_key, since_ms
 -- access: team
--- evaluated: first
 -- skip_if_empty: intermediate.int_train_steps
 -- since_ms, until_ms: start of the first and end of the last step; until_at: null: it lasts
 -- first_step, last_step: to the bin

@@ -1,7 +1,6 @@
 -- Tokens of each account in the scope's window for the cost and energy of its runs that report tokens.
 -- grain: cluster, team
 -- access: team
--- evaluated: first
 -- skip_if_empty: intermediate.int_train_steps
 -- runs: number of these runs; held_ms: their allocated time; held_ratio: of that of all runs of the account
 -- tokens: of steps that were not lost

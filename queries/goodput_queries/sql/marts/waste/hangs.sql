@@ -2,7 +2,6 @@
 -- Sources are PyTorch's Flight Recorder and NCCL RAS; one row where both report the same ranks of an attempt.
 -- grain: hang_key
 -- access: team
--- evaluated: first
 -- skip_if_empty: raw.flight_records, raw.flight_groups, raw.comm_counts
 -- communicator: name of the process group, or hash of the communicator (RAS)
 -- operation: that the others wait in

@@ -2,7 +2,6 @@
 -- without a named straggler in between, and steps that were rolled back.
 -- grain: run_key, attempt, rank, first_step
 -- access: team
--- evaluated: first
 -- skip_if_empty: intermediate.int_rank_step_losses where is_straggler
 -- steps: steps in which the rank is the straggler
 -- imposed_wait_gpu_s: GPU-seconds that the other ranks of the gang waited in these steps
