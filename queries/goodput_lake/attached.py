@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 import duckdb
@@ -11,13 +12,18 @@ import polars as pl
 from goodput_lake.publish import publish_noted
 from goodput_lake.pull import attach, pull
 from goodput_lake.store import LakeStore
+from goodput_lake.tables.arrange import bucket_of
 from goodput_lake.tables.lake import Lake
+from goodput_lake.tables.loads import EPOCH
 from goodput_lake.tasks import implausible_readings
-from goodput_lake.tasks.detail import read_readings
-from goodput_lake.tasks.distribute import Parts
+from goodput_lake.tasks.database import PartDatabase
+from goodput_lake.tasks.distribute import Parts, lake_part, loads_of, snapshot
 from goodput_lake.tasks.engines import Engine, InProcess
+from goodput_lake.tasks.task import Task, needs_of
+from goodput_queries.errors import QueryError
 from goodput_queries.evidence.batch import Batch, Loaded
 from goodput_queries.ledger_build.dirty import DirtySet
+from goodput_queries.ledger_build.dirty_hours import HOUR_MS
 from goodput_queries.ledger_build.lake import LakeOptions, OnTask
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage.database_file import DatabaseFile
@@ -128,11 +134,44 @@ class AttachedLake:
         keys: Sequence[str] | None,
         scope: Scope = EVERYTHING,
     ) -> pl.DataFrame:
-        """Return the rows of a select over readings of a time, from the lake."""
+        """Return the rows of a select over readings of a time, from the lake.
+
+        What it reads besides comes from the database. Raises QueryError where the select is
+        refused, StoreError where the lake does not answer.
+        """
+        start, end = (EPOCH + timedelta(milliseconds=ms) for ms in bounds_ms)
+        buckets = set(range(self.lake.buckets))
+        if keys is not None:
+            buckets = {bucket_of(key, self.lake.buckets) for key in keys}
+        selects = {"main.detail": sql}
+        needs = needs_of(tuple(selects), tuple(selects.values()))
+        tables = [name.split(".")[1] for name in needs.readings]
         with self._file.cursor() as cursor:
-            return read_readings(
-                cursor, self.lake, sql, parameters, bounds_ms, keys, scope.variables()
+            task = Task(
+                selects=selects,
+                first=bounds_ms[0] // HOUR_MS,
+                last=bounds_ms[1] // HOUR_MS + 1,
+                variables=scope.variables(),
+                inputs={name: cursor.sql(f"from {name}").to_arrow_table() for name in needs.inputs},
+                readings=tuple(
+                    lake_part(
+                        table, snapshot(self.lake, table), (start, end), tuple(sorted(buckets))
+                    )
+                    for table in tables
+                    if self.lake.version(table) is not None
+                ),
+                loads=loads_of(cursor),
+                lake_url=self.lake.url,
+                lake_options=self.lake.storage_options,
             )
+        database = PartDatabase()
+        try:
+            found: pl.DataFrame = database.read(task, parameters)
+        except duckdb.Error as error:
+            raise QueryError(f"the lake refused the query: {error}") from error
+        finally:
+            database.close()
+        return found
 
     def close(self) -> None:
         """Give up what the engine holds."""
