@@ -1,7 +1,7 @@
 """The emitter in trainers: those of PyPI on two processes of a CPU, whole ones on a GPU.
 
-They are in no environment of ours: `pip install torch accelerate deepspeed megatron-core`; with a
-GPU `pip install torchtitan==0.2.2`, and a clone of Megatron-LM on PYTHONPATH.
+They are in no environment of ours: `pip install torch accelerate deepspeed`; with a GPU
+`pip install torchtitan==0.2.2`, and a clone of Megatron-LM on PYTHONPATH.
 """
 
 import os
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 RANKS = 2
 STEPS = 3
 BEGINNING = """
-import contextlib, os, sys
+import os, sys
 import torch
 import goodput_emitter as goodput
 
@@ -77,39 +77,6 @@ with goodput.run("trained"):
             step.loss(loss)
     with goodput.phase("ckpt_save"):
         engine.save_checkpoint(saved)
-    goodput.durable(number)
-"""
-MEGATRON = """
-torch.cuda.current_device = lambda: "cpu"  # megatron.core asks where its buffers are
-from megatron.core import parallel_state
-from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
-from megatron.core.models.gpt.gpt_model import GPTModel
-from megatron.core.tensor_parallel import get_cuda_rng_tracker
-from megatron.core.transformer.transformer_config import TransformerConfig
-
-type(get_cuda_rng_tracker()).fork = lambda *_: contextlib.nullcontext()
-torch.distributed.init_process_group("gloo")
-parallel_state.initialize_model_parallel()
-config = TransformerConfig(
-    num_layers=1, hidden_size=8, num_attention_heads=2, use_cpu_initialization=True,
-    attention_dropout=0.0, hidden_dropout=0.0,
-)
-model = GPTModel(config, get_gpt_layer_local_spec(), vocab_size=16, max_sequence_length=8)
-model = torch.nn.parallel.DistributedDataParallel(model)
-goodput.measure_communication(model)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-tokens = torch.arange(8)[None]
-mask = torch.ones(1, 1, 8, 8).triu(1) > 0
-with goodput.run("trained"):
-    goodput.plan(3)
-    for number in range(1, 4):
-        with goodput.step(number) as step:
-            loss = model(tokens, tokens, mask, labels=tokens).mean()
-            loss.backward()
-            optimizer.step()
-            step.loss(loss)
-    with goodput.phase("ckpt_save"):
-        torch.save(model.state_dict(), f"{saved}.{os.environ['RANK']}")
     goodput.durable(number)
 """
 TORCHTITAN = """
@@ -223,11 +190,10 @@ def run_ranks(script, folder, ranks=RANKS):
     [
         ("accelerate", ACCELERATE, RANKS),
         ("deepspeed", DEEPSPEED, RANKS),
-        ("megatron.core", MEGATRON, RANKS),
         ("torchtitan.train", TORCHTITAN, 1),
         ("pretrain_gpt", MEGATRON_LM, 1),
     ],
-    ids=["accelerate", "deepspeed", "megatron-core", "torchtitan", "megatron-lm"],
+    ids=["accelerate", "deepspeed", "torchtitan", "megatron-lm"],
 )
 def test_a_trainer_that_runs_with_the_emitter_has_a_complete_ledger(
     whole_store, tmp_path, package, script, ranks
