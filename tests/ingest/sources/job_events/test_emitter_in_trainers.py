@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 RANKS = 2
 STEPS = 3
 BEGINNING = """
-import os, sys
+import sys
 import torch
 import goodput_emitter as goodput
 
