@@ -49,17 +49,14 @@ def _links(losses: pl.DataFrame) -> None:
 
 
 is_whole = monday + WEEK <= time_zone.local(view.as_of)
-title, *buttons = st.columns([6, 1, 1], vertical_alignment="bottom")
 name_of = f"Week {'of' if is_whole else 'so far,'} {monday:%d %B} to {sunday:%d %B %Y}"
-title.title(name_of, anchor=False)
 first_at, _ = scope_bar.extent_of(scope.cluster)
 has_earlier = time_zone.local(first_at) < monday
 has_later = monday + 2 * WEEK <= time_zone.local(view.as_of)
-for column, name, shift, is_off in (
-    (buttons[0], "Previous week", -WEEK, not has_earlier),
-    (buttons[1], "Next week", WEEK, not has_later),
-):
-    column.button(name, on_click=_go, args=(monday + shift,), disabled=is_off, width="stretch")
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    st.title(name_of, anchor=False)
+    st.button("Previous week", on_click=_go, args=(monday - WEEK,), disabled=not has_earlier)
+    st.button("Next week", on_click=_go, args=(monday + WEEK,), disabled=not has_later)
 st.html(theme.look("bars"))
 filters = "".join(f", {name} {value}" for name, value in view.filters.items())
 st.caption(theme.markdown_text(f"{time_zone.window(view.start, view.end)}{filters}"))
