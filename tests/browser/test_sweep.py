@@ -160,7 +160,7 @@ def test_every_page_is_drawn_without_an_error_and_is_light(kind, links, url, win
     seen.asked.clear()
     page.goto(url)
     _drawn(page, seen, "Overview", kind)
-    for title in OF_THE_MENU:
+    for title in OF_THE_MENU[-3:] if kind == "empty" else OF_THE_MENU:  # which shows one page
         page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
         _drawn(page, seen, title, kind)
     for number, (path, text) in enumerate(links):
