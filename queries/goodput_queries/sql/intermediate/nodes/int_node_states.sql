@@ -71,6 +71,6 @@ reserved as (
         and list_contains(reservations.nodes, nodes.node)
 )
 
-select distinct * from states
+select * from states
 union all
 select distinct * from reserved
