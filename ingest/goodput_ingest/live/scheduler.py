@@ -195,7 +195,7 @@ class _Poller:
                 self._is_known = True
             reached = status.reached(store, collector.reads, now)
         # a source knows that a batch was taken when it is asked for the next
-        said_s = self._clock.steady_s()
+        said_s, until = self._clock.steady_s(), None
         poll = cast("Generator[Batch]", collector.source.poll(reached, now))
         with contextlib.closing(poll):
             for batch in poll:
@@ -205,9 +205,9 @@ class _Poller:
                 outcome.rows += loaded.rows
                 outcome.rows_new += loaded.rows_new
                 outcome.rejects += loaded.rejects
+                until = batch.rows["ts"].max() if "ts" in batch.rows else until
                 if self._clock.steady_s() - said_s >= PROGRESS_S:
                     said_s = self._clock.steady_s()
-                    until = batch.rows["ts"].max() if "ts" in batch.rows else None
                     said = "" if until is None else f", up to {until!s} UTC"
                     log.warning("%s: loading, %d rows%s", collector.label, outcome.rows, said)
                 if is_over.is_set():
