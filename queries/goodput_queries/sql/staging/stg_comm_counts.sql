@@ -1,12 +1,7 @@
 -- Number of launched operations by kind and communicator, with times in epoch ms.
 -- grain: comm_id, operation, ts_ms, launched
 select
-    cluster,
-    comm_id,
+    * exclude (source, comm_ranks, ts, load_sequence),
     max(comm_ranks) over (partition by comm_id) as comm_ranks,
-    to_ms(ts) as ts_ms,
-    operation,
-    launched,
-    rank_count,
-    ranks
+    to_ms(ts) as ts_ms
 from raw.comm_counts

@@ -189,13 +189,7 @@ unnamed as (
 
 by_local_rank as (
     select
-        unnamed.cluster,
-        unnamed.run_id,
-        unnamed.submit_ms,
-        unnamed.attempt,
-        unnamed.node,
-        unnamed.rank,
-        unnamed.local_rank,
+        unnamed.* exclude (start_ms, end_ms, gpu_uuids, pids),
         gpus.gpu_uuid
     from unnamed
     left join gpus

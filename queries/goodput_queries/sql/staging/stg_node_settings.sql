@@ -6,10 +6,6 @@ select
     coalesce(settings.cluster, node_clusters.cluster, 'default') as cluster,
     coalesce(node_clusters.known_as, settings.node) as node,
     to_ms(settings.ts) as at_ms,
-    settings.run_id,
-    settings.setting,
-    settings.value,
-    settings.unknown_because,
-    settings.belongs_to
+    settings.* exclude (source, cluster, node, ts, load_sequence)
 from raw.node_settings as settings
 left join staging.stg_node_clusters as node_clusters on settings.node = node_clusters.node

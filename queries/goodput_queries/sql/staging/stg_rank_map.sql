@@ -58,21 +58,12 @@ names as (
 
 select
     coalesce(rank_map.cluster, node_clusters.cluster, 'default') as cluster,
-    rank_map.source,
-    rank_map.comm_id,
-    rank_map.comm_name,
-    rank_map.rank,
-    rank_map.ranks,
+    rank_map.* exclude (cluster, node, pid, seen_at, load_sequence, is_address),
     rank_map.node as address,
     coalesce(
         node_clusters.known_as, case when rank_map.is_address then names.node else rank_map.node end
     ) as node,
     nullif(rank_map.pid, 0) as pid,
-    rank_map.local_rank,
-    rank_map.gpu_index,
-    rank_map.pci_bus_id,
-    rank_map.gpu_uuid,
-    rank_map.is_world,
     to_ms(rank_map.seen_at) as seen_ms
 from rank_map
 left join names

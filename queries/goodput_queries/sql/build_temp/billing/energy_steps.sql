@@ -136,10 +136,7 @@ steps as (
 -- more than 10 kW is no GPU: such a jump is not believed
 known as (
     select
-        series,
-        is_integrated,
-        start_ms,
-        end_ms,
+        * exclude (is_within, energy_j),
         cast(round(1000 * energy_j) as bigint) as energy_mj
     from steps
     where

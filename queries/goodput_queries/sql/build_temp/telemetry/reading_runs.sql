@@ -4,12 +4,8 @@
 -- is_tangled: runs of the series overlap, so that the next row is not always the next reading
 with runs as (
     select
-        series,
-        reader,
-        place,
+        * exclude (last_ms, last_active),
         lead(place) over as_stored as next_place,
-        first_ms,
-        first_active,
         lead(last_ms) over as_stored as last_ms,
         lead(last_active) over as_stored as last_active
     from temp.reading_begins

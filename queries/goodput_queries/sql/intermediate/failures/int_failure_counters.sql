@@ -14,11 +14,7 @@ with rises as (
 
 hours as (
     select
-        gpus.attempt_key,
-        gpus.cluster,
-        gpus.node,
-        gpus.gpu_uuid,
-        gpus.gpu_index,
+        gpus.* exclude (trouble_from_ms, trouble_until_ms, end_ms, pci_bus_id),
         rises.kind,
         rises.hour_ms,
         rises.rise,

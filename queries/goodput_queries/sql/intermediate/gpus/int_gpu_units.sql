@@ -63,12 +63,7 @@ cells as (
 laid as (
     select
         cells.*,
-        parts.gpu_instance,
-        parts.profile,
-        parts.slices_of,
-        parts.compute_slices,
-        parts.parts,
-        parts.nth,
+        parts.* exclude (gpu_uuid, slurm_index, valid_from_ms, valid_to_ms, is_beyond),
         (sum(parts.compute_slices) filter (where parts.nth = 0) over up_to_it)::bigint as slices_hi
     from cells
     inner join parts

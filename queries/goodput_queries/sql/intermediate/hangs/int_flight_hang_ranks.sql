@@ -99,13 +99,10 @@ common as (
 select
     joined.hang_key,
     joined.gang_key,
-    common.cluster,
+    common.* exclude (hang_key, signature, is_started_somewhere),
     joined.dump_set,
     joined.group_name,
-    common.group_description,
     joined.sequence_number,
-    common.operation,
-    common.message_bytes,
     joined.rank,
     case
         when not joined.has_dump then 'no_dump'

@@ -9,11 +9,7 @@
 with open_records as (
     select
         records.*,
-        groups.stop,
-        groups.stop_last_ms,
-        groups.cluster,
-        groups.group_description,
-        groups.ranks,
+        groups.* exclude (dump_set, rank, group_name, last_enqueued, last_completed),
         regexp_extract(records.operation, '^(send|recv) ?([0-9]{1,6})(->|<-)([0-9]{1,6})$', 1) as kind,
         try_cast(
             regexp_extract(records.operation, '^(send|recv) ?([0-9]{1,6})(->|<-)([0-9]{1,6})$', 4) as integer
@@ -100,16 +96,7 @@ both_sides as (
 select
     dump_set || '|' || stop || '|' || group_name || '|' || from_rank || '->' || to_rank as hang_key,
     dump_set || '|' || stop as gang_key,
-    cluster,
-    dump_set,
-    group_name,
-    group_description,
-    sequence_number,
+    * exclude (stop, peer, from_rank, to_rank),
     'send ' || from_rank || '->' || to_rank as operation,
-    message_bytes,
-    rank,
-    role,
-    null::varchar as signature,
-    since_ms,
-    last_ms
+    null::varchar as signature
 from both_sides

@@ -51,13 +51,7 @@ before_window as (
 
 rises as (
     select
-        of_window.source,
-        of_window.gpu_uuid,
-        of_window.gpu_instance,
-        of_window.kind,
-        of_window.part,
-        of_window.hour_ms,
-        of_window.highest,
+        of_window.* exclude (metric, first_value, last_value, gain),
         of_window.gain + coalesce(
             counter_increase(
                 of_window.first_value,

@@ -21,14 +21,8 @@
 -- electricity_cost: as statements charge it; null: no tariff
 with energies as (
     select
-        energies.cluster,
-        energies.availability,
+        energies.* exclude (job_run_key, gpu_model, mig_profile, is_metered),
         owners.team,
-        energies.hour_ms,
-        energies.energy_mj,
-        energies.measured_ms,
-        energies.wall_mj,
-        energies.is_integrated,
         coalesce(energies.wall_mj, energies.energy_mj) as used_mj,
         carbon.g_per_kwh is not null as has_carbon,
         metered(energies.wall_mj, energies.energy_mj, carbon.g_per_wall_kwh, carbon.g_per_kwh) as carbon_mj_g,

@@ -25,12 +25,7 @@ instances as (
 )
 
 select
-    gpus.cluster,
-    gpus.node,
-    gpus.gpu_uuid,
-    gpus.gpu_index,
-    gpus.pci_bus_id,
-    gpus.gpu_model,
+    gpus.* exclude (is_slot, slurm_index, is_dated, start_ms, end_ms),
     racks.rack,
     racks.rack_row,
     racks.feed,

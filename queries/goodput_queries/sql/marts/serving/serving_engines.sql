@@ -163,12 +163,7 @@ latencies as (
 
 select
     sums.*,
-    endpoints.node,
-    endpoints.pod,
-    endpoints.team,
-    endpoints.user_name,
-    endpoints.run_key,
-    endpoints.run_id,
+    endpoints.* exclude (cluster, endpoint, role, product, namespace, gpus),
     gpus.gpus * weights.weight as gpus,
     gpus.gpu_uuid,
     gpus.gpu_model,

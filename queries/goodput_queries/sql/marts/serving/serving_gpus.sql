@@ -44,12 +44,7 @@ owned as (
         units.gpu_model,
         units.mig_profile,
         units.share_ratio,
-        owners.run_key,
-        owners.run_id,
-        owners.team,
-        owners.user_name,
-        owners.partition,
-        owners.qos
+        owners.* exclude (job_run_key, cluster, job_id, job_name, state)
     from maps
     left join units using (gpu_uuid, gpu_instance)
     left join intermediate.int_job_run_owners as owners using (job_run_key)
