@@ -124,15 +124,15 @@ class Progress:
     def _count(self, step: int, mean_s: float, at: datetime | None) -> int:
         """Return how many steps a line covers: those since the previous line.
 
-        Of the first line as many as the time since the start of training has room for.
+        Of the first line all up to its step, where the time since the start of training has room for
+        them: a run that went on did not do so many.
         """
         if self.step is not None and step > self.step:
             return step - self.step
         interval = self.log_interval or 1
         if self.log_interval is None and self.step is None and self.at and at and mean_s > 0:
             ran = at - self.at - sum((_cut(b, self.at, at) for b in self.blocks), timedelta(0))
-            has_room = step * mean_s <= (ran + SECOND).total_seconds()
-            interval = step if has_room else int(ran.total_seconds() / mean_s)
+            interval = step if step * mean_s <= (ran + SECOND).total_seconds() else 1
         return max(1, min(interval, step))
 
 

@@ -71,6 +71,7 @@ class Torchtitan:
         if step := STEP.match(said):
             return self._steps(int(step[1]), at, dict(AMOUNT.findall(said)))
         if save := SAVE.match(said):
+            self.last_save = None
             return self._save(save, at)
         if last := LAST_SAVE.match(said):
             self.last_save = last
@@ -83,7 +84,7 @@ class Torchtitan:
             self.progress.begin(int(begins[1]) - 1, at)
             return self._phase("init", at, is_end=True)
         if said.startswith("Starting job"):
-            self.progress = Progress()
+            self.progress, self.last_save = Progress(), None
             return (Event("job.start", at), *self._phase("init", at, is_end=False))
         if said.startswith("Training completed"):
             return (Event("job.end", at),)

@@ -19,8 +19,8 @@ select
 from raw.holds
 where
     gpu_instance is distinct from 'share'
-    and (cluster, job_id_raw, to_ms(submit_at), coalesce(gpu_uuid, node)) not in (
-        select (cluster, owner, submit_ms, unnest([gpu_uuid, node])) from staging.stg_owner_holds where kind = 'share'
+    and (cluster, job_id_raw, to_ms(submit_at), coalesce(gpu_uuid, '')) not in (
+        select (cluster, owner, submit_ms, unnest([gpu_uuid, ''])) from staging.stg_owner_holds where kind = 'share'
     )
 union all
 select

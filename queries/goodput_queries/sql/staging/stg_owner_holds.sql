@@ -72,14 +72,27 @@ begun as (
     select *, min(first_ms) over (partition by cluster, kind, owner, presence) as submit_ms from numbered
 ),
 
+-- a pod that later listings have no more ended at its last one, as in stg_job_runs
 pods as (
     select
         cluster, job_id_raw as owner, submit_at, min(start_at) as start_at, max(gpus) as gpus,
-        case when count(*) = count(end_at) then max(end_at) end as end_at,
+        case
+            when count(*) = count(end_at) then max(end_at)
+            when max(listed_at) - max(observed_at) > to_milliseconds(threshold('vanished_min_ms'))
+                then greatest(max(observed_at), min(start_at))
+        end as end_at,
         min(load_sequence) as load_sequence
-    from raw.job_runs
-    where source like 'kubernetes%' and start_at is not null
-    group by all
+    from (
+        select
+            *,
+            max(greatest(submit_at, start_at, end_at, observed_at)) filter (where source = 'kubernetes-api') over (
+                partition by cluster
+            ) as listed_at
+        from raw.job_runs
+        where source like 'kubernetes%'
+    )
+    where start_at is not null
+    group by cluster, job_id_raw, submit_at
 ),
 
 -- whole GPUs of pods, as Kubernetes or their labels name them

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.queries.conftest import each, shown_by
+from tests.queries.loaders import at
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -149,17 +150,31 @@ def test_however_a_gpu_is_shared_its_parts_add_up_to_one(cluster, way, place, by
     assert sum(cluster.gpu_s().values()) == HOUR
 
 
+def pod(cluster, gpu, name, start, end, source="kubernetes", **more):
+    """Load a pod of which Kubernetes names the GPU."""
+    node = f"{cluster.name}-a"
+    cluster.job(name, start, end, [node], 1, source=source, **more)
+    cluster.hold(name, None, start, source=source, node=node, gpu_uuid=gpu, gpu_instance="")
+
+
 def test_pods_of_which_kubernetes_names_one_gpu_share_it_however_late_they_come(cluster):
-    gpu, of = loaded(cluster, []), {"source": "kubernetes"}
+    gpu = loaded(cluster, [])
     cluster.watched(HOUR)
-    cluster.job("a", 0, HOUR, [f"{cluster.name}-a"], 1, **of)
-    cluster.hold("a", node=f"{cluster.name}-a", gpu_uuid=gpu, gpu_instance="", **of)
+    pod(cluster, gpu, "a", 0, HOUR)
     yield
     assert held(cluster) == {"a": HOUR}
-    cluster.job("b", 900, 1800, [f"{cluster.name}-a"], 1, submit=900, **of)
-    cluster.hold("b", None, 900, node=f"{cluster.name}-a", gpu_uuid=gpu, gpu_instance="", **of)
+    pod(cluster, gpu, "b", 900, 1800)
     yield
     assert held(cluster) == {"a": HOUR - 450, "b": 450}
+
+
+def test_a_pod_that_is_no_longer_listed_shares_nothing_with_the_next_one(cluster):
+    gpu = loaded(cluster, [])
+    cluster.watched(3 * HOUR)
+    for name, start, seen in (("a", 0, HOUR), ("b", HOUR + 600, 3 * HOUR)):
+        pod(cluster, gpu, name, start, None, "kubernetes-api", observed_at=at(seen))
+    yield
+    assert held(cluster) == {"a": HOUR, "b": 2 * HOUR - 600}
 
 
 OFFERED = "select example from marts.data_quality where kind = 'more GPUs offered than there are'"

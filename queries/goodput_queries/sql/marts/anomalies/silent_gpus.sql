@@ -2,7 +2,8 @@
 -- GPUs of a node, or of all nodes of a cluster. Silent: longer than threshold silent_min_scrapes sampling intervals and
 -- threshold silent_min_ms; silent_gpu_min_ms while a GPU is still not read. Never idle time: nobody knows what these GPUs did.
 -- GPUs that were never read are left out, nodes while the scheduler reports them powered off or in maintenance, and what a
--- live source has not come to yet that loads the past: its poll is not over, and in the last five minutes it brought rows.
+-- live source has not come to yet that loads the past: its poll is not over, and brought rows in the five minutes before the
+-- last load.
 -- grain: rule, cluster, node, gpu_uuid, start_at
 -- skip_if_empty: state.reading_series, raw.gpu_events
 -- rule: silent_gpu, silent_node or silent_source
@@ -32,7 +33,9 @@ stays as materialized (
 
 loading as (
     select polled.source
-    from state.source_status as polled
+    from (
+        select *, count(*) over (partition by source) as origins from state.source_status where retired_at is null
+    ) as polled
     where
         polled.failures = 0
         and coalesce(polled.answered_at < polled.asked_at, true)
@@ -40,9 +43,19 @@ loading as (
             from state.ingested as loads
             where
                 loads.source = polled.source
+                and (polled.origins = 1 or starts_with(loads.origin, rtrim(polled.origin, '/')))
                 and loads.rows_new > 0
-                and loads.loaded_at > get_current_timestamp()::timestamp - interval 5 minutes
+                and loads.loaded_at > (select max(loaded_at) from state.ingested) - interval 5 minutes
         )
+),
+
+-- how far each of them has come, by cluster: what ended before is silent
+reached as (
+    select stays.cluster, series.source, max(series.last_ms) as last_ms
+    from series
+    inner join stays using (gpu_uuid)
+    where series.source in (from loading)
+    group by stays.cluster, series.source
 ),
 
 holes as materialized (
@@ -52,9 +65,12 @@ holes as materialized (
         series.source
     from marts.telemetry_gaps as holes
     inner join series using (gpu_uuid)
+    left join reached on holes.cluster = reached.cluster and series.source = reached.source
     where
         series.first_ms < holes.end_ms
-        and not (series.last_ms <= holes.start_ms + 1 and series.source in (from loading))
+        and not coalesce(
+            series.last_ms <= holes.start_ms + 1 and from_ms(series.last_ms) >= from_ms(reached.last_ms) - interval 5 minutes, false
+        )
 ),
 
 intervals as (
