@@ -2,10 +2,12 @@
 
 `using world size: 64`, `MEMBER: 1/64`, `All distributed processes registered. Starting with 8
 processes`, `Num processes: 8`, `training on 8 devices (GPUs/TPUs)` of fairseq, `GPU number: 8` of
-mmengine, `Num_devices: 8, shape` of MaxText; else processes of a node times nodes, as torchrun and
-verl print them, or the batch of the Hugging Face Trainer over that of a device.
+mmengine, `Num_devices: 8, shape` of MaxText, the mesh of torchtitan (`2-D device mesh with [...],
+[2, 8]`, `pp=1, dp_replicate=2, dp_shard=8, cp=1, tp=1`); else processes of a node times nodes, as
+torchrun and verl print them, or the batch of the Hugging Face Trainer over that of a device.
 """
 
+import math
 import re
 from typing import Final
 
@@ -23,10 +25,12 @@ HINTS: Final = (  # a line with a number has one of these; they begin with what 
         "training on ",
         "GPU number: ",
         "Num_devices: ",
+        "device mesh with ",
     ),
     *("Total train batch size", "Instantaneous batch size", "Gradient Accumulation"),
 )
 HINT: Final = re.compile("|".join(HINTS))
+COUNT: Final = re.compile(r"\d+")
 NUMBERS: Final = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
@@ -42,6 +46,12 @@ NUMBERS: Final = tuple(
         ("size", r"\btraining on (\d{1,6}) (?:devices \(GPUs/TPUs\)|GPUs)"),
         ("size", r"^ *GPU number: (\d{1,6})\s*$"),
         ("size", r"\bNum_devices: (\d{1,6}), shape "),
+        ("size", r"\bBuilding \d-D device mesh with \[[^\]]{0,99}\], \[([\d, ]{1,60})\]"),
+        (
+            "size",
+            r"\bdevice mesh with parallelism: "
+            r"(pp=\d{1,5}, dp_replicate=\d{1,5}, dp_shard=\d{1,5}, cp=\d{1,5}(?:, tp=\d{1,5})?)",
+        ),
         ("size", r"\bProcess \d{1,6}, total (\d{1,6}), device\b"),
         ("per_node", r"\b(?:nproc|n_gpus)_per_node['\"]?\s{0,20}[:=]\s?(\d{1,3})\b"),
         ("nodes", r"\b(?:min_nodes|nnodes)['\"]?\s{0,20}[:=]\s?(\d{1,5})\b"),
@@ -64,7 +74,7 @@ class WorldSize:
         """Keep the numbers in a line; of several sizes the largest is the job's."""
         for name, pattern in NUMBERS if HINT.search(text) else ():
             if (found := pattern.search(text)) is not None:
-                number = int(found[1].replace(",", "") or 0)
+                number = math.prod(map(int, COUNT.findall(found[1].replace(",", ""))))
                 self.numbers[name] = max(number, self.numbers.get("size", 0) * (name == "size"))
 
     def begin(self) -> None:

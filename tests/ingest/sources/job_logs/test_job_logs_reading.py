@@ -198,6 +198,9 @@ PROCESSES = {
     "Num_devices: 32, shape [1, 1, 32, 1]": 32,
     "All distributed processes registered. Starting with 8 processes": 8,
     "Num processes: 8": 8,
+    "Building 2-D device mesh with ['dp_replicate', 'dp_shard'], [2, 8]": 16,
+    "Building device mesh with parallelism: pp=2, dp_replicate=1, dp_shard=8, cp=1, tp=4, "
+    "ep=4, etp=1": 64,
     "tensor model parallel world size: 4\nglobal world size: 32\nlocal world size: 8": 32,
     "  global_world_sizes=[16, 16]": 16,
     "[Rank 0] Saved model to /c/model_world_size_16_rank_0.pt": 16,
