@@ -44,9 +44,11 @@ UNIT_SUFFIXES: Final = {
     "_JOULES_TOTAL": "_j",
     "_SECONDS_TOTAL": "_s",
 }
-OTEL: Final = re.compile(r"hw[._][\w.]+")
-OTEL_UNIT: Final = re.compile(r"(?:_(?:bytes|ratio|watts|joules|celsius|hertz))?(?:_total)?$")
-OF_GPUS: Final = re.compile(r"(?i)(?:^|[_:])(?:gpus?|rocm)(?:[_:]|$)")
+OTEL: Final = re.compile(r"(?:hw|gpu[._]dcgm)[._][\w.]+")
+OTEL_UNIT: Final = re.compile(
+    r"(?:_(?:bytes|ratio|watts|joules|celsius|hertz|seconds))?(?:_total)?$"
+)
+OF_GPUS: Final = re.compile(r"(?i)(?:^|[_:.])(?:gpus?|rocm)(?:[_:.]|$)")
 # what names GPUs and reads none: what orders, counts or reports them
 OF_OTHERS: Final = ("goodput_", "gpu_operator_", "kube_", "slurm_", "ray_", "kueue_", "volcano_")
 NAMES_REMEMBERED: Final = 65_536  # a hostile file may make up names

@@ -15,6 +15,7 @@ import numpy as np
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import EPOCH_S_MAX
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS
+from goodput_ingest.gpu_metrics import unread_names
 from goodput_ingest.gpu_metrics.plan import RUNTIME
 from goodput_ingest.prometheus_api.answer import LABELS_MAX, NAME, Series
 from goodput_ingest.prometheus_api.recorded import READ
@@ -25,6 +26,7 @@ NAMES_MAX: Final = 1_000  # a hostile sender may make up names; more are counted
 NAME_MAX_CHARS: Final = 200
 TOO_MANY_LABELS: Final = f"it has more than {LABELS_MAX} labels"
 NO_TIME: Final = "a sample has no valid time"
+UNREAD_OF_GPUS: Final = "metrics of GPUs by an exporter that is not read: "
 
 
 class Sent(msgspec.Struct, array_like=True):
@@ -102,9 +104,10 @@ class Counts:
         """Return what is not read, by name; None where everything is or says nothing."""
         if not self.others and not self.rejected:
             return None
-        names = [json_lines.printable(name, NAME_MAX_CHARS) for name in sorted(self.others) if name]
-        more = f" and {len(self.others) - shown} more" if len(self.others) > shown else ""
-        of = f" ({', '.join(names[:shown])}{more})" if names else ""
+        names = sorted(filter(None, self.others))
+        of = f" ({_named(names, len(self.others), shown)})" if names else ""
+        if of_gpus := unread_names(names):
+            of += f"; {UNREAD_OF_GPUS}{_named(of_gpus, len(of_gpus), shown)}"
         unread = sum(self.others.values())
         read = self.seen - self.rejected - self.silent - unread
         return (
@@ -112,6 +115,12 @@ class Counts:
             f"{self.silent:,} are known to say nothing, {unread:,} are of no exporter that is read"
             f"{of}"
         )
+
+
+def _named(names: list[str], count: int, shown: int) -> str:
+    """Return the first of so many names and how many more there are."""
+    more = f" and {count - shown} more" if count > shown else ""
+    return ", ".join(json_lines.printable(name, NAME_MAX_CHARS) for name in names[:shown]) + more
 
 
 def count(others: dict[str, int], name: str, series: int) -> None:

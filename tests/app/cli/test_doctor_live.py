@@ -175,11 +175,14 @@ def test_a_failing_source_is_reported_and_one_removed_is_to_be_retired(here, sto
     (source,) = collectors(settings().collect)
     for name, origin in (("dcgm", source.origin), ("slurm", "n1")):
         live_status.write(store, [Status(name, origin, now, 30).failed(now, "n1: is away.")])
+    unread = f"{live_sources.UNREAD_OF_GPUS}rocm_use"
+    live_status.write(store, [Status("otlp", "/v1/metrics", now, 30).answered(now, f"x; {unread}")])
 
     found = findings(store)
 
     failing = f"{source.origin} is failing, last success never: n1: is away."
     assert found["collected dcgm"] == [("problem", failing, "see the page Data")]
+    assert found["collected otlp"] == [("missing", unread, live_sources.READ_EXPORTERS)]
     ((status, _, then),) = found["collected slurm"]
     assert (status, then) == ("problem", "goodput retire slurm, or configure it again")
 

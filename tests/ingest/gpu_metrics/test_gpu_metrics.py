@@ -54,7 +54,7 @@ def test_names_are_known_with_the_suffix_of_openmetrics_and_the_prefix_of_a_site
 
 
 def test_names_of_gpus_by_an_exporter_that_is_not_read_are_named():
-    unread = ["amd_gpu_use_percent", "cluster:gpu_busy:avg", "rocm_utilization_percentage"]
+    unread = ["amd_gpu_use_percent", "cluster:gpu_busy:avg", "process.gpu.utilization", "rocm_use"]
     others = [
         *("DCGM_FI_DEV_GPU_UTIL", "amd_site_gpu_package_power", "nvidia_smi_utilization_gpu_ratio"),
         *("kube_pod_info", "slurm_gpus_alloc", "goodput_gpu_seconds_total", "node_cpu_seconds"),

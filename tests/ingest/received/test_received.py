@@ -122,17 +122,19 @@ def test_each_series_is_read_rejected_or_says_nothing(store, receiver):
         (gpu(POWER, 2), [(-3e9, 1.0)]),
         ({"__name__": "up", "job": "dcgm"}, [(0, 1.0)]),
         ({"__name__": "apiserver_\x1b[31m", "job": "kube"}, [(0, 1.0)]),
+        ({"__name__": "rocm_use"}, [(0, 1.0)]),
     )
     (path, _), *_ = receiver.source.spool.waiting()
     found = receiver.source.spool.read(path)
     parts = (len(found.series), len(found.rejects), found.silent, sum(found.others.values()))
-    assert parts == (2, 2, 2, 1)
+    assert parts == (2, 2, 2, 2)
     assert found.seen == sum(parts)
 
     receiver.poll(store, 20)
     assert receiver.source.skipped == (
-        "/api/v1/write: of 7 series in requests 2 were read, 2 rejected, 2 are known to say "
-        "nothing, 1 are of no exporter that is read (apiserver_\ufffd[31m)"
+        "/api/v1/write: of 8 series in requests 2 were read, 2 rejected, 2 are known to say "
+        "nothing, 2 are of no exporter that is read (apiserver_\ufffd[31m, rocm_use); "
+        "metrics of GPUs by an exporter that is not read: rocm_use"
     )
     reasons = store.read("select reason from raw.rejects order by 1")["reason"].to_list()
     assert reasons == ["a sample has no valid time", "it has more than 100 labels"]

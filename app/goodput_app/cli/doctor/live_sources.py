@@ -19,6 +19,7 @@ from goodput_ingest.live.config import Collector, collectors
 from goodput_ingest.live.store_lease import is_collected
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.prometheus_api.discovery import Discovery
+from goodput_ingest.received.arrived import UNREAD_OF_GPUS
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.serving_metrics import is_serving_metric
 from goodput_ingest.sources.kernel_log.live import KernelLogLive
@@ -69,7 +70,6 @@ KINDS = {  # of evidence: which sources give it, and the lines of goodput.toml t
 COUNTER_OFF = re.compile(r"counter off that could be used; add to .*: (?P<counter>[^,:\s]+)")
 METRICS_SEEN = re.compile(r"\d+ GPUs, \d+ metrics$|\d+ metrics of [\w, -]+$")
 STAYS_UNKNOWN = re.compile(r"^no \w+: .* stays unknown$")
-UNREAD = "metrics of GPUs by an exporter that is not read: "
 READ_EXPORTERS = (
     'an exporter of the table "Sources" in docs/connect.md; of a site\'s own: names of metrics in '
     "exporters/ of [plugins], see docs/log-profiles.md"
@@ -181,7 +181,7 @@ def _finding(one: Collector, what: str, text: str) -> Finding:
         return what, "missing", text, f"folder and pattern in {_file()}, or let jobs write there"
     if off := COLLECTOR_OFF.search(text):
         return what, "missing", text, f"--collector.{off['collector']} of node_exporter"
-    if text.startswith(UNREAD):
+    if text.startswith(UNREAD_OF_GPUS):
         return what, "missing", text, READ_EXPORTERS
     if STAYS_UNKNOWN.search(text):
         return what, "missing", text, "an option or a newer release of the engine"
@@ -198,7 +198,7 @@ def _of_names(server: Prometheus) -> Iterator[str]:
     for line in missing_counters(names):
         yield f"counter off that could be used; add to the exporters' counters file: {line}"
     if unread := [name for name in unread_names(names) if not is_serving_metric(name)]:
-        yield UNREAD + _named(unread)
+        yield UNREAD_OF_GPUS + _named(unread)
 
 
 def _named(names: Sequence[str]) -> str:
@@ -219,9 +219,14 @@ def _statuses(store: Store | None, sources: Sequence[Collector]) -> Iterator[Fin
         configured_now.add(RETENTION_STATUS)
     rows = store.read(
         """select source, origin, state, answered_at, error from marts.live_sources
-        where state in ('failing', 'stale') order by source, origin"""
+        where state in ('failing', 'stale') or contains(error, ?) order by source, origin""",
+        [UNREAD_OF_GPUS],
     )
     for row in rows.iter_rows(named=True):
+        if row["state"] == "ok":
+            found = UNREAD_OF_GPUS + row["error"].partition(UNREAD_OF_GPUS)[2]
+            yield f"collected {row['source']}", "missing", found, READ_EXPORTERS
+            continue
         last = f"{row['answered_at']:%F %T}Z" if row["answered_at"] else "never"
         found = f"{row['origin']} is {row['state']}, last success {last}: {row['error'] or '-'}"
         next_step = "see the page Data"
