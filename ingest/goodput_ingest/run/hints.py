@@ -65,7 +65,8 @@ KNOWN: Final = tuple(
             "and wandb-history.jsonl (source wandb-history)",
         ),
         (
-            rb'\A\{(?=[^\0]*"startedAt": ?")(?=[^\0]*"program": ?")|"system\.(?:gpu|cpu)\b',
+            rb'\A\{(?=[^\0]*"startedAt": ?")(?=[^\0]*"program": ?")|"system\.(?:gpu|cpu)\b'
+            rb'|\A\{"time":"[^"\n]*","level":"\w+","msg":"(?:wandb-core|main: starting server)"',
             "this file of a run of W&B has no steps. Its wandb-history.jsonl and run-ID.wandb do "
             "(source wandb-history)",
         ),

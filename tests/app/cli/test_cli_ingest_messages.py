@@ -232,6 +232,8 @@ UNKNOWN = {
                           "trainer_log.jsonl of LLaMA-Factory is not read"),
     "wandb-metadata.json": ('{\n"startedAt": "2026",\n"gpu": 1,\n"program": "train.py"}\n',
                             "this file of a run of W&B has no steps"),
+    "debug-core.log": ('{"time":"2026","level":"INFO","msg":"main: starting server","pid":1}\n' * 9,
+                       "this file of a run of W&B has no steps"),
     "scalars.csv": ("Wall time,Step,Value\n1795939230.0,10,2.9\n", "scalars that TensorBoard"),
     "amd_smi.prom": ('# TYPE amd_gpu_power gauge\namd_gpu_power{gpu_power="0"} 9e+07\n',
                      "a scrape of an exporter that is not read. Those that are: the table"),

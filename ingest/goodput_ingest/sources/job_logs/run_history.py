@@ -45,12 +45,13 @@ class Point:
 
 @dataclass(frozen=True)
 class History:
-    """Where a run's history comes from, and under which run its events are stored."""
+    """Where a run's history comes from, and under which run and user its events are stored."""
 
     source: str
     path: Path
     options: ReadOptions
     run_id: str
+    user: str = ""
 
     def batches(
         self,
@@ -64,7 +65,8 @@ class History:
 
         start: of the run, naive UTC; None: not known. digests: of what was read.
         """
-        began = [] if start is None else [Event("job.start", start)]
+        extra = {"user": self.user} if self.user else {}
+        began = [] if start is None else [Event("job.start", start, extra=extra)]
         events = iter([*began, *others, *steps(points, start)])
         meaning = (self.run_id, self.options.cluster, self.options.node)
         digest = files.digest_of(" ".join(digests), *meaning)

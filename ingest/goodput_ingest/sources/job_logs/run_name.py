@@ -10,7 +10,8 @@ these that is there:
 3. the pod of a container's log on its node (`/var/log/pods`, `/var/log/containers`), as `ml/exp-0`:
    logs of its restarts are attempts of one run
 4. a Slurm job id in the file's name: `slurm-14.out`, `slurm-14_3.out`, `pretrain-4711.out`
-5. the name of a wandb run in that part of the text
+5. the W&B run in whose folder it is (`run-20261127_184553-grymqhhh/files/output.log`), else the one
+   whose name is in that part of the text
 6. the file's name without its endings and the rank in it, else its folder's (of `RUN/log` RUN); of
    torchrun's folders (`RUN/attempt_0/3/stdout.log`) that of the run. The ranks of Paddle are
    `workerlog.0` and so on
@@ -40,6 +41,7 @@ WANDB = re.compile(
     rb"wandb: Syncing run (\S{1,200})"
     rb"|wandb: Run data is saved locally in \S*/run-\d{8}_\d{6}-(\w{1,64})"
 )
+WANDB_FOLDER = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(\w+)")
 PACKED = re.compile(r"\.(?:gz|bz2|xz|zst|lz4)$")
 TASKS = "rank|node|task|worker|proc|gpu|host|local|seed|epoch|stage|attempt|restart|fold|trial"
 JOB_IN_NAME = tuple(  # Slurm's %j, or %A_%a of an array
@@ -97,8 +99,11 @@ class RunName:
             return self._in_text
         if self._said is not None:
             return self._said
-        found = pod_of(self._file) or job_in_name(self._file_name) or self._wandb or self._of_file()
-        return printable(found, RUN_ID_MAX_CHARS)
+        found = (
+            *(pod_of(self._file), job_in_name(self._file_name)),
+            *(wandb_run_of(self._file), self._wandb),
+        )
+        return printable(next(filter(None, found), None) or self._of_file(), RUN_ID_MAX_CHARS)
 
     def _of_file(self) -> str:
         if of_torchrun := TORCHRUN.search(self._file.as_posix()):
@@ -129,6 +134,12 @@ def pod_of(file: PurePath) -> str | None:
     if (found := POD.search(path)) is None:
         return None
     return f"{found['of'] or found['of_2']}/{found['pod'] or found['pod_2']}"
+
+
+def wandb_run_of(file: PurePath) -> str | None:
+    """Return the id of the W&B run whose folder a file is in."""
+    folders = (WANDB_FOLDER.fullmatch(folder.name) for folder in file.parents)
+    return next((found[1] for found in folders if found), None)
 
 
 def job_in_text(head: bytes) -> str | None:

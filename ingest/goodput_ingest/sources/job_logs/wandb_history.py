@@ -2,8 +2,8 @@
 
 {"_step": 10, "_timestamp": 1795805154.03, "_runtime": 0.73, "train/loss": 3, "train/global_step": 10}
 
-`_step` counts calls of `log`; a trainer's own number of the step goes before it. In its folder W&B
-keeps `wandb-metadata.json`: host, GPUs and Slurm job of the run.
+`_step` counts calls of `log`; a trainer's own number of the step goes before it. Host, user, GPUs and
+Slurm job of the run are in its own file, else in `wandb-metadata.json` of its folder.
 """  # noqa: E501 -- the line as it is written
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_ingest.sources.job_logs.events import Event
 from goodput_ingest.sources.job_logs.run_history import STEP_MAX, History, Point, is_loss
-from goodput_ingest.sources.job_logs.run_name import ENDINGS
+from goodput_ingest.sources.job_logs.run_name import ENDINGS, wandb_run_of
 from goodput_ingest.sources.job_logs.wandb_run import HEAD, WandbRun
 from goodput_ingest.sources.job_logs.world_size import WORLD_SIZE
 from goodput_queries.errors import IngestError
 
 STEPS: Final = ("train/global_step", "trainer/global_step", "global_step", "_step")
-RUN_FOLDER: Final = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(\w+)")
 METADATA: Final = "wandb-metadata.json"
 JOB_ID: Final = re.compile(r"\d{1,18}")
 GPUS_MAX: Final = 1024
@@ -95,7 +94,7 @@ class WandbHistory(RecordedFile):
             end = Event("failure", entries.last, kind="other", msg=failed)
             ends = [end if file.exit_code else Event("job.end", entries.last)]
         digest = repr((entries.of_steps, ends, rejects))
-        yield from self._batches(entries, ends, rejects, [digest], file.run_id)
+        yield from self._batches(entries, ends, rejects, [digest], file.run_id, file.noted)
 
     def _batches(
         self,
@@ -104,23 +103,26 @@ class WandbHistory(RecordedFile):
         rejects: list[Reject],
         digests: list[str],
         own: str = "",
+        noted: dict[str, Any] | None = None,
     ) -> Iterator[Batch]:
-        """Yield the steps and other events of a run; own: its own name, '' where not known."""
-        host, job_id, gpus = _described(self.path)
+        """Yield the steps and other events of a run; own: its own name, '' where not known.
+
+        noted: what its own file says of its machine.
+        """
+        host, user, job_id, gpus = _described(noted or _metadata(self.path))
         if gpus and entries.first is not None:
             of = {WORLD_SIZE: gpus}
             events = [Event("metric", entries.first, kind=WORLD_SIZE, extra=of), *events]
-            digests = [*digests, f"{gpus}"]
+        digests = [*digests, f"{gpus}{user}"] if gpus or user else digests
         options = replace(self.options, node=self.options.node or host or None)
-        history = History(self.name, self.path, options, self._run(own, job_id))
+        history = History(self.name, self.path, options, self._run(own, job_id), user)
         yield from history.batches(entries.of_steps, events, rejects, digests, entries.start)
 
     def _run(self, own: str, job_id: str) -> str:
         """Return the run: as given, of Slurm, its own name, of W&B's folder, else of the file."""
         if (job_id or own) and self.options.run_id is None:
             return job_id or own
-        folders = (RUN_FOLDER.fullmatch(folder.name) for folder in self.path.absolute().parents)
-        named = next((found[1] for found in folders if found), None)
+        named = wandb_run_of(self.path.absolute())
         return self.options.run_id or named or ENDINGS.sub("", self.path.name).removesuffix(".csv")
 
 
@@ -148,20 +150,28 @@ class _Entries:
         return self.with_loss or self.without_loss
 
 
-def _described(path: Path) -> tuple[str, str, int]:
-    """Return host, Slurm's job id and number of GPUs that W&B noted of a run; '' and 0: none."""
+def _metadata(path: Path) -> dict[str, Any]:
+    """Return what the file beside a history says of its run and its machine."""
     folders = (path.parent, path.parent / "files")
     file = next((found for of in folders if (found := of / METADATA).is_file()), None)
     try:
-        said = json.loads(files.head(file)) if file is not None else {}
+        return dict(json.loads(files.head(file)) if file is not None else {})
+    except (ValueError, RecursionError, TypeError):
+        return {}
+
+
+def _described(said: dict[str, Any]) -> tuple[str, str, str, int]:
+    """Return host, user, Slurm's job id and number of GPUs of a run; '' and 0: not noted."""
+    try:
         of_job = said.get("slurm") or {}
-        host, job_id = (
-            str(of.get(name) or "") for of, name in ((said, "host"), (of_job, "job_id"))
+        host, user, job_id = (
+            json_lines.printable(str(of.get(name) or ""), 200)
+            for of, name in ((said, "host"), (said, "username"), (of_job, "job_id"))
         )
         gpus = json_lines.whole(said, "gpu_count", 0, GPUS_MAX) or 0
-    except (ValueError, RecursionError, AttributeError, FieldError):
-        return "", "", 0
-    return json_lines.printable(host, 200), job_id if JOB_ID.fullmatch(job_id) else "", gpus
+    except (AttributeError, FieldError):
+        return "", "", "", 0
+    return host, user, job_id if JOB_ID.fullmatch(job_id) else "", gpus
 
 
 def _entry(header: list[str], line: str) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import struct
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -42,6 +44,20 @@ def test_a_run_of_wandb_has_the_host_the_gpus_and_the_job_that_it_noted(store, t
     assert not WandbHistory.recognises(file, json.dumps({**entry, "_wandb": {}}).encode())
 
 
+def test_the_file_of_an_offline_run_of_wandb_says_whose_it_is_and_where_it_ran(store, tmp_path):
+    noted = {12: b"dgx", 13: b"ann", 27: b"\n\6job_id\x12\x044711"}  # of EnvironmentRecord
+    fields = [bytes((n * 8 & 127 | 2 | 128, n >> 4, len(text))) + text for n, text in noted.items()]
+    said = b"".join(fields) + bytes((19 * 8 & 127 | 128, 1, 8))  # GPUs
+    record = bytes((26 * 8 & 127 | 2 | 128, 1, len(said))) + said
+    file = tmp_path / "run-8w2kq1zt.wandb"
+    kept = Path(__file__).with_name("offline_run.wandb").read_bytes()
+    file.write_bytes(kept + struct.pack("<IHB", 0, len(record), 1) + record)
+    ingest(store, "wandb-history", [file], ReadOptions())
+
+    found = events(store, "distinct run_id, host, extra ->> '$.user', extra ->> '$.world_size', ts")
+    assert {("4711", "dgx", "ann", None), ("4711", "dgx", None, "8")} <= {row[:4] for row in found}
+
+
 @each(
     ("8", ["cpu_power"], "8"),
     ("8 each", ["gpu_0_power", "gpu_1_power"], "2"),
@@ -77,6 +93,7 @@ POD = "ml_exp-a.b-0_6f1c2d3e-0000-4000-8000-000000000001"
     ("x" * 70_000 + "\nSLURM_JOB_ID=14\n", "x.log", "x"),
     ("wandb: Syncing run brisk-sun-7\n", "slurm-4711.out", "4711"),
     ("wandb: Syncing run brisk-sun-7\n", "train.log", "brisk-sun-7"),
+    ("wandb: Syncing run brisk\n", "wandb/run-20261127_184553-gry/files/output.log", "gry"),
     ("SLURM_JOB_ID=4711\nwandb: Syncing run brisk-sun-7\n", "x.log", "4711"),
     ("SLURM_JOB_ID=4711\nwandb: Syncing run brisk-sun-7\n", "train-7.out.log", "train-7"),
     ("", "slurm-4711.out", "4711"),
