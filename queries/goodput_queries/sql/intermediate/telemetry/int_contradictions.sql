@@ -71,7 +71,8 @@ from (
         ),
         (
             'no_hold', 'no job was allocated GPUs of the host that a run''s events name at that time',
-            'Ingest the accounting of that time; if it is there, compare the clocks of host and scheduler'
+            'Ingest the accounting of that time; if it is there, compare the clocks of host and scheduler. '
+            || 'A machine without a scheduler needs a --cluster of its own'
         ),
         (
             'several', 'several jobs were allocated GPUs of the host that a run''s events name at that time',
@@ -323,7 +324,8 @@ union all
 select
     'busy with no job', 'telemetry saw GPUs at work that no job run held', count(distinct gpu_uuid),
     sum(end_ms - start_ms),
-    min(node), 'Ingest the scheduler''s records of that time (as sacct); else look who uses these GPUs'
+    min(node), 'Ingest the scheduler''s records of that time (as sacct), or a machine without one with a --cluster of its own; '
+    || 'else look who uses these GPUs'
 from marts.busy_unallocated
 union all
 select
