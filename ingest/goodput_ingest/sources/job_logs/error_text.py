@@ -33,6 +33,8 @@ ELSEWHERE = re.compile(
 HEAD = re.compile(r"(?:Original )?Traceback \(most recent call last\):")
 EXCEPTION = re.compile(r"(?:[A-Za-z_<][\w<>]*\.)*[A-Za-z_]\w*(?:\([\w.]{1,100}\))?(?:: |:?\s*$)")
 IGNORED = re.compile(r"Exception ignored |--- Logging error ---")
+# the message of such an error stands in the next line: of R, MATLAB, Rust
+HEADED = re.compile(r".*:\s*$|\s*Error using ")
 CHAINED = re.compile(r"During handling of the above exception|The above exception was the direct")
 
 
@@ -49,6 +51,7 @@ class ErrorText:
         self.seen: dict[str, datetime] = {}
         # by rank, of a traceback: whether its last line is to come, whether that is no failure
         self.tracebacks: dict[int | None, tuple[bool, bool]] = {}
+        self.headed: set[int | None] = set()  # ranks whose next line says what their error was
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event] | None:
         """Return the failure of a line."""
@@ -57,6 +60,9 @@ class ErrorText:
             kind = self._kind_in_traceback(line)
         else:
             kind = None if ELSEWHERE.search(text) else kind_of(text)
+        if kind == "exception" and HEADED.match(text):
+            self.headed.add(line.rank)
+            self.tracebacks.setdefault(line.rank, (False, False))  # so that the next line is read
         if kind is None:
             return None
         extra: dict[str, Any] = {} if line.rank is None else {"rank": line.rank}
@@ -85,4 +91,7 @@ class ErrorText:
             self.tracebacks[line.rank] = text[0].isspace(), is_ignored
             return None
         is_last = is_open and EXCEPTION.match(text) is not None
+        if line.rank in self.headed:
+            self.headed.discard(line.rank)
+            text = f"Error: {text.strip()}"
         return kind_of(text, "exception" if is_last else None)

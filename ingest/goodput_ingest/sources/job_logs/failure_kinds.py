@@ -14,8 +14,9 @@ from typing import Any, Final, NamedTuple
 _FILE: Final[dict[str, Any]] = tomllib.loads(
     (files("goodput_ingest.sources.job_logs") / "failure_kinds.toml").read_text("utf-8")
 )
-_NAME: Final = r"^\s*(?:[A-Za-z_]\w*\.)*"  # of the module that defines an exception
-_SAYS: Final = r"(?:\s*:|\s*$)"  # what follows it
+# what wraps an exception (`ERROR: LoadError: `, `Exception: '`), and the module that defines it
+_NAME: Final = r"^\s*(?:[\w.]{0,80}(?:[Ee]rror|ERROR|Exception): ['\"]?)*(?:[A-Za-z_]\w*\.)*"
+_SAYS: Final = r"(?:\s*:|\s*$|\()"  # what follows it
 # how a line ends behind what errno says
 _END: Final = r"(?: [\[(][^\])]*[\])]|: unknown|[\s.,!\"'\u2019\\)\]}])*$"
 # behind what happened, of whatever kind it was: Ray lists what may have
@@ -56,6 +57,7 @@ def _pattern(patterns: list[str], flags: int = 0) -> re.Pattern[str]:
 def _rule(kind: str, found: dict[str, Any]) -> Rule:
     names, ends = ("|".join(found.get(key, ())) for key in ("exceptions", "errno"))
     errno = [rf"(?:[:(\]-]\s?|\s\s)(?i:{ends}){_END}", rf"^\S+: (?i:{ends}): "] if ends else []
+    errno += [rf'"(?i:{ends})"'] if ends else []
     sure = [*found.get("patterns", ()), *([rf"{_NAME}(?:{names}){_SAYS}"] if names else ())]
     flags = re.IGNORECASE if kind == "nan" else 0
     said = _pattern([*found.get("said", ()), *errno], flags)

@@ -9,7 +9,7 @@ import re
 LOSS = re.compile(
     r"loss(?:['\"]?\s*[:=]\s*['\"]?|\s+)"
     r"(?P<loss>[+-]?(?:nan|inf(?:inity)?|\d{1,30}(?:\.\d{0,30}|,\d{1,30})?(?:e[+-]?\d{1,3})?))"
-    r"(?![\w.]|,\d)",
+    r"(?!\w|[.,]\d)",
 )
 # before "loss", and what such a word may end with; another one makes it another loss
 NAMES = {"", "lm_", "avr_", "avg_", "per_token_"}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
+from math import isfinite
 from typing import Any
 
 from goodput_ingest.formats.files import Part
@@ -68,6 +69,7 @@ class LogReader:
         self.tracebacks: dict[int | None, tuple[bool, bool]] = next(  # each line of one is read
             (one.tracebacks for one in self.formats if isinstance(one, ErrorText)), {}
         )
+        self.of_losses = ErrorText()  # that are not finite: a step's line is no other's repetition
         self.almost = (*ALMOST, *(almost for one in known for almost in one.almost))
         self.moments = Moments(origin, options.zone, options.observed_at)
         self.any_hint = self._any_hint()
@@ -286,12 +288,15 @@ class LogReader:
             else:
                 if not self.tracebacks or log_format.name != ErrorText.name:
                     continue
+            reading = log_format
             if has_form and log_format.name == ErrorText.name:
-                continue  # the line's own format says what failed
+                if isfinite(loss_of(line.text) or 0):
+                    continue  # the line's own format says what failed, but not of a step's loss
+                reading = self.of_losses
             is_grown = self._is_dated_by_growth(log_format, line)
             seen = replace(line, at=self.grown_at) if is_grown else line
             try:
-                if (taken := log_format.take(seen, self.moments)) is None:
+                if (taken := reading.take(seen, self.moments)) is None:
                     continue
                 has_form = True
                 for event in _with_loss(taken, line.text):

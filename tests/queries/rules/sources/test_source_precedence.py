@@ -35,15 +35,15 @@ def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(cluster):
     yield
     alone = cluster.gpu_s()
 
-    cluster.log("r", [*printed(first), {"event": "failure", "kind": "nan", "t": 95}])
+    said = [{"event": "failure", "kind": k, "t": t} for k, t in (("exception", 94), ("nan", 95))]
+    cluster.log("r", [*printed(first), *said])
     cluster.log("r", [{"event": "job.start", "t": 152}, *printed(second)])
     yield
     assert cluster.gpu_s() == alone
     sql = f"""select attempt, kind from intermediate.int_attempts
         left join intermediate.int_reported_failures using (attempt_key)
         where int_attempts.cluster = '{cluster.name}' order by all"""
-    found = cluster.read(sql)
-    assert found.rows() == [(0, "nan"), (1, None)]
+    assert cluster.read(sql).rows() == [(0, "nan"), (1, None)]
 
 
 # what it shows: state of the job run, its own events, those of its log, GPU-s of some categories

@@ -21,7 +21,14 @@ last_steps as (
 
 -- a rank that does not know of the failure yet may begin another step within a second
 final as (
-    select failures.*
+    select
+        failures.*,
+        -- what may follow from another failure gives way to one that a program states within a minute of it
+        case
+            when failures.kind in ('nccl_timeout', 'nccl_error', 'network', 'segfault', 'sigkill', 'runtime_error', 'sigabrt', 'exception')
+                then failures.ts + interval 1 minute
+            else failures.ts
+        end as said_at
     from failures
     left join last_steps using (attempt_key, source)
     where failures.end_ms >= coalesce(last_steps.begun_ms - 1000, failures.end_ms)
@@ -30,8 +37,8 @@ final as (
 select
     final.attempt_key,
     -- of one moment the most specific: lines without a time have that of the line before them
-    arg_min(final.kind, {ts: final.ts, place: coalesce(final.position, 99), kind: final.kind, msg: final.msg}) as kind,
-    arg_min(final.msg, {ts: final.ts, place: coalesce(final.position, 99), kind: final.kind, msg: final.msg}) as msg,
+    arg_min(final.kind, {ts: said_at, place: coalesce(final.position, 99), kind: final.kind, msg: final.msg}) as kind,
+    arg_min(final.msg, {ts: said_at, place: coalesce(final.position, 99), kind: final.kind, msg: final.msg}) as msg,
     greatest(min(final.end_ms), coalesce(max(steps.begun_ms), 0)) as at_ms
 from final
 left join (select attempt_key, max(begun_ms) as begun_ms from last_steps group by attempt_key) as steps using (attempt_key)
