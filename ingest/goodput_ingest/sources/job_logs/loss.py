@@ -5,6 +5,10 @@
 """
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from goodput_ingest.sources.job_logs.events import Event
 
 LOSS = re.compile(
     r"loss(?:['\"]?\s*[:=]\s*['\"]?|\s+)"
@@ -27,6 +31,19 @@ def loss_of(text: str) -> float | None:
             return float(found["loss"].replace(",", "."))
         at = text.find("loss", at + 4)
     return None
+
+
+def with_loss(events: Iterable[Event], text: str) -> Iterable[Event]:
+    """Return the events of a line; the loss that it prints is of the last step among them."""
+    if (loss := loss_of(text)) is None:
+        return events
+    found = list(events)
+    for position in reversed(range(len(found))):
+        if found[position].event == "step":
+            if found[position].loss is None:
+                found[position] = replace(found[position], loss=loss)
+            break
+    return found
 
 
 def _is_of_training(before: str) -> bool:

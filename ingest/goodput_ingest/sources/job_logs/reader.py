@@ -3,7 +3,7 @@
 import contextlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
@@ -27,7 +27,7 @@ from goodput_ingest.sources.job_logs.formats import (
 )
 from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
 from goodput_ingest.sources.job_logs.lines import Line, cleaned, uncoloured
-from goodput_ingest.sources.job_logs.loss import loss_of
+from goodput_ingest.sources.job_logs.loss import loss_of, with_loss
 from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.nemo import Nemo
 from goodput_ingest.sources.job_logs.planned_steps import PLANNED_STEPS, PlannedSteps
@@ -299,7 +299,7 @@ class LogReader:
                 if (taken := reading.take(seen, self.moments)) is None:
                     continue
                 has_form = True
-                for event in _with_loss(taken, line.text):
+                for event in with_loss(taken, line.text):
                     if self._counts(log_format, event):
                         yield log_format, self._with_error(log_format, event, is_grown=is_grown)
             except (FieldError, OverflowError) as error:
@@ -363,19 +363,6 @@ class LogReader:
             is_new, self.is_life_begun = not self.is_life_begun, True
             return is_new
         return True
-
-
-def _with_loss(events: Iterable[Event], text: str) -> Iterable[Event]:
-    """Return the events of a line; the loss that it prints is of the last step among them."""
-    if (loss := loss_of(text)) is None:
-        return events
-    found = list(events)
-    for position in reversed(range(len(found))):
-        if found[position].event == "step":
-            if found[position].loss is None:
-                found[position] = replace(found[position], loss=loss)
-            break
-    return found
 
 
 def _fact(event: Event) -> Fact:
