@@ -6,8 +6,7 @@
 -- phase, phase_label: detail that the part has most of; '': none
 -- the other columns: see marts.idle_gap_parts
 select
-    splits.gap,
-    splits.whole_start_ms,
+    splits.* exclude (place, part_start_ms, part_end_ms, owner, start_ms, end_ms),
     places.cluster,
     places.node,
     places.gpu_uuid,
@@ -16,26 +15,16 @@ select
     from_ms(splits.start_ms) as gap_start_at,
     from_ms(splits.end_ms) as gap_end_at,
     (splits.end_ms - splits.start_ms) / 1000.0 as gap_s,
-    splits.gap_gpu_ms,
-    splits.gap_cost,
-    splits.is_main,
     from_ms(splits.part_start_ms) as start_at,
     from_ms(splits.part_end_ms) as end_at,
-    splits.is_held,
     owners.job_run_key,
     owners.run_key,
     owners.run_id,
     owners.team,
     owners.user_name,
-    splits.category,
     categories.label,
     categories.colour,
-    splits.is_beside_work,
-    splits.phase,
-    phases.label as phase_label,
-    splits.gpu_ms,
-    splits.cost,
-    splits.readings_coverage_ratio
+    phases.label as phase_label
 from intermediate.int_idle_gap_splits_in_scope as splits
 inner join intermediate.int_numbered_units as places using (place)
 left join intermediate.int_numbered_owners as owners using (owner)

@@ -146,26 +146,14 @@ judged as (
 )
 
 select
-    judged.cluster,
-    judged.node,
-    judged.gpu_uuid,
-    judged.gpu_index,
-    judged.reason,
-    judged.evidence,
+    judged.* exclude (source, start_ms, end_ms, throttled_ms, clock_ratio, power_ratio),
     judged.reason <> 'sw_power_cap' or starts_with(judged.verdict, 'low clock') as counts_as_loss,
     from_ms(judged.start_ms) as start_at,
     from_ms(judged.end_ms) as end_at,
     coalesce(judged.throttled_ms, judged.end_ms - judged.start_ms) / 1000.0 as duration_s,
-    judged.readings,
-    judged.power_w,
-    judged.power_limit_w,
-    judged.sm_clock_hz,
-    judged.sm_clock_max_hz,
-    judged.gpu_temperature_c,
     held.run_key,
     held.team,
-    coalesce(booked.gpu_ms, 0)::bigint as booked_gpu_ms,
-    judged.verdict
+    coalesce(booked.gpu_ms, 0)::bigint as booked_gpu_ms
 from judged
 left join booked using (gpu_uuid, reason, start_ms)
 left join held using (gpu_uuid, reason, start_ms)

@@ -241,11 +241,7 @@ found as (
 )
 
 select
-    found.rule,
-    found.cluster,
-    found.node,
-    found.gpu_uuid,
-    found.job_run_key,
+    found.* exclude (first_ms, last_ms, bins, gpu_ms, network_ratio, versions),
     owners.run_key,
     owners.run_id,
     owners.job_name,
@@ -255,7 +251,6 @@ select
     from_ms(found.last_ms) as end_at,
     found.gpu_ms::bigint as gpu_ms,
     found.gpu_ms / 3600000.0 * prices.price_per_gpu_h as cost,
-    found.score,
     case
         when found.rule in ('driver_skew', 'ecc_off') then 'Confirmed'
         when found.rule in ('gpu_oversubscribed', 'gpu_memory_full') then 'Not confirmed'

@@ -65,13 +65,8 @@ listed as (
 )
 
 select
-    rule,
-    cluster,
-    node,
+    * exclude (texts),
     null::varchar as gpu_uuid,
-    run_key,
-    start_at,
-    end_at,
     null::bigint as gpu_ms,
     null::double as cost,
     case when rule in ('node_misconfigured', 'job_misconfigured') then 'Likely' else 'Confirmed' end as confidence,

@@ -108,11 +108,7 @@ stretches as (
 )
 
 select
-    found.rule,
-    found.cluster,
-    found.node,
-    found.gpu_uuid,
-    found.job_run_key,
+    found.* exclude (first_ms, last_ms, value, use_range, least_samples),
     owners.run_key,
     owners.run_id,
     owners.team,
@@ -120,7 +116,6 @@ select
     from_ms(found.last_ms) as end_at,
     found.last_ms - found.first_ms as gpu_ms,
     null::double as cost,
-    found.samples,
     found.samples / found.least_samples as score,
     case
         when found.rule in ('standing_energy', 'frozen_series', 'rejected_values') then 'Confirmed'

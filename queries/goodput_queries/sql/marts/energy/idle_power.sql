@@ -31,16 +31,12 @@ times as (
 )
 
 select
-    times.cluster,
-    times.gpu_model,
-    times.category,
+    times.* exclude (ms_price),
     idle.label,
-    times.gpu_ms,
     coalesce(powers.measured_ms, 0) as measured_ms,
     powers.power_w,
     times.gpu_ms * powers.power_w / 3.6e9 as energy_kwh,
-    times.ms_price * powers.power_w / 3.6e9 as electricity_cost,
-    times.untariffed_gpu_ms
+    times.ms_price * powers.power_w / 3.6e9 as electricity_cost
 from times
 inner join idle using (category)
 left join intermediate.int_idle_powers as powers

@@ -243,13 +243,7 @@ select
     attempts.team,
     numbered.position - greatest(numbered.all_events - threshold('chain_max_events')::bigint, 0) as position,
     from_ms(numbered.at_ms) as event_at,
-    numbered.what,
-    numbered.detail,
-    numbered.node,
-    numbered.gpu_index,
-    numbered.gpu_uuid,
-    numbered.source,
-    numbered.events
+    numbered.* exclude (attempt_key, at_ms, place, position, all_events)
 from numbered
 inner join attempts using (attempt_key)
 where numbered.position > numbered.all_events - threshold('chain_max_events')::bigint

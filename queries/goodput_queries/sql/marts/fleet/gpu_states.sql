@@ -88,16 +88,11 @@ incidents as (
 )
 
 select
-    states.cluster,
+    states.* exclude (at_ms),
     racks.rack,
     racks.rack_row,
     racks.feed,
-    states.node,
-    states.gpu_uuid,
-    states.gpu_index,
-    states.gpu_model,
     from_ms(states.at_ms) as at,
-    states.category,
     categories.label,
     categories.colour,
     runs.run.run_key as run_key,

@@ -11,18 +11,12 @@
 -- message: as it was logged
 with found as (
     select
-        events.cluster,
+        events.* exclude (gpu_uuid, pci_bus_id, pid, process_name, node),
         coalesce(gpus.node, events.node) as node,
         coalesce(events.gpu_uuid, gpus.gpu_uuid) as gpu_uuid,
         gpus.gpu_index,
         gpus.gpu_model,
-        coalesce(events.pci_bus_id, gpus.pci_bus_id) as pci_bus_id,
-        events.at_ms,
-        events.ts_precision,
-        events.source,
-        events.kind,
-        events.code,
-        events.message
+        coalesce(events.pci_bus_id, gpus.pci_bus_id) as pci_bus_id
     from staging.stg_gpu_events as events
     left join intermediate.int_gpu_inventory as gpus
         on (

@@ -113,12 +113,9 @@ found as (
 )
 
 select
-    found.cluster,
-    found.node,
+    found.* exclude (day, value),
     from_ms(found.day * one_day_ms()) as day_at,
-    found.kind,
     kinds.unit,
-    found.value::double as value,
-    found.gpus
+    found.value::double as value
 from found
 inner join reference.health_kinds as kinds using (kind)

@@ -29,15 +29,9 @@ totals as (
 )
 
 select
-    categories.code,
-    categories.category,
-    categories.label,
-    categories.group,
+    categories.* exclude (kind, precedence),
     kind_of(categories.category, categories.kind) as kind,
     definition_version() as definition_version,
-    categories.blame,
-    categories.colour,
-    categories.definition,
     coalesce(sums.gpu_ms, 0) as gpu_ms,
     coalesce(sums.gpu_ms, 0) + case
         when categories.group <> 'held' or categories.category in ('unknown', 'busy_unclassified', 'at_risk')

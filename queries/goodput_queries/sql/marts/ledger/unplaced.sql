@@ -160,13 +160,9 @@ models as (
 )
 
 select
-    unplaced.cluster,
-    unplaced.job_run_key,
+    unplaced.* exclude (gpu_type),
     owners.* exclude (job_run_key, cluster, state),
     coalesce(models.gpu_model, unplaced.gpu_type) as gpu_model,
-    unplaced.hour_ms,
-    unplaced.reason,
-    unplaced.gpu_ms,
     prices.list_price_per_gpu_h,
     prices.factor,
     prices.price_per_gpu_h,

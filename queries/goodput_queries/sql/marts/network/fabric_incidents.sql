@@ -104,17 +104,10 @@ touched as (
 )
 
 select
-    incidents.cluster,
-    incidents.kind,
+    incidents.* exclude (fabric, incident, first_ms, after_ms, last_ms, end_ms),
     from_ms(incidents.first_ms) as start_at,
     from_ms(incidents.last_ms) as last_at,
     from_ms(incidents.end_ms) as end_at,
-    incidents.members,
-    incidents.switches,
-    incidents.codes,
-    incidents.node_names,
-    incidents.nodes,
-    incidents.shared,
     coalesce(touched.run_ids, []) as run_ids,
     coalesce(touched.run_names, []) as run_names,
     len(coalesce(touched.run_ids, [])) as runs,

@@ -29,19 +29,14 @@ select
     runs.team,
     runs.user_name,
     coalesce(reasons.queue, runs.partition) as queue,
-    reasons.cluster_queue,
+    reasons.* exclude (job_run_key, queue),
     runs.gpus_requested as gpus,
     runs.gpu_type_requested as gpu_type,
-    reasons.min_pods,
     from_ms(case when runs.eligible_ms <= ends.at_ms then runs.eligible_ms end) as since_at,
     coalesce(runs.start_ms <= ends.at_ms, false) as is_started,
     case when runs.eligible_ms <= least(runs.start_ms, ends.at_ms)
         then (least(coalesce(runs.start_ms, ends.at_ms), ends.at_ms) - runs.eligible_ms) / 1000
-    end as wait_s,
-    reasons.reason,
-    reasons.message,
-    reasons.evictions,
-    reasons.eviction_reason
+    end as wait_s
 from runs
 inner join ends using (cluster)
 left join staging.stg_queue_reasons as reasons using (job_run_key)

@@ -43,12 +43,8 @@ series as (
 )
 
 select
-    runs.run_key,
-    runs.cluster,
-    runs.team,
-    case when series.stem is not null then numbered.stem || '#' else runs.name end as workload,
-    runs.start_ms,
-    runs.gpus
+    runs.* exclude (name),
+    case when series.stem is not null then numbered.stem || '#' else runs.name end as workload
 from runs
 left join numbered using (run_key)
 left join series

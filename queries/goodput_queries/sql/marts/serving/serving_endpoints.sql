@@ -61,13 +61,8 @@ withheld as (
 )
 
 select
-    endpoints.cluster,
-    endpoints.endpoint,
+    endpoints.* exclude (node),
     coalesce(endpoints.node, holders.node) as node,
-    endpoints.role,
-    endpoints.product,
-    endpoints.pod,
-    endpoints.namespace,
     holders.* exclude (cluster, endpoint, node, is_in_scope)
 from endpoints
 left join holders using (cluster, endpoint)

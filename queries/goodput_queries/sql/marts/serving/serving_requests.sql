@@ -34,24 +34,11 @@ objectives as (
 )
 
 select
-    requests.cluster,
-    requests.endpoint,
-    requests.request_id,
+    requests.* exclude (source, arrival_at, error, arrival_ms, first_token_ms, end_ms),
     endpoints.node,
     endpoints.team,
-    requests.model,
-    requests.tenant,
     from_ms(requests.arrival_ms) as arrival_at,
     from_ms(requests.end_ms) as end_at,
-    requests.last_ms,
-    requests.ttft_s,
-    requests.per_output_token_s,
-    requests.e2e_s,
-    requests.input_tokens,
-    requests.output_tokens,
-    requests.cached_tokens,
-    requests.status,
-    requests.is_failed,
     case
         when objectives.objective is null then null
         when requests.is_failed then false

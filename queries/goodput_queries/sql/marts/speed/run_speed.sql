@@ -122,14 +122,10 @@ mfu as (
 )
 
 select
-    totals.run_key,
-    totals.steps,
+    totals.* exclude (gpus, step_s, flops_per_s, flops_per_gpu_s, mfu_ratio),
     totals.step_s[2] as median_step_s,
     totals.step_s[1] as p5_step_s,
     totals.step_s[3] as p95_step_s,
-    totals.tokens_per_s,
-    totals.tokens_per_gpu_s,
-    totals.samples_per_s,
     case when totals.speed_unit = 'steps' then 'the job reports neither tokens nor samples of its steps' end as work_reason,
     mfu.flops_per_s as model_flops_per_s,
     mfu.mfu_ratio,
@@ -148,7 +144,6 @@ select
         when mfu.gpu_models is null then 'the GPU model is not known'
         else 'no peak in ' || mfu.mfu_dtype || ' is known of ' || mfu.gpu_models
     end as mfu_reason,
-    totals.speed_unit,
     case when speeds.windows >= 10 then speeds.speed / speeds.best_speed end as best_ratio,
     case when speeds.windows >= 10 then totals.step_s[2] * speeds.speed / speeds.best_speed end as best_step_s,
     case when coalesce(speeds.windows, 0) < 10 then 'fewer than ten windows of ten steps' end as best_reason

@@ -72,21 +72,14 @@ slowed as (
 )
 
 select
-    owners.cluster,
-    steps.run_key,
-    owners.run_id,
-    owners.team,
-    owners.user_name,
+    owners.* exclude (run_key),
+    steps.* exclude (start_ms, end_ms, all_s, work),
     names.workload,
     declared.params,
     models.gpu_models,
-    steps.gpus,
     from_ms(steps.start_ms) as start_at,
     from_ms(steps.end_ms) as end_at,
-    steps.steps,
     steps.all_s / steps.steps as step_s,
-    steps.step_variation_ratio,
-    steps.speed_unit,
     steps.work / steps.all_s as speed,
     case when steps.speed_unit <> 'steps' then steps.work / steps.steps end as batch,
     communication.comm_ratio,

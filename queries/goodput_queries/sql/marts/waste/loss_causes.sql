@@ -112,19 +112,7 @@ culprits as (
 )
 
 select
-    grouped.cluster,
-    grouped.run_key,
-    grouped.run_id,
-    grouped.job_name,
-    grouped.team,
-    grouped.user_name,
-    grouped.node,
-    grouped.category,
-    grouped.label,
-    grouped.colour,
-    grouped.blame,
-    grouped.gpu_ms,
-    grouped.cost,
+    grouped.* exclude (kind, first_hour_ms, last_hour_ms, works_on),
     from_ms(grouped.first_hour_ms) as first_at,
     from_ms(grouped.last_hour_ms + one_hour_ms()) as last_at,
     case

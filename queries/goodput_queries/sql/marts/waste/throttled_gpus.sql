@@ -65,20 +65,15 @@ inventory as (
 )
 
 select
-    of_gpus.cluster,
-    of_gpus.node,
-    of_gpus.gpu_uuid,
-    of_gpus.gpu_index,
+    of_gpus.*,
     of_reasons.reason,
     of_reasons.throttled_hours,
-    of_gpus.read_hours,
     of_reasons.throttled_hours / of_gpus.read_hours as throttled_ratio,
     case
         when of_gpus.read_hours < threshold('chronic_throttle_hours') then null
         when throttled_ratio >= threshold('chronic_throttle_ratio') then 'chronic'
         else 'passing'
     end as recurrence,
-    of_gpus.gpu_temperature_c,
     coalesce(reported.slowdown_temperature_c, inventory.slowdown_temperature_c) as slowdown_temperature_c,
     coalesce(reported.slowdown_temperature_c, inventory.slowdown_temperature_c) - of_gpus.gpu_temperature_c
         as slowdown_margin_c
