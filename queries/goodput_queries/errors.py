@@ -16,15 +16,13 @@ GoodputError            a stated failure: one sentence, no traceback, exit code 
     └── UnexpectedError a defect of ours met a file: class, place and message of the exception
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import metadata
-from typing import Final
+from typing import Final, Self
 
 DISTRIBUTION: Final = "goodput-ledger"  # the name under which all packages are published
 
@@ -95,9 +93,7 @@ class UnbalancedError(BuildError):
     sequence: int | None = None
 
     @classmethod
-    def of(
-        cls, broken: Sequence[tuple[str, int, str]], sequence: int | None = None
-    ) -> UnbalancedError:
+    def of(cls, broken: Sequence[tuple[str, int, str]], sequence: int | None = None) -> Self:
         """Return the error for the invariants that do not hold."""
         (invariant, n, example), *others = broken
         more = f", and {len(others)} more checks" if others else ""

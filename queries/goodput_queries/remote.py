@@ -5,8 +5,6 @@ Whoever can read that can read the database itself, so the token grants nothing 
 JSON head and a Polars frame in Arrow IPC, an answer such a frame; errors come back as themselves.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -15,7 +13,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import httpx
@@ -65,7 +63,7 @@ class RemoteStore:
         )
 
     @classmethod
-    def at(cls, url: str, token: str) -> RemoteStore:
+    def at(cls, url: str, token: str) -> Self:
         """Return the store of a server whose address and token are known, but not its process."""
         return cls(ServerNote(url.rstrip("/"), token, 0, "", url))
 

@@ -9,13 +9,12 @@ folder that is copied away brings its index along.
     folder/statement-2026-11-19.pdf    what it links
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from typing import Self
 from urllib.parse import quote
 
 import jinja2
@@ -113,7 +112,7 @@ class PastStatement:
         """Return how this version fared on a channel; None where it was not tried."""
         return next((one for one in self.latest if one.channel == channel), None)
 
-    def with_delivery(self, delivery: Delivery) -> PastStatement:
+    def with_delivery(self, delivery: Delivery) -> Self:
         """Return the entry with how its version fared now on a channel."""
         kept = [
             one

@@ -4,11 +4,10 @@ A status is no evidence of a cluster and has no row in `state.ingested`: a sourc
 every ten seconds must not invalidate every build, page and list of sources.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from typing import Self
 
 import polars as pl
 
@@ -53,7 +52,7 @@ class Status:
         None  # the source was removed: it raises no alert; the next poll resets it
     )
 
-    def answered(self, at: datetime, skipped: str | None = None) -> Status:
+    def answered(self, at: datetime, skipped: str | None = None) -> Self:
         """Return the status after a poll that began at `at` and read all there was.
 
         skipped: what was left out of it for good, a sentence
@@ -63,7 +62,7 @@ class Status:
             self, asked_at=at, answered_at=at, failing_since_at=None, failures=0, error=error
         )
 
-    def failed(self, at: datetime, sentence: str) -> Status:
+    def failed(self, at: datetime, sentence: str) -> Self:
         """Return the status after a poll that began at `at` and failed."""
         return replace(
             self,

@@ -5,8 +5,6 @@ one, archives may be nested. Only plain files are unpacked, below the folder, an
 an allowance has left; every other entry is skipped with a reason, and does not affect the others.
 """
 
-from __future__ import annotations
-
 import bz2
 import lzma
 import tarfile
@@ -15,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Self
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text.json_lines import printable
@@ -48,7 +46,7 @@ class Allowance:
     members_left: int = MEMBERS_MAX
 
     @classmethod
-    def of(cls, archive: Path) -> Allowance:
+    def of(cls, archive: Path) -> Self:
         """Return the allowance of an archive by its size; raises OSError."""
         return cls(max(ALWAYS_BYTES, RATIO_MAX * archive.stat().st_size))
 

@@ -5,12 +5,11 @@ rows differ from the previous build. A stage that came out as it was makes nothi
 known only once it was computed: therefore the set is closed in the order of the stages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
+from typing import Self
 
 import duckdb
 
@@ -85,7 +84,7 @@ class DirtySet:
         hours = (self.stages[name].hours for name in stages if name in self.stages)
         return reduce(or_, hours, NOTHING)
 
-    def after(self, changes: Mapping[str, Change]) -> DirtySet:
+    def after(self, changes: Mapping[str, Change]) -> Self:
         """Return the set with these stages as well."""
         return replace(self, stages={**self.stages, **changes})
 

@@ -1,9 +1,8 @@
 """An observation: series of kube-state-metrics by name, with the times of observation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +43,7 @@ class Observation:
     moments_ms: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     @classmethod
-    def of(cls, series: Iterable[Series], *, is_continued: bool = False) -> Observation:
+    def of(cls, series: Iterable[Series], *, is_continued: bool = False) -> Self:
         """Return an observation of the series; those of GPU exporters map pods to GPUs."""
         found = cls(is_continued)
         for one in series:
