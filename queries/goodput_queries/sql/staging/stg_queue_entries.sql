@@ -46,23 +46,10 @@ local_queues as (
 )
 
 select
-    waits.cluster,
-    waits.uid,
+    waits.* exclude (source, since_at, until_at, kind, cluster_queue, observed_at, load_sequence, next_since_at),
     to_ms(waits.since_at) as since_ms,
     to_ms(waits.until_at) as until_ms,
-    waits.is_admitted,
-    waits.job_id_raw,
-    waits.account,
-    waits.queue,
     coalesce(waits.cluster_queue, local_queues.cluster_queue) as cluster_queue,
-    waits.qos,
-    waits.gpus,
-    waits.gpu_type,
-    waits.min_pods,
-    waits.reason,
-    waits.message,
-    waits.evictions,
-    waits.eviction_reason,
     to_ms(waits.observed_at) as observed_ms,
     to_ms(pods.submit_at) as pods_submit_ms,
     greatest(waits.load_sequence, pods.load_sequence) as load_sequence

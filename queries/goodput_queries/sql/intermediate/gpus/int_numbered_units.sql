@@ -7,12 +7,6 @@ select
     (row_number() over (order by gpu_uuid, gpu_instance, start_ms))::integer as place,
     (dense_rank() over (order by gpu_uuid, gpu_instance))::integer as unit,
     max(gpu_index) over (partition by gpu_uuid, gpu_instance) as gpu_index,
-    cluster,
-    node,
-    gpu_uuid,
-    gpu_instance,
-    gpu_model,
-    mig_profile,
-    start_ms,
+    * exclude (gpu_index, slurm_index, share_lo, share_hi, share_of, end_ms, method),
     coalesce(end_ms, forever_ms()) as end_ms
 from intermediate.int_gpu_units

@@ -109,23 +109,10 @@ gains as (
 )
 
 select
-    claims.rule,
-    claims.cluster,
-    claims.node,
-    claims.gpu_uuid,
-    claims.run_key,
-    claims.team,
-    claims.since_ms,
-    claims.until_ms,
-    claims.gpu_ms,
-    claims.cost,
-    claims.share_ratio,
-    claims.cases,
+    claims.* exclude (subject_ms, sure_ms, cause, base_ms, run_share_ratio, returns, gpus),
     coalesce(
         claims.cause, late.evidence, case when claims.returns = 'steady' then counted(steady.gpus, 'GPU') || ' free in every hour' end
     ) as cause,
-    claims.what_to_do,
-    claims.is_over,
     loss_confidence(claims.rule, claims.gpu_ms, claims.sure_ms) as confidence,
     case claims.returns
         when 'all' then claims.gpu_ms

@@ -49,25 +49,12 @@ caused as (
 )
 
 select
-    cluster,
-    run_key,
-    run_id,
-    data_ranks,
-    stages,
-    steps,
-    recorded_s,
-    undelayed_s,
-    ideal_s,
-    slowdown_ratio,
-    stage_s,
-    worker_s,
-    micro_batch_s,
-    communication_s,
-    delay_s,
-    slowest_stage,
+    * exclude (
+        source, trace_id, compute_s, worker_means_s, stage_means_s, without_slowest_stage_s,
+        without_slowest_workers_s, largest
+    ),
     (undelayed_s - without_slowest_stage_s) / nullif(undelayed_s - ideal_s, 0) as slowest_stage_share,
     (undelayed_s - without_slowest_workers_s) / nullif(undelayed_s - ideal_s, 0) as slowest_workers_share,
-    forward_backward_correlation,
     largest.cause as cause,
     case
         when largest is null
