@@ -124,8 +124,8 @@ class Progress:
     def _count(self, step: int, mean_s: float, at: datetime | None) -> int:
         """Return how many steps a line covers: those since the previous line.
 
-        Of the first line all up to its step, where the time since the start of training has room for
-        them: a run that went on did not do so many.
+        Of the first line all up to its step, where the time since the start of training has room
+        for them: a run that went on did not do so many.
         """
         if self.step is not None and step > self.step:
             return step - self.step
