@@ -161,9 +161,7 @@ def test_a_run_outside_of_the_time_range_has_a_link_to_its_own_time(capture, vis
     assert len([one for one in app.button if one.label == "Clear filters"]) == 1
 
 
-def test_a_link_of_a_run_without_a_time_range_opens_where_the_run_has_data(
-    capture, visit, run, configured
-):
+def test_a_link_of_a_run_alone_opens_where_it_has_data(capture, visit, run, configured):
     configured("[ui]\nrange = 'now-1s'\n")
 
     app = visit(capture, "one_run", run=run["value"])
