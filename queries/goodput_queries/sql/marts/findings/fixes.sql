@@ -5,7 +5,7 @@
 -- evaluated: first
 -- target: the node, the job of a team, the cluster or the source that it is done to
 -- findings: how many it settles; open_findings: of them those that still are
--- title, what_to_do, evidence, rule, finding_key, run_key, node, gpu_uuid: of the open finding whose action reaches furthest
+-- title, what_to_do, evidence, rule, finding_key, run_key, node, gpu_uuid, owner, effort: of the open finding whose action reaches furthest
 --  (replace, restart the node, drain), then of the one that gives most back
 -- gpu_ms, cost: lost in the window; of anomalies that is in other rows
 -- back_ms, back_low_ms, back_high_ms: recoverable GPU time of the window
@@ -20,8 +20,6 @@ select
     count_if(is_open)::bigint as open_findings,
     arg_min(severity, severity_rank(severity)) as severity,
     unnest(arg_max(first, place)),
-    any_value(owner) as owner,
-    any_value(effort) as effort,
     coalesce(sum(gpu_ms) filter (where back_high_ms > 0), 0)::bigint as gpu_ms,
     sum(cost) filter (where back_high_ms > 0) as cost,
     sum(columns(['back_ms', 'back_low_ms', 'back_high_ms']))::bigint,
@@ -36,7 +34,8 @@ from (
         is_recurrent and back_high_ms > 0 as goes_on,
         {
             title: title, what_to_do: what_to_do, evidence: evidence, rule: rule, finding_key: finding_key,
-            since_at: since_at, run_key: run_key, node: node, gpu_uuid: gpu_uuid, confidence: confidence
+            since_at: since_at, run_key: run_key, node: node, gpu_uuid: gpu_uuid, confidence: confidence,
+            owner: owner, effort: effort
         } as first,
         (
             case when is_open then -action_rank(what_to_do) else -3 end,
