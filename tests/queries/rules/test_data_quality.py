@@ -93,6 +93,12 @@ test_what_is_named = shown_by({
         lambda c: [labels(c, ("4711", 0), ("4711.batch", 100)),
                    c.job("4711", 0, 1000, ["a", "b"], 2)],
         kind("labels of unknown jobs", "n, gpu_ms, example"), [(1, 800_000, "4711.batch on b")]),
+    "GPUs that no record names of a run without a scheduler": (
+        lambda c: c.log("r", steps(1, 10, 0), host="a"),
+        lambda c: ((1, True) in kind("GPUs placed by assumption", "n, what like 'no record%'")(c),
+                   c.read("select what_to_do like 'No record%' from marts.statement_unmatched "
+                          "where kind like 'placed%'").rows()),
+        (True, [(True,)])),
     "unplaced time, with its GPU-hours": (
         lambda c: [c.node("a", 2), c.job("1", 0, 5000, [], 2), c.job("2", 0, 1000, ["a"], 3)],
         kind("allocated, GPUs not placed", "gpu_ms, n"), [(1_000_000, 1), (10_000_000, 1)]),

@@ -151,11 +151,15 @@ from marts.disagreeing_instruments
 group by fact
 union all
 select
-    'GPUs placed by assumption',
-    'the accounting does not report which GPUs: allocated time is exact, which of it was used is not',
+    'GPUs placed by assumption', if(ownership = 'job_event',
+        'no record names the GPUs: as many are counted as processes that events or log name, else one',
+        'the accounting does not report which GPUs: allocated time is exact, which of it was used is not'),
     count(distinct job_run_key), null, min(job_run_key),
-    'Ingest `scontrol show job -d` while jobs run; or let the DCGM exporter label series with jobs (hpc_job) or pods'
-from intermediate.int_holds where method = 'assumed'
+    if(ownership = 'job_event',
+        'Ingest the accounting or lists of processes (source nvml), or let `goodput run` start such jobs',
+        'Ingest `scontrol show job -d` while jobs run; or let the DCGM exporter label series with jobs (hpc_job) or pods')
+from intermediate.int_holds inner join intermediate.int_job_runs using (job_run_key) where method = 'assumed'
+group by ownership = 'job_event'
 union all
 select
     'job runs known from labels alone',

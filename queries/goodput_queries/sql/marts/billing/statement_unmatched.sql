@@ -1,5 +1,5 @@
 -- GPU time of the scope's window whose owner, placement or price is uncertain: the caveats of a statement.
--- grain: cluster, kind
+-- grain: cluster, kind, what_to_do
 -- evaluated: first
 with unpriced as (
     select cluster, job_run_key, gpu_ms
@@ -51,10 +51,13 @@ select cluster, 'allocated without a price' as kind, count(distinct job_run_key)
 from unpriced
 group by cluster
 union all
-select cluster, 'placed on GPUs by assumption', count(distinct job_run_key), sum(gpu_ms)::bigint,
-    'The amount is right, which GPU is not known: ingest `scontrol show job -d` while jobs run'
+select placed.cluster, 'placed on GPUs by assumption', count(distinct job_run_key), sum(gpu_ms)::bigint,
+    if(ownership = 'job_event',
+        'No record names the GPUs: as many are counted as processes that events or log name, else one',
+        'The amount is right, which GPU is not known: ingest `scontrol show job -d` while jobs run')
 from placed
-group by cluster
+inner join intermediate.int_job_runs using (job_run_key)
+group by placed.cluster, ownership = 'job_event'
 union all
 select cluster, 'busy with no job', count(distinct gpu_uuid), sum(gpu_ms)::bigint,
     'Ingest the scheduler''s records of that time (as sacct); else look who uses these GPUs'
