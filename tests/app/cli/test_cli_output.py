@@ -83,20 +83,12 @@ def test_a_long_table_is_cut_and_says_so(monkeypatch):
 
 test_a_cell_reads_as_its_column_means = gives(
     output.cell,
-    ("gpu_ms", 1326268, "1,326,268"),
-    ("job_id", 1326268, "1326268"),
-    ("share", 0.1234, "12.3 %"),
-    ("goodput_ratio", 1.0, "100.0 %"),
-    ("cost", 1234.5, "1,234.50"),
-    ("gpu_s", 1326.2684, "1,326.268"),
-    ("power_w", 699.123, "699.1"),
-    ("is_open", True, "yes"),
-    ("reason", None, "-"),
-    ("reason", "a\nb", "a\\nb"),
-    ("reason", "x" * 100, "x" * 79 + "…"),
-    ("kinds", ["a", 1], '["a", 1]'),
-    ("power_w", float("nan"), "-"),
-)
+    ("gpu_ms", 1326268, "1,326,268"), ("job_id", 1326268, "1326268"), ("share", 0.1234, "12.3 %"),
+    ("goodput_ratio", 1.0, "100.0 %"), ("cost", 1234.5, "1,234.50"),
+    ("gpu_s", 1326.2684, "1,326.268"), ("power_w", 699.123, "699.1"), ("is_open", True, "yes"),
+    ("reason", None, "-"), ("reason", "a\nb", "a\\nb"), ("reason", "x" * 100, "x" * 79 + "…"),
+    ("kinds", ["a", 1], '["a", 1]'), ("power_w", float("nan"), "-"),
+)  # fmt: skip
 
 
 def test_parquet_is_not_for_a_terminal(monkeypatch):

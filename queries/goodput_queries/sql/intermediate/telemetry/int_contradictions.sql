@@ -71,8 +71,7 @@ from (
         ),
         (
             'no_hold', 'no job was allocated GPUs of the host that a run''s events name at that time',
-            'Ingest the accounting of that time; if it is there, compare the clocks of host and scheduler. '
-            || 'A machine without a scheduler needs a --cluster of its own'
+            'Ingest the accounting of that time, or such a machine with its own --cluster; else compare clocks of host and scheduler'
         ),
         (
             'several', 'several jobs were allocated GPUs of the host that a run''s events name at that time',
@@ -328,8 +327,7 @@ union all
 select
     'busy with no job', 'telemetry saw GPUs at work that no job run held', count(distinct gpu_uuid),
     sum(end_ms - start_ms),
-    min(node), 'Ingest the scheduler''s records of that time (as sacct), or a machine without one with a --cluster of its own; '
-    || 'else look who uses these GPUs'
+    min(node), 'Ingest the scheduler''s records of that time, or a machine without one with its own --cluster; else look who uses them'
 from marts.busy_unallocated
 union all
 select
