@@ -188,7 +188,7 @@ def run_ranks(script, folder, ranks=RANKS):
 @pytest.mark.parametrize(("package", "script", "ranks"), [
     ("accelerate", ACCELERATE, RANKS), ("deepspeed", DEEPSPEED, RANKS),
     ("torchtitan.train", TORCHTITAN, 1), ("pretrain_gpt", MEGATRON_LM, 1),
-])  # fmt: skip
+], ids=["accelerate", "deepspeed", "torchtitan", "megatron-lm"])  # fmt: skip
 def test_a_trainer_that_runs_with_the_emitter_has_a_complete_ledger(
     whole_store, tmp_path, package, script, ranks
 ):
