@@ -3,9 +3,9 @@
     1795805150561 3.0 1          milliseconds, value, step
 
 One metric of a run gives its steps, the training loss if there is one; of each other one an event
-says that it is there. `meta.yaml` has the run's user, start, end and status. How many GPUs a run
-has is said by its parameters or tags, else by its system metrics
-(`system/gpu_0_power_usage_watts`), which are of all GPUs that it saw.
+says that it is there. `meta.yaml` has the run's user, start, end and status. The number of GPUs is
+that of its parameters or tags, else of its system metrics (`system/gpu_0_power_usage_watts`), which
+are of all GPUs that it saw.
 """
 
 import re
