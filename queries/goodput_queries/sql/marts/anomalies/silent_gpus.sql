@@ -43,7 +43,11 @@ loading as (
             from state.ingested as loads
             where
                 loads.source = polled.source
-                and (polled.origins = 1 or starts_with(loads.origin, rtrim(polled.origin, '/')))
+                and (
+                    polled.origins = 1
+                    or loads.origin = polled.origin
+                    or starts_with(loads.origin, rtrim(polled.origin, '/') || '/')
+                )
                 and loads.rows_new > 0
                 and loads.loaded_at > (select max(loaded_at) from state.ingested) - interval 5 minutes
         )
