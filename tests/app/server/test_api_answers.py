@@ -143,7 +143,7 @@ def test_answers_take_no_more_memory_than_they_may(monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priorities")
-@each({"of a server": (True, turns.PAGES_NICE), "of a command": (False, 0)})
+@each({"of a server": (True, turns.PAGES_NICE), "of a command": (False, -20)})
 def test_a_thread_that_draws_pages_comes_after_those_that_answer(monkeypatch, is_server, lower_by):
     def drawn():
         turns.after_answers()
