@@ -27,7 +27,8 @@ from goodput_queries.objectives import serving as serving_objectives
 from goodput_queries.objectives.serving import ServingObjective
 from goodput_queries.storage.database_file import DatabaseFile
 
-EVENTS = ("numbered_events", "inferred_events", "google_events")  # of the runs that are dirty
+# of the runs that are dirty
+EVENTS = ("renumbered_events", "inferred_events", "google_events")
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 
 

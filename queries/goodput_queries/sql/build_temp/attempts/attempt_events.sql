@@ -4,7 +4,7 @@
 -- is_authoritative: false for a step or phase that a stronger source reports: one source counts for steps, and for each
 --  kind of phase, from its first to its last step or phase; weaker sources count where it has none
 with lives as (
-    select lives.* exclude (begin_ms, has_failed), attempts.attempt_key, attempts.run_key, attempts.start_ms, attempts.end_ms
+    select lives.* exclude (begin_ms, has_failed), attempts.attempt_key, attempts.start_ms, attempts.end_ms
     from temp.int_attempts as attempts
     inner join intermediate.int_attempt_lives as lives using (job_run_key, life)
 ),
@@ -12,13 +12,11 @@ with lives as (
 events as (
     select
         lives.attempt_key,
-        lives.run_key,
-        lives.job_run_key,
         lives.start_ms as attempt_start_ms,
         lives.end_ms as attempt_end_ms,
         {place: event_source_place(events.source), source: events.source} as reporter,
         events.event in ('step', 'step.start') or events.phase is not null as is_work,
-        events.* exclude (cluster, run_id, attempt)
+        events.* exclude (cluster, run_id, attempt, local_rank, load_sequence)
     from temp.job_events as events
     inner join lives
         on events.cluster = lives.cluster

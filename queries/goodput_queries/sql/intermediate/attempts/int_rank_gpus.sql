@@ -7,7 +7,7 @@
 with events as (
     select
         events.attempt_key,
-        events.job_run_key,
+        any_value(attempts.job_run_key) as job_run_key,
         events.rank,
         any_value(attempts.cluster) as cluster,
         any_value(attempts.start_ms) as attempt_start_ms,
@@ -18,7 +18,7 @@ with events as (
     from temp.attempt_events as events
     inner join temp.int_attempts as attempts using (attempt_key)
     where events.rank is not null
-    group by events.attempt_key, events.job_run_key, events.rank
+    group by events.attempt_key, events.rank
 ),
 
 ranks as (
