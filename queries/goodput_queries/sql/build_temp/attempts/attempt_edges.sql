@@ -8,27 +8,17 @@
 -- startup_end_ms: without steps: job.start, else the end of the last init phase
 -- teardown_until_ms: end of what counts as teardown after the last step; beyond it is a fault stall
 -- is_without_progress: ended badly and retained no step, as far as its trainer says
-with steps as (
-    select
-        *,
-        row_number() over (partition by attempt_key order by start_ms, step) as place
-    from temp.int_train_steps
-),
-
-first_steps as (
+with first_steps as (
     select
         attempt_key,
         min(start_ms) as first_step_ms,
         max(end_ms) as last_step_end_ms,
-        max(end_ms - start_ms) filter (where place = 1) as first_length_ms,
-        median(end_ms - start_ms) filter (
-            where place between 2 and threshold('first_step_window') + 1
-        ) as next_median_ms,
+        arg_min(end_ms - start_ms, start_ms, cast(threshold('first_step_window') as bigint) + 1) as first_lengths_ms,
         max(median_step_ms) as median_step_ms,
         count_if(fate = 'kept') as kept_steps,
         count_if(fate in ('at_risk', 'durability_unknown')) as unsettled_steps,
         count(*) as steps
-    from steps
+    from temp.int_train_steps
     group by attempt_key
 ),
 
@@ -56,8 +46,15 @@ select
     first_steps.first_step_ms
         + cast(
             floor(least(
-                greatest(0, coalesce(first_steps.first_length_ms - first_steps.next_median_ms, 0)),
-                first_steps.first_length_ms
+                greatest(
+                    0,
+                    coalesce(
+                        first_steps.first_lengths_ms[1]
+                        - list_aggregate(first_steps.first_lengths_ms[2:], 'median'),
+                        0
+                    )
+                ),
+                first_steps.first_lengths_ms[1]
             )) as bigint
         ) as steps_from_ms,
     case

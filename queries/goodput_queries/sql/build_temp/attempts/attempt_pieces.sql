@@ -16,34 +16,35 @@ before_phases as (
     where phases.end_ms > steps.end_ms
 ),
 
-marked_steps as (
+-- of a step the end of the one before it, and whether it goes on with that one
+followed_steps as (
     select
         attempt_key,
         fate,
         start_ms,
-        end_ms,
-        (attempt_key, fate, true) is distinct from (
-            lag(attempt_key) over in_order,
-            lag(fate) over in_order,
-            start_ms - lag(end_ms) over in_order < gap_of_step_max_ms(median_step_ms)
-            and lag(is_before_phase) over in_order is null
-        ) as is_new
+        lag(end_ms) over in_order as before_end_ms,
+        coalesce(
+            lag(fate) over in_order = fate
+            and start_ms - before_end_ms < gap_of_step_max_ms(median_step_ms)
+            and lag(is_before_phase) over in_order is null,
+            false
+        ) as goes_on
     from temp.int_train_steps
     left join before_phases using (attempt_key, start_ms)
-    -- one order of all is cheaper than one of each of many attempts
-    window in_order as (order by attempt_key, start_ms)
+    window in_order as (partition by attempt_key order by start_ms)
 ),
 
 -- steps of one fate with no gap worth the name between them: a day of steps is a handful of rows
 steps as (
-    select attempt_key, any_value(fate) as fate, min(start_ms) as start_ms, max(end_ms) as end_ms
-    from (
-        select
-            *,
-            count_if(is_new) over (order by attempt_key, start_ms rows unbounded preceding) as step_run
-        from marked_steps
-    )
-    group by attempt_key, step_run
+    select
+        attempt_key,
+        fate,
+        start_ms,
+        coalesce(lead(before_end_ms) over (partition by attempt_key order by start_ms), lasts.end_ms) as end_ms
+    from followed_steps
+    inner join (select attempt_key, max(end_ms) as end_ms from temp.int_train_steps group by attempt_key) as lasts
+        using (attempt_key)
+    where not goes_on
 ),
 
 bounds as (

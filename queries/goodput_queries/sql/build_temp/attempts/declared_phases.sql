@@ -40,19 +40,21 @@ marks as (
 
 -- saves during which a step of the same rank and source ended: how long they blocked is not known
 asynchronous as (
-    select distinct marks.event_id
-    from marks
-    asof join (select * from temp.attempt_events where event = 'step') as steps
-        on marks.attempt_key = steps.attempt_key
-        and marks.source = steps.source
-        and coalesce(marks.rank, -1) = coalesce(steps.rank, -1)
-        and coalesce(marks.host, '') = coalesce(steps.host, '')
-        and marks.next_mark_ms > steps.end_ms
-    where
-        marks.event = 'phase.start'
-        and marks.next_mark = 'phase.end'
-        and marks.phase = 'ckpt_save'
-        and steps.end_ms > marks.end_ms
+    select distinct saves.event_id
+    from (
+        select *, unnest(range(end_ms // ten_minutes_ms(), next_mark_ms // ten_minutes_ms() + 1)) as cell
+        from marks
+        where event = 'phase.start' and next_mark = 'phase.end' and phase = 'ckpt_save'
+    ) as saves
+    inner join temp.attempt_events as steps
+        on saves.attempt_key = steps.attempt_key
+        and saves.source = steps.source
+        and coalesce(saves.rank, -1) = coalesce(steps.rank, -1)
+        and coalesce(saves.host, '') = coalesce(steps.host, '')
+        and saves.cell = steps.end_ms // ten_minutes_ms()
+        and steps.end_ms > saves.end_ms
+        and steps.end_ms < saves.next_mark_ms
+    where steps.event = 'step'
 ),
 
 unended as (

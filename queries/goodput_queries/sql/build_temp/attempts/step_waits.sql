@@ -35,6 +35,7 @@ windows as (
         coalesce(rank_steps.start_ms, steps.start_ms) as start_ms,
         coalesce(rank_steps.end_ms, steps.end_ms) as end_ms
     from temp.int_train_steps as steps
+    semi join operations using (attempt_key)
     inner join processes using (attempt_key)
     left join temp.int_rank_steps as rank_steps
         on steps.attempt_key = rank_steps.attempt_key

@@ -61,17 +61,23 @@ seen as (
     group by gpus.attempt_key, steps.step, gpus.gpu_uuid
 ),
 
--- a sample covers the time back to the previous one: a step without a sample uses the next one
-unseen as (
-    select gpus.attempt_key, steps.step, gpus.gpu_uuid, steps.start_ms, steps.end_ms
+-- materialized: steps joined with hours before GPUs are a row for each step and GPU of that hour
+hours as materialized (
+    select gpus.attempt_key, gpus.gpu_uuid, hours.hour_ms
     from (select distinct gpu_uuid, hour_ms from readings) as hours
     inner join gpus
         on hours.gpu_uuid = gpus.gpu_uuid
         and hours.hour_ms between gpus.from_ms // one_hour_ms() * one_hour_ms() and gpus.to_ms
+),
+
+-- a sample covers the time back to the previous one: a step without a sample uses the next one
+unseen as (
+    select hours.attempt_key, steps.step, hours.gpu_uuid, steps.start_ms, steps.end_ms
+    from hours
     inner join temp.int_train_steps as steps
-        on gpus.attempt_key = steps.attempt_key and hours.hour_ms = steps.end_ms // one_hour_ms() * one_hour_ms()
+        on hours.attempt_key = steps.attempt_key and hours.hour_ms = steps.end_ms // one_hour_ms() * one_hour_ms()
     anti join seen
-        on gpus.attempt_key = seen.attempt_key and steps.step = seen.step and gpus.gpu_uuid = seen.gpu_uuid
+        on hours.attempt_key = seen.attempt_key and steps.step = seen.step and hours.gpu_uuid = seen.gpu_uuid
 )
 
 select attempt_key, step, gpu_uuid

@@ -16,7 +16,9 @@
 -- materialised: attempts, since splits, stragglers and the run page read it
 -- skip_if_empty: temp.step_waits, temp.profiled_steps, temp.part_waits, temp.throttled_steps, temp.attempt_pieces where is_gap, temp.int_rank_steps where coalesce(wait_data_s, comm_s, straggler_s, throttle_s) is not null
 with steps as (
-    select steps.*, steps.start_ms = firsts.start_ms as is_first
+    select
+        steps.attempt_key, steps.step, steps.start_ms, steps.end_ms, steps.fate, steps.median_step_ms,
+        steps.start_ms = firsts.start_ms as is_first
     from temp.int_train_steps as steps
     inner join (
         select attempt_key, min(start_ms) as start_ms from temp.int_train_steps group by attempt_key
@@ -26,6 +28,8 @@ with steps as (
 attempt_ranks as (
     select distinct attempt_key, rank, gpu_uuid from temp.int_rank_gpus
 ),
+
+rank_counts as (select attempt_key, count(*) as ranks from attempt_ranks group by attempt_key),
 
 gaps as (select attempt_key, end_ms from temp.attempt_pieces where is_gap),
 
@@ -47,10 +51,6 @@ watched as (
     select distinct attempt_key from temp.throttled_steps
 ),
 
-medians as (
-    select attempt_key, any_value(median_step_ms) as median_step_ms from steps group by attempt_key
-),
-
 gap_steps as (
     select steps.attempt_key, steps.step
     from steps
@@ -59,20 +59,35 @@ gap_steps as (
 
 worth as (
     select
-        steps.attempt_key,
-        steps.step,
+        steps.* exclude (start_ms, end_ms),
+        steps.start_ms as gang_start_ms,
+        steps.end_ms,
         ranks.rank,
         ranks.gpu_uuid,
-        reported.* exclude (attempt_key, step, rank)
-    from temp.int_train_steps as steps
-    inner join watched using (attempt_key)
+        reported.start_ms as rank_start_ms,
+        reported.wait_data_s,
+        reported.comm_s,
+        reported.straggler_s,
+        reported.throttle_s
+    from steps
+    semi join watched using (attempt_key)
     inner join attempt_ranks as ranks using (attempt_key)
     left join temp.int_rank_steps as reported using (attempt_key, step, rank)
     union all by name
-    select reported.*, ranks.gpu_uuid
+    select
+        steps.* exclude (start_ms, end_ms),
+        steps.start_ms as gang_start_ms,
+        steps.end_ms,
+        reported.rank,
+        ranks.gpu_uuid,
+        reported.start_ms as rank_start_ms,
+        reported.wait_data_s,
+        reported.comm_s,
+        reported.straggler_s,
+        reported.throttle_s
     from temp.int_rank_steps as reported
     inner join attempt_ranks as ranks using (attempt_key, rank)
-    inner join medians using (attempt_key)
+    inner join steps using (attempt_key, step)
     anti join watched using (attempt_key)
     left join temp.part_waits as part_waits using (attempt_key, step, rank)
     left join gap_steps using (attempt_key, step)
@@ -80,35 +95,40 @@ worth as (
         reported.comm_s is not null
         or reported.straggler_s is not null
         or reported.throttle_s is not null
-        or reported.wait_data_s * 1000 >= threshold('gap_step_share') * medians.median_step_ms
+        or reported.wait_data_s * 1000 >= threshold('gap_step_share') * steps.median_step_ms
         or reported.wait_data_s * 1000 >= threshold('split_min_ms')
         or part_waits.step is not null
         -- the first step after a gap, for the ranks that came to it late
         or gap_steps.step is not null
 ),
 
+-- of gangs with other ranks: its own rows hold what the one rank reports
 gang_reports as (
     select reported.attempt_key, reported.step, reported.wait_data_s, reported.comm_s, reported.straggler_s
     from temp.int_rank_steps as reported
     inner join voices on reported.attempt_key = voices.attempt_key and reported.rank = voices.voice_rank
+    where
+        reported.attempt_key in (
+            select attempt_key from attempt_ranks inner join voices using (attempt_key) where rank <> voice_rank
+        )
 ),
 
 rank_steps as (
     select
-        steps.attempt_key,
-        steps.step,
-        steps.is_first,
-        steps.median_step_ms,
-        steps.fate,
+        worth.attempt_key,
+        worth.step,
+        worth.is_first,
+        worth.median_step_ms,
+        worth.fate,
         case
             when
                 gap_steps.step is not null
-                and worth.start_ms - steps.start_ms >= threshold('gap_step_share') * steps.median_step_ms
-                then least(worth.start_ms, steps.end_ms)
-            else steps.start_ms
+                and worth.rank_start_ms - worth.gang_start_ms >= threshold('gap_step_share') * worth.median_step_ms
+                then least(worth.rank_start_ms, worth.end_ms)
+            else worth.gang_start_ms
         end as start_ms,
-        steps.start_ms as gang_start_ms,
-        steps.end_ms,
+        worth.gang_start_ms,
+        worth.end_ms,
         worth.rank,
         worth.gpu_uuid,
         coalesce(worth.wait_data_s, gang_reports.wait_data_s, 0) * 1000 as data_ms,
@@ -125,7 +145,6 @@ rank_steps as (
         waits.comm_ms as operations_ms,
         coalesce(voices.voice_rank = worth.rank, false) as is_voice
     from worth
-    inner join steps using (attempt_key, step)
     left join voices using (attempt_key)
     left join gang_reports using (attempt_key, step)
     left join temp.step_waits as waits using (attempt_key, step, rank)
@@ -145,8 +164,6 @@ lone as (
     group by attempt_key, step
     having count(*) = 1
 ),
-
-rank_counts as (select attempt_key, count(*) as ranks from attempt_ranks group by attempt_key),
 
 -- steps with the exposed time of every rank: the last to arrive waits least
 exposed_steps as (

@@ -30,9 +30,31 @@ ends as (
 ),
 
 bounded as (
-    from events where dur_s is not null
-    union all
-    from ends where dur_s is null
+    select *, hash(attempt_key, rank, step) as place
+    from (
+        from events where dur_s is not null
+        union all
+        from ends where dur_s is null
+    )
+    where event = 'step'
+),
+
+-- most ranks report a step once, and to one source: only the others' are summed
+repeated as (
+    select hash(attempt_key, rank, step) as place
+    from events
+    where event = 'step'
+    group by all
+    having count(*) > 1
+),
+
+single as (
+    select
+        attempt_key, rank, step, start_ms, end_ms, data_s as wait_data_s, comm_s, straggler_s, throttle_s, tokens, flops,
+        samples, gpu_tokens, gpu_flops, mfu_ratio, source = 'job-log' as is_for_gang, null::bigint as other_off_ms
+    from bounded
+    anti join (select attempt_key from events where event = 'step' and not is_authoritative) using (attempt_key)
+    anti join repeated using (place)
 ),
 
 steps as (
@@ -48,7 +70,9 @@ steps as (
         avg(mfu_ratio) as mfu_ratio,
         bool_or(source = 'job-log') as is_for_gang
     from bounded
-    where event = 'step'
+    where
+        place in (from repeated)
+        or attempt_key in (select attempt_key from events where event = 'step' and not is_authoritative)
     group by attempt_key, rank, step, is_authoritative
 ),
 
@@ -91,3 +115,5 @@ from steps
 left join others using (attempt_key, rank, step)
 left join uncounted using (attempt_key)
 where steps.is_authoritative
+union all
+from single

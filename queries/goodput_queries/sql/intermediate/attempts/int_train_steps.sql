@@ -10,7 +10,26 @@
 -- ranks: number of ranks that reported the step
 -- materialised: attempts, since the timeline, the splits and the pages read it
 -- skip_if_empty: temp.attempt_events
-with gang as (
+with lone as (
+    select attempt_key
+    from temp.int_rank_steps
+    group by attempt_key
+    having min(coalesce(rank, -1)) = max(coalesce(rank, -1))
+),
+
+-- where one rank speaks for the gang its steps are those of the gang: only others are grouped
+gang as (
+    select
+        attempt_key,
+        step,
+        start_ms as first_start_ms,
+        end_ms,
+        1::bigint as ranks,
+        wait_data_s * 1000 as data_ms,
+        columns(['tokens', 'flops', 'samples', 'gpu_tokens', 'gpu_flops', 'mfu_ratio'])
+    from temp.int_rank_steps
+    semi join lone using (attempt_key)
+    union all
     select
         attempt_key,
         step,
@@ -22,6 +41,7 @@ with gang as (
             else sum(columns(['tokens', 'flops', 'samples'])) end,
         avg(columns(['gpu_tokens', 'gpu_flops', 'mfu_ratio']))
     from temp.int_rank_steps as rank_steps
+    anti join lone using (attempt_key)
     group by attempt_key, step
 ),
 
