@@ -12,28 +12,27 @@
 -- materialised: attempts, since amounts, cut windows and the run page read it
 -- skip_if_empty: temp.int_rank_step_losses
 -- change_tracking: start_ms, end_ms
-with first_ranks as (
-    select attempt_key, rank, min(rank) over (partition by attempt_key, gpu_uuid) as first_rank
+with ranks as (
+    select
+        attempt_key,
+        rank,
+        count(*) over (partition by attempt_key) as ranks,
+        gpu_uuid is null or rank = min(rank) over (partition by attempt_key, gpu_uuid) as is_first
     from temp.int_rank_gpus
-    where gpu_uuid is not null
 ),
 
 -- of ranks that share one GPU the first speaks for it: its parts wait together
 losses as (
-    select *
-    from temp.int_rank_step_losses
-    anti join (select attempt_key, rank from first_ranks where rank > first_rank) using (attempt_key, rank)
-    where fate = 'kept'
+    select losses.*, ranks.ranks
+    from temp.int_rank_step_losses as losses
+    inner join ranks using (attempt_key, rank)
+    where losses.fate = 'kept' and ranks.is_first
 ),
 
 gaps as (
     select attempt_key, category, end_ms
     from temp.int_run_timeline
     where phase = 'undeclared_gap'
-),
-
-ranks as (
-    select attempt_key, count(distinct rank) as ranks from temp.int_rank_gpus group by attempt_key
 ),
 
 throttled as (select * from temp.throttled_steps),
@@ -88,14 +87,13 @@ of_gpus as (
     select
         losses.* replace (
             case
-                when ranks.ranks > 1 and not losses.is_for_gang then losses.gpu_uuid
+                when losses.ranks > 1 and not losses.is_for_gang then losses.gpu_uuid
                 else gang_gpus.gpu_uuid
             end as gpu_uuid
         )
     from losses
-    inner join ranks using (attempt_key)
     left join gang_gpus using (attempt_key)
-    where ranks.ranks = 1 or losses.is_for_gang or losses.gpu_uuid is not null
+    where losses.ranks = 1 or losses.is_for_gang or losses.gpu_uuid is not null
 ),
 
 -- one GPU held back costs its gang: its own excess is throttling, the others wait for it
@@ -218,6 +216,7 @@ parts as (
         until_ms,
         is_cut,
         start_ms + length_ms as step_end_ms,
+        greatest(start_ms + length_ms, productive_end_ms) as last_end_ms,
         unnest([
             gap_category, 'data_stall', 'throttled', 'straggler_wait', 'straggler_wait', 'exposed_comm', 'productive'
         ]) as category,
@@ -253,15 +252,15 @@ laid as (
 -- a phase declared inside a step, or waiting for the gang, comes before what the step says
 interrupted as (
     select laid.* replace (unsplit.n as n), laid.n as first_n
-    from (select * from laid where coalesce(until_ms, 0) < end_ms) as laid
+    from (select * from laid where coalesce(until_ms, 0) < last_end_ms and coalesce(until_ms, 0) < end_ms) as laid
     asof join unsplit on laid.attempt_key = unsplit.attempt_key and laid.end_ms > unsplit.start_ms
 ),
 
 within as (
-    select * exclude (n, until_ms) from laid where until_ms >= end_ms
+    select * exclude (n, until_ms, last_end_ms) from laid where until_ms >= end_ms
     union all by name
     select
-        parts.* exclude (n, first_n, until_ms, part_n) replace (
+        parts.* exclude (n, first_n, until_ms, last_end_ms, part_n) replace (
             greatest(parts.start_ms, unsplit.start_ms) as start_ms,
             least(parts.end_ms, unsplit.end_ms) as end_ms,
             unsplit.stretch_ms as stretch_ms
