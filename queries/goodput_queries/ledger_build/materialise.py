@@ -35,7 +35,7 @@ from goodput_queries.ledger_build.dirty_hours import (
 )
 from goodput_queries.ledger_build.passes import note_reading_parts, passes
 
-PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass over readings: about 1 GB
+PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of a pass over readings on two threads: 1 GB
 # stages of the ledger have fewer rows; smaller passes leave cores idle between their statements
 LEDGER_PASS_MAX_GPU_HOURS = 96_000
 FEW_ROWS = 1000  # they are replaced in the table that is there

@@ -17,9 +17,14 @@ def passes(
     """Return hours as half-open ranges by the number of units that are present in each hour.
 
     Evidence of years has many units, of which few are there at one time.
+
+    most_gpu_hours: of a pass on one or two threads. More threads take as many times as much: what
+    keeps two of them busy leaves others idle between its statements.
     """
     if not hours:
         return []
+    threads = int(cursor.execute("select current_setting('threads')").fetchall()[0][0])
+    most_gpu_hours *= max(1, threads // 2)
     joins = dict(
         cursor.execute(
             f"""select hour, sum(units)
