@@ -73,16 +73,18 @@ def test_how_long_an_answer_is_given(clock, took_s, after_s, state, statuses, gi
     assert answer.headers["Age"] == ("0" if given == "second" else str(int(after_s)))
 
 
-# seconds that the answer took and since; the request, and one for which another waits; who waits
+# seconds that the answer took and since; the request, and one for which another waits; whether it
+# is answered at once, and asked again meanwhile
 @each({
-    "the same request": (1, 9, "GET a", None, False),
-    "another request, though it may ask the same": (1, 9, "GET b", None, True),
-    "what it asks is looked up again after ten seconds": (2, 10, "GET a", None, True),
-    "the answer may be old": (0.1, 1, "GET a", None, True),
-    "another waits for the new one already": (0.1, 59, "GET a", "GET a", False),
-    "another waits, of an answer of a minute": (0.1, 60, "GET a", "GET a", True),
+    "the same request": (1, 9, "GET a", None, (True, False)),
+    "another request, though it may ask the same": (1, 9, "GET b", None, (False, False)),
+    "what it asks is looked up again after ten seconds": (2, 10, "GET a", None, (False, False)),
+    "loaded, and twice as long as it lasts": (0.1, 1, "GET a", None, (True, True)),
+    "loaded, and longer": (0.1, 2, "GET a", None, (False, False)),
+    "another waits for the new one already": (0.1, 59, "GET a", "GET a", (True, False)),
+    "another waits, of an answer of a minute": (0.1, 60, "GET a", "GET a", (False, False)),
 })  # fmt: skip
-def test_which_request_is_answered_at_once(clock, took_s, after_s, sent, other, waits):
+def test_which_request_is_answered_at_once(clock, took_s, after_s, sent, other, at_once):
     async def make():
         clock.s += took_s
         return Response("rows")
@@ -93,9 +95,10 @@ def test_which_request_is_answered_at_once(clock, took_s, after_s, sent, other, 
         kept.know("GET a", RUNS)
         clock.s += after_s
         with kept.looking_up(other):
-            return kept.at_once(sent)
+            answer, is_over = kept.at_once(sent)
+            return answer is not None, is_over
 
-    assert (asyncio.run(asked()) is None) == waits
+    assert asyncio.run(asked()) == at_once
 
 
 @each((59.0, "old"), (60.0, "new"))

@@ -84,21 +84,22 @@ class Answers:
             if len(self._known) > KNOWN_MAX:
                 self._known.popitem(last=False)
 
-    def at_once(self, request: Hashable) -> Response | None:
+    def at_once(self, request: Hashable) -> tuple[Response | None, bool]:
         """Return a kept answer to a request whose question is known, None where it has to wait.
 
-        Where its time is over, the first who asks waits, and others get what is kept meanwhile.
+        And whether it is to be asked again meanwhile, since its time is over and nobody does.
         """
         key, known_s = self._known.get(request, (None, 0.0))
         kept, now_s = self._kept.get(key), time.monotonic()
         if kept is None:
-            return None
+            return None, False
         age_s = now_s - kept.made_s
         is_known = now_s - known_s < KNOWN_S
-        is_waited_for = request in self._looked_up or key in self._making
-        if (is_known and self._is_new(kept, age_s)) or (is_waited_for and age_s < OLD_MAX_S):
-            return _copy(kept.answer, age_s)
-        return None
+        is_new = is_known and self._is_new(kept, age_s)
+        is_asked = request in self._looked_up or key in self._making
+        if is_new or (is_asked and age_s < OLD_MAX_S) or (is_known and age_s < 2 * kept.lasts_s):
+            return _copy(kept.answer, age_s), not (is_new or is_asked)
+        return None, False
 
     async def get(self, asked: Question, make: Callable[[], Awaitable[Response]]) -> Response:
         """Return a kept answer, the one that is being made, or a new one; `Age` is its seconds."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -159,16 +160,21 @@ def _of_rows(
         sent = _answered(request, lambda: _as_sent(request, body))
         if isinstance(sent, Response):
             return sent
-        if (kept := answers.at_once(sent)) is not None:
-            return kept
-        with answers.looking_up(sent):
-            found = await run_in_threadpool(_answered, request, lambda: ask(request, body))
-            if isinstance(found, Response):
-                return found
-            answers.know(sent, found)
-            return await answers.get(
-                found, lambda: run_in_threadpool(_answered, request, found.make)
-            )
+
+        async def asked() -> Response:
+            with answers.looking_up(sent):
+                found = await run_in_threadpool(_answered, request, lambda: ask(request, body))
+                if isinstance(found, Response):
+                    return found
+                answers.know(sent, found)
+                return await answers.get(
+                    found, lambda: run_in_threadpool(_answered, request, found.make)
+                )
+
+        kept, is_over = answers.at_once(sent)
+        if kept is not None and is_over:
+            kept.background = BackgroundTask(asked)
+        return kept or await asked()
 
     return Route(path, endpoint, methods=[method])
 
