@@ -144,6 +144,12 @@ KNOWN: Final = tuple(
             f"LSF and PBS are not read. `goodput run COMMAND` records a job, and {EVENTS}",
         ),
         (
+            rb'(?s)\A\[\s*\{"name": ?"[^"]*", ?"cat": ?"(?:GROUP|COLL|P2P|PROXY|KERNEL_LAUNCH|NET)'
+            rb'|\A\[?\s*\{[^\n]*"child_dur": ?[^\n]*"comm_hash": ?',
+            "dumps of NCCL's example profiler and of CoMMA have no time of a common clock, and are "
+            "not read. NCCL's Inspector is (source nccl-inspector)",
+        ),
+        (
             rb'"current_steps": ?\d+, "total_steps": ?\d+',
             "trainer_log.jsonl of LLaMA-Factory is not read. The output of its Trainer is, with a "
             "time before each line (source job-log), and hf_callback() of goodput_emitter.py",

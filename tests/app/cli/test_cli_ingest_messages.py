@@ -200,6 +200,7 @@ UNKNOWN = {
     "cgroup.prom": ('cgroup_cpus{jobid="51",step=""} 8 1795168800000\n', "cgroup_exporter has no"),
     "plain.prom": ('amd_gpu_use{index="0"} 95\n', "a scrape of an exporter that is not read"),
     "slurmctld.log": ("[2026-11-20T09:59:00.148] _job_complete: JobId=4\n", "slurmctld.log is"),
+    "nccl_1_0.json": ('[\n{"name": "Group API", "cat": "GROUP_API", "ph": "b"}\n', "dumps of NC"),
     "tb.csv": ("Wall time,Step,Value\n1795939230.0,10,2.99\n", "scalars that TensorBoard exports"),
     "trainer_state.json": ('{\n "epoch": 1.0,\n "log_history": []}\n', "trainer_state.json has"),
     "history.parquet": ("PAR1\0\0", "Parquet with these columns is not read"),
