@@ -4,7 +4,7 @@ They know nothing of Streamlit or the database. Traces are SVG with at most abou
 in all; names from the data are escaped, since Plotly renders some HTML; units stand on the axes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -109,19 +109,40 @@ def marked(
     """
     pixel = (window[1] - window[0]) / PAGE_PX
     free = [window[0]] * MARK_ROWS  # from when on each row is
+    lines, names = [], []
     for at, text, colour in sorted(marks)[-MARKS_MAX:]:
         row = next((n for n, end in enumerate(free) if end <= at), MARK_ROWS)
         has_room = row < MARK_ROWS
         if has_room:
             free[row] = at + pixel * MARK_CHAR_PX * (len(text) + 2)
-        figure.add_vline(x=at, line={"color": colour, "width": 1, "dash": "dot"})
-        figure.add_annotation(
-            x=at, y=1, yref="paper", xanchor="left", yanchor="bottom", showarrow=False,
-            yshift=MARK_ROW_PX * row, text=theme.plotly_text(text if has_room else text[:1]),
-            hovertext=theme.plotly_text(text), font={"size": LEGEND_FONT_PX},
-        )  # fmt: skip
+        lines.append((at, {"color": colour, "width": 1, "dash": "dot"}))
+        names.append({
+            "x": at, "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "bottom",
+            "showarrow": False, "yshift": MARK_ROW_PX * row, "hovertext": theme.plotly_text(text),
+            "text": theme.plotly_text(text if has_room else text[:1]),
+            "font": {"size": LEGEND_FONT_PX},
+        })  # fmt: skip
     rows = min(len(marks), MARK_ROWS + 1)
-    figure.update_layout(margin_t=16 + MARK_ROW_PX * rows)
+    figure.update_layout(annotations=names, margin_t=16 + MARK_ROW_PX * rows)
+    return lines_at(figure, lines)
+
+
+def lines_at(
+    figure: go.Figure,
+    lines: Sequence[tuple[datetime, Mapping[str, Any]]],
+    axes: Sequence[str] = ("",),
+) -> go.Figure:
+    """Add vertical lines, each in all subplots: at once, since Plotly copies all for each one.
+
+    lines: when, and how it is drawn. axes: what the names of axes end in, of each subplot
+    """
+    added = [
+        {"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "line": line,
+         "xref": f"x{axis}", "yref": f"y{axis} domain"}
+        for at, line in lines
+        for axis in axes
+    ]  # fmt: skip
+    figure.layout.shapes = [*figure.layout.shapes, *added]
     return figure
 
 

@@ -17,7 +17,7 @@ import polars as pl
 from plotly.subplots import make_subplots
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.figures.ledger import finished, marker
+from goodput_app.dashboard.figures.ledger import finished, lines_at, marker
 from goodput_app.dashboard.figures.legend import with_legend
 from goodput_app.dashboard.severities import LOOKS
 from goodput_app.text import units
@@ -392,7 +392,8 @@ def _mark(figure: go.Figure, events: pl.DataFrame) -> None:
     ranks = {severity: n for n, severity in enumerate(MARKERS) if severity is not None}
     worst = pl.col("severity").replace_strict(ranks, default=0, return_dtype=pl.Int64).min()
     lines = events.group_by("at").agg(rank=worst).sort("at", descending=True)
-    for at, rank in lines.head(EVENTS_MARKED).iter_rows():
-        # of each panel by itself, so that it does not strike through their titles
-        line = {"dash": "dot", "width": 1, "color": colours[rank]}
-        figure.add_vline(x=at, line=line, row="all", col=1)
+    # of each panel by itself, so that it does not strike through their titles
+    axes = sorted({trace.xaxis[1:] for trace in figure.data}, key=lambda n: int(n or 1))
+    look = {"dash": "dot", "width": 1}
+    latest = lines.head(EVENTS_MARKED).iter_rows()
+    lines_at(figure, [(at, {**look, "color": colours[rank]}) for at, rank in latest], axes)
