@@ -1,6 +1,7 @@
 -- Time between failures of attempts by their reason, and the time until the run went on, in the scope's window. A time limit, a
 -- cancellation, a preemption or a requeue is a decision and no failure.
 -- grain: cluster, cause
+-- evaluated: first
 -- access: team
 -- class, blame: of the cause
 -- failures: attempts that ended in the window with this failure reason

@@ -1,6 +1,7 @@
 -- State of each GPU at the end of the scope's window, or of the evidence where that ends before: where it stands, its
 -- category, who has it, its last readings and its events of the window. Owners do not restrict it.
 -- grain: gpu_uuid
+-- evaluated: first
 -- rack, rack_row, feed: null: the inventory does not have it
 -- category: of the largest part of a partitioned GPU; label, colour: of the category; null: the ledger does not reach that time
 -- run_key, run_id, job_name, team: of the first of its runs; null where it is not allocated; runs: how many it has

@@ -1,6 +1,7 @@
 -- GPUs and MIG instances that are not allocated at the end of the scope's window, by what a job could do with them: free
 -- capacity in schedulable blocks, and why the rest is of no use. A node of several partitions is in each of them.
 -- grain: cluster, partition, gpu_model, mig_profile, why
+-- evaluated: first
 -- partition: null: no source lists it
 -- mig_profile: null for whole GPUs
 -- why: why a job can, or cannot, have them

@@ -1,6 +1,7 @@
 -- Drivers and VBIOS of the scope's GPUs: GPU time under each pair of versions in the window, and the incidents of hardware
 -- or driver in it.
 -- grain: cluster, gpu_model, driver_version, vbios_version
+-- evaluated: first
 -- driver_version, vbios_version: null: no source reports it
 -- gpus: number of GPUs that had them; gpu_ms: milliseconds of a whole GPU in the inventory
 -- errors: incidents of hardware or driver, by the versions that the GPU had then

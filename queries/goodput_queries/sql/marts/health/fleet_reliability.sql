@@ -1,5 +1,6 @@
 -- How often nodes with GPUs fail, and for how long, by cluster, in the scope's window.
 -- grain: cluster
+-- evaluated: first
 -- nodes: number of nodes; node_ms: their time in the inventory
 -- failures: outages that began in the window with a node down; a node counts once for faults at one time
 -- down_ms: time down; available_ratio: 1 - down / node time

@@ -1,6 +1,7 @@
 -- Outages of nodes with GPUs in the scope's window: stretches in which a node was down, or drained. States of one node
 -- that overlap or touch are one outage, whichever sources report them: two faults of a node at one time count once.
 -- grain: cluster, node, state, start_at
+-- evaluated: first
 -- state: down (a failure), drained (an operator or a health check took it out)
 -- start_at, end_at: of the whole outage, also outside the window; null: still so
 -- out_at: since when a GPU of it was not allocated: its time in the ledger begins then, since a node that is being drained

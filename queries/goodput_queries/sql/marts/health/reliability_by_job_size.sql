@@ -1,6 +1,7 @@
 -- Time between failures of attempts by their number of GPUs, in the scope's window. A failure is an attempt that ended
 -- in the window with an infrastructure cause: every attempt that a fault of a node ended was interrupted.
 -- grain: cluster, gpus_from
+-- evaluated: first
 -- gpus_from, gpus_to: sizes of the bucket: 1, 2, 3 to 4, 5 to 8 ... up to the powers of two
 -- attempts: with time in the window; run_ms: time that they ran in it
 -- gpu_ms: milliseconds of a whole GPU: run_ms x GPUs

@@ -1,6 +1,7 @@
 -- Bus bandwidth of the scope's communicators by operation and size, of all communicators of one shape, against what is to
 -- be expected.
 -- grain: cluster, operation, size_from_bytes, ranks, nodes, gpu_model
+-- evaluated: first
 -- communicators, slow_communicators: number of them; of those that can be judged, how many are slow (null: none can)
 -- operations: number of collectives
 -- p50_bytes_per_s: median of the collectives; p1_bytes_per_s: what all but the slowest hundredth reach

@@ -1,6 +1,7 @@
 -- Time of collectives as a latency and a time for each byte (Hockney's model), fitted to their sizes by least squares of
 -- the relative error.
 -- grain: shape
+-- evaluated: first
 -- shape, measured_by: see collective_times; sizes: number of them
 -- latency_s: time of the smallest operation; byte_s: seconds for each byte. Shapes whose times do not follow the model (one
 --  of the two would not be above zero) have no row

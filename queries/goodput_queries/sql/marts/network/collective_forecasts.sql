@@ -1,5 +1,6 @@
 -- Time of collectives by their fit at the measured sizes, and among two and four times as many ranks.
 -- grain: shape, forecast_ranks, size_bytes
+-- evaluated: first
 -- shape: see collective_times; ranks: that were measured
 -- forecast_ranks: ranks: the fit itself. More: over as many GPUs a node, in a ring; only where the fit is of several nodes,
 --  since a link between nodes is in no time inside one

@@ -1,5 +1,6 @@
 -- Time of collectives by their exact size: the points that collective_fits goes through.
 -- grain: shape, size_bytes
+-- evaluated: first
 -- shape: cluster, operation, ranks, nodes, GPU model and measured_by in one text: what one fit is of
 -- measured_by: NCCL Inspector (of the window; the rank that waited least, without slow communicators), nccl-tests (all runs
 --  without wrong values)

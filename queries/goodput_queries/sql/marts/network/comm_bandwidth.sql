@@ -1,6 +1,7 @@
 -- Bus bandwidth of each communicator of the scope's nodes and runs in the window, by operation and size, against what is
 -- to be expected.
 -- grain: cluster, comm_id, operation, size_from_bytes
+-- skip_if_empty: raw.collectives, raw.collective_summaries
 -- run_key, run_id, job_name: of its processes; null: not known, or of several runs
 -- gpu_model: of its nodes; null: not known, or several
 -- operations: number of them that were read; coverage_ratio: share of the sequence numbers that was read

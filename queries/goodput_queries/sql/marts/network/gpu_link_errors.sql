@@ -1,6 +1,7 @@
 -- Errors of the NVLink and PCIe links of the scope's GPUs in the hours that the window touches, by the GPUs' counters: those
 -- that rose.
 -- grain: cluster, node, gpu_uuid, metric
+-- evaluated: first
 -- metric, meaning: see other_gpu_metrics; errors: increase of the counter, from hour to hour too; of two sources the greater
 -- last_at: end of the last hour in which it rose
 with hours as (

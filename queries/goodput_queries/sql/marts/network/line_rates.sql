@@ -1,6 +1,7 @@
 -- Network ports of the scope's nodes hour by hour, as share of their line rate. Hosts that no other source knows are not of
 -- the fleet.
 -- grain: cluster, node, kind, device, port, hour_at
+-- evaluated: first
 -- rack: null: not in the inventory
 -- line_rate_ratio: what it received or sent, whichever is more, of what its speed allows; null: speed or ten minutes are not known
 -- bytes_per_s: the rate that it is the share of; speed_bytes_per_s: line rate, in each direction

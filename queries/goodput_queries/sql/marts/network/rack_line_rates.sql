@@ -1,6 +1,7 @@
 -- The busiest hour of the ports of each rack: traffic between nodes of one rack included, since ports do not tell whom they
 -- talk to.
 -- grain: cluster, rack, kind
+-- evaluated: first
 -- rack: as the inventory names it; busiest_at: hour with most traffic; nodes, ports: number of them with a known share in it
 -- line_bytes_per_s: sum of the line rates of these ports: what the rack can send and receive outside
 -- bytes_per_s: of all these ports; line_rate_ratio: of their line rates

@@ -1,6 +1,6 @@
 -- Nodes of slow communicators, with what else speaks for a slow link of theirs.
 -- grain: cluster, node
--- skip_if_empty: raw.collectives, raw.collective_summaries
+-- skip_if_empty: marts.comm_bandwidth
 -- communicators, slow_communicators: those with collectives large enough to be judged; of them the slow ones
 -- least_ratio: the lowest bandwidth of what is expected, among the slow ones
 -- link_trouble: of the node's ports, the worst of down, lost, errors

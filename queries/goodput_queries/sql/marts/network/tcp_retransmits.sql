@@ -1,5 +1,6 @@
 -- TCP segments that the scope's nodes sent in the hours that the window touches, and those that they had to send again.
 -- grain: cluster, node
+-- evaluated: first
 -- retransmit_ratio: of the segments sent
 with of_sources as (
     select *, sum(samples) over (partition by cluster, node, source) as in_all

@@ -1,6 +1,7 @@
 -- Transports that NCCL uses, by node and run, as its log says. The log has no clock: those that belong to no attempt are of
 -- no window, and always shown.
 -- grain: cluster, node, run_key, transport
+-- evaluated: first
 -- run_key, run_id, job_name: null: not known
 -- processes: number of them; nodes: of the largest of their communicators, null: not known
 -- is_fallback: sockets carry the traffic of a communicator; has_infiniband: the node has an InfiniBand or RoCE port that

@@ -1,6 +1,7 @@
 -- How long job runs that ask for GPUs waited in the queue, by team, by size and by reason: those that started in the
 -- scope's window, and those that wait at its end. A wait begins when the job run is eligible: a dependency is no wait.
 -- grain: group_by, name
+-- evaluated: first
 -- access: team
 -- group_by: team, size (GPUs asked for) or reason (as the scheduler gives it)
 -- place: order of sizes

@@ -2,6 +2,7 @@
 -- Hosts that several job runs share at a time are left out, since disks do not say for whom they read; reads of network
 -- file systems are not reads of disks.
 -- grain: run_key
+-- evaluated: first
 -- access: team
 -- gpus, nodes: most at a time; gpu_ms: allocated time of these ten minutes
 -- read_bytes_per_gpu_s, most_read_bytes_per_gpu_s: mean, and of the ten minutes with the most
@@ -12,6 +13,13 @@
 with bins as (
     select cluster, node, start_ms, any_value(job_run_key) as job_run_key, count(*) as gpus
     from intermediate.int_held_bins
+    -- those of the scope's runs: few, where it is one run
+    where
+        (cluster, node) in (
+            select holds.cluster, holds.node
+            from intermediate.int_holds as holds
+            inner join intermediate.int_holds_in_scope as mine using (job_run_key, gpu_uuid)
+        )
     group by cluster, node, start_ms
     having count(distinct job_run_key) = 1
 ),

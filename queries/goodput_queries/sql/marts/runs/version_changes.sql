@@ -1,6 +1,7 @@
 -- What changed from one run of the scope's window to the next one of the same workload: job name, GPU model and number of
 -- GPUs in a cluster. Both runs can be compared.
 -- grain: run_key, attribute
+-- evaluated: first
 -- access: team
 -- attribute, label: code, image, versions, batch, power limit: those of reference.run_attributes that are tracked
 -- value_before, value_after: of run_before and of run_key

@@ -1,6 +1,7 @@
 -- Published training times of a benchmark, with the site's own runs of that name and size in the scope's window.
 -- Published are medians of runs in the submitters' logs (MLPerf Training), not verified by MLCommons and not its scores.
 -- grain: round, submitter, system, benchmark
+-- evaluated: first
 -- access: team
 -- gpus, gpu_model: of the system; published_runs: that reached the quality target
 -- published_time_s: median from run_start to run_stop

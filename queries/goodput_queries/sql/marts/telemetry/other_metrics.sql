@@ -1,5 +1,6 @@
 -- Metrics that the scope's GPUs report beside those with a column of their own, with their meaning.
 -- grain: metric
+-- evaluated: first
 -- meaning, unit, kind: null where the metric is not in the catalogue
 -- kind: gauge, rate, counter (only its increase says something), latch (keeps its last code), window (a sliding count)
 -- gpus, samples: number of GPUs that report it and of samples in the window

@@ -1,5 +1,6 @@
 -- Sums of marts.idle_gap_parts by category and by length of the whole gap: a big fleet has many gaps.
 -- grain: category, is_beside_work, least_s
+-- evaluated: first
 -- access: team
 -- least_s: shortest gap of the class, seconds
 -- gaps: number of gaps with such a part; main_gaps: of them those that have most of their time in this category

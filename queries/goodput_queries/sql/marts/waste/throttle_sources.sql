@@ -1,5 +1,6 @@
 -- Whether any source reports throttling in the scope: without one, an empty list of episodes proves nothing.
 -- grain: none (one row)
+-- evaluated: first
 -- access: everyone
 -- has_readings: GPUs of the scope were read in the window
 -- has_reasons: readings carry clock event reasons
