@@ -375,6 +375,7 @@ from (
     inner join (
         select source, gpu_uuid, gpu_instance, hour_ms, sum(samples) as samples
         from intermediate.int_gpu_metrics
+        semi join intermediate.int_blank_values using (source, gpu_uuid, gpu_instance, hour_ms)
         group by all
     ) as read using (source, gpu_uuid, gpu_instance, hour_ms)
     group by blanks.metric

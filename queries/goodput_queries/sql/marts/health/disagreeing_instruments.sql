@@ -20,14 +20,13 @@ with outcomes as (
 ),
 
 -- a counter's gain is from the first to the last of its samples in the ten minutes
-gpus as (
+bins as not materialized (
     select
         gpu_uuid,
         hour_ms,
         source,
-        sum(energy_j.gain) as counter_j,
-        sum(power_w.mean * 600 * (energy_j.n - 1) / energy_j.n) as power_j,
-        count(*) as bins
+        energy_j.gain as counter_j,
+        power_w.mean * 600 * (energy_j.n - 1) / energy_j.n as power_j
     from intermediate.int_gpu_metrics
     where
         gpu_instance = ''
@@ -35,7 +34,14 @@ gpus as (
         and power_w.n >= 5
         and start_ms >= scope_from_ms()
         and start_ms < scope_to_ms()
-    group by gpu_uuid, hour_ms, source
+),
+
+gpus as (
+    select gpu_uuid, source, sum(counter_j) as counter_j, sum(power_j) as power_j
+    from bins
+    group by gpu_uuid, source
+    -- an hour, and a tenth: readings are momentary
+    having count(*) >= 6 and abs(sum(counter_j) - sum(power_j)) > 0.1 * sum(power_j)
 ),
 
 places as (
@@ -50,13 +56,10 @@ counters as (
         gpus.gpu_uuid as subject,
         printf(
             'its counter has %.3f kWh, its power readings %.3f kWh',
-            sum(gpus.counter_j) / one_hour_ms(), sum(gpus.power_j) / one_hour_ms()
+            gpus.counter_j / one_hour_ms(), gpus.power_j / one_hour_ms()
         ) as said
     from gpus
     inner join places using (gpu_uuid)
-    group by places.cluster, gpus.gpu_uuid, gpus.source
-    -- an hour, and a tenth: readings are momentary
-    having sum(gpus.bins) >= 6 and abs(sum(gpus.counter_j) - sum(gpus.power_j)) > 0.1 * sum(gpus.power_j)
 ),
 
 meters as (
@@ -69,9 +72,10 @@ meters as (
         ) as said
     from intermediate.int_node_energy as meters
     inner join (
-        select places.cluster, places.node, gpus.hour_ms, sum(gpus.counter_j) as counter_j
-        from gpus
+        select places.cluster, places.node, bins.hour_ms, sum(bins.counter_j) as counter_j
+        from bins
         inner join places using (gpu_uuid)
+        semi join intermediate.int_node_energy using (cluster, node)
         group by all
     ) as of_gpus using (cluster, node, hour_ms)
     where meters.end_ms - meters.start_ms = one_hour_ms()

@@ -1,7 +1,6 @@
 -- Metrics of the scope's nodes by ten minutes, over the GPUs that were read. Power, energy and temperature are those of
 -- the device, which the series of its instances repeat; activity of a GPU is the mean of its instances.
 -- grain: cluster, node, start_ms
--- evaluated: first
 -- start_ms: start of the ten minutes, epoch ms
 -- gpus: number of GPUs that were read
 -- power_w: sum of the GPUs' mean power; null where no GPU has it
