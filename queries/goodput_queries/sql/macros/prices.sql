@@ -25,7 +25,7 @@ create or replace macro is_price_of(price, of_cluster, model, profile, of_partit
 -- ledger: name of a relation with these rows
 create or replace macro priced(ledger) as table (
     select
-        owned.* exclude (is_by_node),
+        owned.*,
         prices.price_per_gpu_h,
         owned.gpu_ms / 3600000.0 * prices.price_per_gpu_h::double as cost
     from query_table(ledger) as owned

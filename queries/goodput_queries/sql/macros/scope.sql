@@ -60,10 +60,6 @@ create or replace macro in_scope(
     and of_owner(row_team, row_user, row_run, row_partition)
 );
 
--- Whether a row of marts.ledger_owned is of the grain that sums of nodes need; where a GPU is chosen, of that of GPUs: what
--- one GPU did its node's sum does not say.
-create or replace macro in_node_grain(is_by_node) as (is_by_node = (chosen_gpu_uuid() is null));
-
 -- Whether [start_ms, end_ms) has a part inside the scope's window; a null end is still open.
 create or replace macro in_window(start_ms, end_ms) as (
     start_ms < scope_to_ms()

@@ -6,7 +6,7 @@
 with ledger as materialized (
     select category, gpu_uuid, job_run_key, min(node) as node, sum(gpu_ms)::bigint as gpu_ms
     from marts.ledger_owned
-    where not is_by_node and category in ('free_unknown', 'unknown', 'busy_unclassified')
+    where category in ('free_unknown', 'unknown', 'busy_unclassified')
     group by category, gpu_uuid, job_run_key
 ),
 

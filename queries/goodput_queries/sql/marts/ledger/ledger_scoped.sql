@@ -3,7 +3,7 @@
 -- grain: none (parts of hours)
 -- access: team
 with owned as not materialized (
-    select * from marts.ledger_owned where not is_by_node
+    from marts.ledger_owned
 )
 
 from priced('owned')
