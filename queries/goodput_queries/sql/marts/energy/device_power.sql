@@ -1,5 +1,6 @@
 -- Power and temperature of the scope's GPUs by ten minutes: those of the device, which the series of its instances repeat.
 -- grain: gpu_uuid, start_ms
+-- evaluated: first
 -- start_ms: start of the ten minutes, epoch ms
 -- power_w: mean; peak_power_w: highest reading; null: none
 -- gpu_temperature_c: highest reading
