@@ -12,7 +12,10 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class View:
-    """What a page shows: its scope, and the window as people read it (naive UTC)."""
+    """What a page shows: its scope, and the window as people read it (naive UTC).
+
+    asked: the window's start and end as a link may name them
+    """
 
     scope: Scope
     start: datetime
@@ -21,6 +24,7 @@ class View:
     as_of: datetime
     mode: str
     problem: str | None = None
+    asked: tuple[str, str] = ("", "now")
 
     @property
     def window(self) -> tuple[datetime, datetime]:

@@ -86,21 +86,14 @@ def view(default_range: str | None = None) -> View | None:
         now = as_of
         start, end, problem = _window(begin, until, now, is_moving=False)
     run_key = wanted["run"]
-    if run_key and not {"from", "to"} & st.query_params.keys():
-        start, end = _with_run(run_key, start, end)
+    has_range = {"from", "to"} & st.query_params.keys()
+    if run_key and not has_range and (own := search.time_elsewhere(run_key, start, end)):
+        (start, end), (begin, until) = own, map(time_zone.iso, own)
     start, end = of_data(start, end, first, as_of)
     start, end = in_whole_hours(start, end, clusters["whole_hours_until_at"].max())
     from_ms, to_ms = epoch_ms(start), epoch_ms(end)
     scope = Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms), **wanted)
-    return View(rows.limited(scope), start, end, now, as_of, mode, problem)
-
-
-def _with_run(run_key: str, start: datetime, end: datetime) -> tuple[datetime, datetime]:
-    """Return a range that no link named, or the run's own time where it has nothing of the run."""
-    run_start, run_end = search.time_of(run_key) or (start, None)
-    if run_end is not None and (run_end <= start or run_start >= end):
-        return run_start, run_end
-    return start, end
+    return View(rows.limited(scope), start, end, now, as_of, mode, problem, (begin, until))
 
 
 def latest(shown: View) -> Scope:
@@ -118,7 +111,8 @@ def week_of(shown: View) -> View:
     begin, until = (at.astimezone(UTC).replace(tzinfo=None) for at in week)
     start, end = of_data(begin, until, first, as_of)
     scope = replace(shown.scope, from_ms=epoch_ms(start), to_ms=epoch_ms(end))
-    return replace(shown, scope=scope, start=start, end=end)
+    asked = time_zone.iso(start), time_zone.iso(end)
+    return replace(shown, scope=scope, start=start, end=end, asked=asked)
 
 
 def extent_of(cluster: str | None) -> tuple[datetime, datetime]:
@@ -153,7 +147,7 @@ def show(default_range: str | None = None, *, is_week: bool = False) -> View | N
     if not wall.is_on():
         with st.container(key="scope"):
             with st.container(key=f"scope_{_fold()}"):
-                _filters(shown, default_range)
+                _filters(shown)
             _unfold(len(shown.filters))
     _status(shown)
     for problem in filter(None, (shown.problem, _zone_problem())):
@@ -178,7 +172,7 @@ def _unfold(number: int) -> None:
     )
 
 
-def _filters(shown: View, default_range: str | None) -> None:
+def _filters(shown: View) -> None:
     columns = st.columns([1.1, 1.1, 1.1, 1.3, 2.1], vertical_alignment="bottom")
     values = marts.scope_values(shown.scope)
     clusters = marts.clusters()["cluster"].to_list()
@@ -191,7 +185,7 @@ def _filters(shown: View, default_range: str | None) -> None:
             help_ = left_out(values, kind)
             choice(kind, kind.title(), options, f"All {kind}s", help=help_, is_named=False)
     with columns[4]:
-        time_picker.draw(shown, default_range or settings().ui.range, go)
+        time_picker.draw(shown, go)
 
 
 def options_of(values: pl.DataFrame, kind: str, wanted: str | None = None) -> dict[str, str]:

@@ -71,7 +71,8 @@ def target(row: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     kind, value = row["kind"], row["value"]
     everywhere = {"team": None, "node": None, "run": None, "cluster": row["cluster"]}
     if kind == "run":
-        window = {"from": time_zone.iso(row["start_at"]), "to": _end(row["end_at"])}
+        start = search.hour_of(row["start_at"])
+        window = {"from": time_zone.iso(start), "to": _end(row["end_at"])}
         return name_links.RUN_PAGE, scope_bar.carried(**{**everywhere, **window, "run": value})
     if kind == "node":
         return name_links.NODE_PAGE, scope_bar.carried(**{**everywhere, "node": value})

@@ -32,11 +32,11 @@ REFRESH_S = {"off": None, "5s": 5, "30s": 30, "1m": 60, "2m": 120, "5m": 300}
 REFRESH_DEFAULT, REFRESH_OF_REPLAY = "30s", "5s"
 
 
-def draw(shown: View, default_range: str, go: Go) -> None:
+def draw(shown: View, go: Go) -> None:
     """Draw the button with the time range, which opens all that is to choose."""
     label = time_zone.window(shown.start, shown.end)
     with st.popover(label, icon=":material/schedule:", width="stretch", help="Time range"):
-        _range(default_range, go)
+        _range(shown.asked, go)
         st.caption(f"Times are in {time_zone.name()}. `now` is {time_zone.moment(shown.now)}.")
         _zone(go)
         st.session_state["scope_refresh"] = refresh()
@@ -60,7 +60,14 @@ def draw(shown: View, default_range: str, go: Go) -> None:
                 args=(go, shown.start, shown.end),
                 help="Keep this exact time range in the link.",
             )
-            st.button("Reset", key="scope_reset", on_click=go, args=({"from": None, "to": None},))
+            st.button(
+                "Reset",
+                key="scope_reset",
+                on_click=go,
+                args=({"from": None, "to": None},),
+                disabled=not {"from", "to"} & st.query_params.keys(),
+                help="Show the range that this page begins with.",
+            )
 
 
 def zone_toggle(go: Go) -> None:
@@ -89,10 +96,9 @@ def refresh() -> str:
     return asked if is_asked else default
 
 
-def _range(default_range: str, go: Go) -> None:
-    asked = presets("Window", tuple(PRESETS), "scope_preset", go)
-    st.session_state["scope_from"] = asked[0] or default_range
-    st.session_state["scope_to"] = asked[1] or "now"
+def _range(asked: tuple[str, str], go: Go) -> None:
+    presets("Window", tuple(PRESETS), "scope_preset", go)
+    st.session_state["scope_from"], st.session_state["scope_to"] = asked
     with st.form("scope_times", border=False):
         left, right = st.columns(2)
         left.text_input("From", key="scope_from", help="`now-6h`, `now/d`, `2026-11-20T12:30Z`")

@@ -1,7 +1,6 @@
 """What the search finds: runs, nodes, GPUs and teams whose names contain a text."""
 
 from datetime import datetime
-from typing import cast
 
 import polars as pl
 
@@ -18,10 +17,21 @@ def run(run_key: str) -> pl.DataFrame:
     )
 
 
-def time_of(run_key: str) -> tuple[datetime, datetime | None] | None:
-    """Return when a run began and ended, None as its end while it runs; None for no such run."""
-    found = run(run_key).select("start_at", "end_at")
-    return None if found.is_empty() else cast("tuple[datetime, datetime | None]", found.row(0))
+def time_elsewhere(
+    run_key: str, start: datetime, end: datetime
+) -> tuple[datetime, datetime] | None:
+    """Return when a run began and ended, where a range has nothing of it; None where it has."""
+    for run_start, run_end in run(run_key).select("start_at", "end_at").iter_rows():
+        if run_end is not None and (run_end <= start or run_start >= end):
+            return hour_of(run_start), run_end
+    return None
+
+
+def hour_of(start: datetime) -> datetime:
+    """Return from when a range has all of what began then: whole hours are known of old times."""
+    until = marts.clusters()["whole_hours_until_at"].max()
+    is_old = isinstance(until, datetime) and start < until
+    return start.replace(minute=0, second=0, microsecond=0) if is_old else start
 
 
 def find(text: str, scope: Scope = EVERYTHING) -> pl.DataFrame:

@@ -151,7 +151,6 @@ def test_what_is_no_name_finds_nothing(find, text):
 
 def test_a_run_outside_of_the_time_range_has_a_link_to_its_own_time(capture, visit, run):
     window = {"from": "2026-11-20T12:35:00Z", "to": "2026-11-20T12:35:01Z"}
-
     app = visit(capture, "one_run", run=run["value"], **window)
 
     links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
@@ -165,5 +164,5 @@ def test_a_link_of_a_run_alone_opens_where_it_has_data(capture, visit, run, conf
     configured("[ui]\nrange = 'now-1s'\n")
 
     app = visit(capture, "one_run", run=run["value"])
-
+    assert app.text_input(key="scope_from").value == time_zone.iso(run["start_at"])
     assert not [one for one in app.info if one.value.startswith("No data")]
