@@ -15,6 +15,7 @@ from goodput_app.dashboard.components.runs import run_axis as components
 from goodput_app.dashboard.components.runs import run_before, run_filters
 from goodput_app.dashboard.data import metrics, run_axis, speed
 from goodput_app.dashboard.figures import runs
+from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.process.store import use_store
 from goodput_queries.scope import Scope
 
@@ -98,9 +99,7 @@ def test_ranks_are_drawn_over_the_time_of_their_run_and_no_longer(scope, monkeyp
     monkeypatch.setattr(components.charts, "draw", lambda figure, *_: drawn.append(figure))
     monkeypatch.setattr(components.scope_bar, "choice", lambda *_, **__: None)
     held = run_axis.allocated(scope).row(0, named=True)
-
     components.ranks(SimpleNamespace(scope=scope, window=(START - day, START + day)))
-
     (figure,) = drawn
     assert figure.layout.xaxis.range == (held["start_at"], held["end_at"])
     assert len(figure.data[0].x) == 50  # of 2 s each
@@ -111,20 +110,15 @@ def test_gpus_without_a_rank_are_called_by_their_node():
     gpus = [("GPU-0123456789-a", 0), ("GPU-0123456789-b", 1), ("GPU-0123456789-c", None)]
     cells = [{**cell, "gpu_uuid": uuid, "gpu_index": index} for uuid, index in gpus]
     frame = pl.DataFrame(cells, schema_overrides={"rank": pl.Int64})
-
     drawn = runs.activity(frame, "gpu_busy_ratio", "GPU utilisation", (START, START)).data[0]
-
     assert drawn.y == ("&lt;b&gt;a GPU 0", "&lt;b&gt;a GPU 1", "&lt;b&gt;a GPU-0123456789-c")
     assert drawn.z.tolist() == [[50.0]] * 3
 
 
 def rows(*cells):
     """Give marts.rank_lateness: rank, minute, share."""
-    found = [
-        {"rank": rank, "bucket_at": START + timedelta(minutes=minute), "late_ratio": share}
-        for rank, minute, share in cells
-    ]
-    return pl.DataFrame(found)
+    named = [(rank, START + timedelta(minutes=minute), share) for rank, minute, share in cells]
+    return pl.DataFrame(named, schema=["rank", "bucket_at", "late_ratio"], orient="row")
 
 
 def test_a_cell_without_steps_is_empty_one_of_two_attempts_is_of_the_later_one_and_the_last_lasts():
@@ -151,12 +145,17 @@ def test_the_axis_is_the_time_of_the_run_and_its_line_of_steps_breaks_between_at
     assert components.steps_in_order(steps)["step_s"].to_list() == [1.0, 1.0, None, 2.0]
 
 
-def test_a_run_that_says_nothing_has_a_page(visit, world):
+@each(
+    ({}, ("No job events received", "No readings of its 1 GPU")),
+    ({"_shares": None, "_lanes": figures.Lanes([])}, ("When it did what is not known",)),
+)
+def test_a_run_that_says_nothing_has_a_page(visit, world, monkeypatch, known, said):
+    for name, value in known.items():  # of old times sums of hours are kept alone
+        monkeypatch.setattr(components, name, lambda *_, value=value: value)
     app = visit(world, "one_run", run=run_key(world, "silent"))
 
     captions = " ".join(str(c.value) for c in app.caption)
-    assert "No job events received" in captions
-    assert "No readings of its 1 GPU" in captions
+    assert all(text in captions for text in said)
     assert "How late each rank was is not known" in captions
     assert "100.0 % unclassified" in sent(app).replace("\\", "")
     assert "all time is classified" not in sent(app)

@@ -54,8 +54,11 @@ def draw(view: View, *, is_serving: bool = False) -> None:
         view.window,
         pl.concat([f.select(times) for f in (timeline, waits, held)], how="vertical_relaxed"),
     )
-    shares = _shares(of_run, is_serving)
-    figure = figures.on_one_axis(_lanes(timeline, waits, events), shown, lines, window, shares)
+    lanes, shares = _lanes(timeline, waits, events), _shares(of_run, is_serving)
+    if not lanes.names and not shown and shares is None:
+        st.caption("When it did what is not known: no job event or reading is in this time range.")
+        return
+    figure = figures.on_one_axis(lanes, shown, lines, window, shares)
     rows = timeline.sort("start_at").drop("colour")
     charts.over_time(
         figure, rows, "run-axis", "What the run did when, and the telemetry of its GPUs"
