@@ -12,7 +12,7 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables, wall
 from goodput_app.dashboard.components.rows import downloads
-from goodput_app.dashboard.figures import shown
+from goodput_app.dashboard.figures import legend, shown
 from goodput_app.dashboard.figures.ledger import CONFIG
 from goodput_app.text import glossary
 
@@ -94,7 +94,9 @@ def _config(key: str, *without: str) -> dict[str, Any]:
 
 
 def _legend(figure: go.Figure) -> None:
-    """Draw a mark whose hover text defines the entries of the legend, where they are terms."""
+    """Draw the legend for a phone, and a mark whose hover text defines entries that are terms."""
+    if entries := legend.on_a_phone(figure):
+        st.html(entries)
     if texts := definitions(figure):
         lines = [f"**{theme.markdown_text(name)}**: {text}" for name, text in texts.items()]
         st.caption("What the colours mean", help="  \n".join(lines))

@@ -1,5 +1,6 @@
 """Links to the pages of a GPU, a node and a run, from whatever table names them, and its facts."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -11,12 +12,16 @@ from streamlit.delta_generator import DeltaGenerator
 from goodput_app.access.rows import sees_all
 from goodput_app.dashboard import table_columns, theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
-from goodput_app.dashboard.components.rows import name_links
+from goodput_app.dashboard.components.rows import downloads, name_links
 from goodput_app.dashboard.data import metrics
+from goodput_app.dashboard.data.search import hour_of
+from goodput_app.dashboard.figures.bars import text_of
 from goodput_app.dashboard.table_columns import Columns
 from goodput_app.text import units
 from goodput_queries.scope import Scope
 
+SENTENCES_CHARS = 1_000
+CODE = re.compile(r"`([^`]+)`")
 UNITS = {  # suffix of a column -> factor, format
     "_w": (1, "{:,.0f} W"),
     "_c": (1, "{:.0f} °C"),
@@ -91,7 +96,7 @@ def to_node(
     """Draw a link to the page of a node, with the time range of this page or that (naive UTC)."""
     page, params = name_links.node(node, cluster)
     if times is not None:
-        params |= {"from": time_zone.iso(times[0]), "to": time_zone.iso(times[1])}
+        params |= {"from": time_zone.iso(hour_of(times[0])), "to": time_zone.iso(times[1])}
     label = f"{verb}{theme.markdown_text(node, 60)}"
     st.page_link(page, label=label, icon=":material/dns:", query_params=params)
 
@@ -159,7 +164,9 @@ def table(
             st.code(line, language=of.language)
         return False
     shown = of.columns_of(frame, table_columns.headers(name))
-    if of.id:
+    if of.is_text:
+        _sentences(frame, shown, key or of.key)
+    elif of.id:
         pick(frame, shown, key or of.key, of.id, rows=of.rows, wide=wide)
     else:
         tables.show(frame, shown, key or of.key, rows=of.rows, wide=wide)
@@ -168,6 +175,21 @@ def table(
     if of.more and (total := frame["total"][0]) > frame.height:
         st.caption(of.more.format(shown=frame.height, total=total))
     return True
+
+
+def _sentences(frame: pl.DataFrame, names: Columns, key: str) -> None:
+    """Draw rows whose texts wrap, however long: cells of other tables cut them."""
+    heads = "".join(f"<th>{text_of(header)}</th>" for header in names.values())
+    rows = ""
+    for row in frame.iter_rows(named=True):
+        cells = ""
+        for name, header in names.items():
+            value = tables.MISSING if row[name] is None else fact(name, row[name])
+            text = CODE.sub(r"<code>\1</code>", text_of(value, SENTENCES_CHARS))
+            cells += f'<td data-header="{text_of(header)}">{text}</td>'
+        rows += f"<tr>{cells}</tr>"
+    st.html(f'<table class="gp-sentences"><tr>{heads}</tr>{rows}</table>')
+    downloads.parquet(frame.select(list(names)), key)
 
 
 def pick(

@@ -42,29 +42,36 @@ WITHHELD = "Not shown: it contains rows of other teams."
 def first_run() -> None:
     """Show three steps to one's own data, and what is missing in what was loaded."""
     st.title("Where did the GPU-hours go?", anchor=False)
-    is_building = marts.has_rows() and not marts.is_built()
-    if is_building:
-        st.info(
-            "The ledger of the loaded rows is being built. If that takes long, the log of the "
-            "server says why; `goodput build --db FILE` builds it without a server.",
-            icon=":material/construction:",
-        )
-    elif marts.has_rows():
+    is_building = ledger_is_being_built()
+    if not is_building and marts.has_rows():
         st.info(
             "The loaded rows contain neither a GPU inventory nor a job. Ingest sacct (Slurm "
             "accounting) or NVML telemetry as well. The Data page lists what was ingested.",
             icon=":material/join_inner:",
         )
-    else:
+    elif not is_building:
         st.markdown("This database is empty. Three steps fill it:")
     if not is_building:
         _first_steps()
+        _await_data(marts.state())
     awaited = "ledger is built" if is_building else "first data arrives"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(f"This page refreshes when the {awaited}.", width="content")
         st.page_link("pages/documentation.py", label="Help: words, sources, set-up",
                      icon=":material/help:")  # fmt: skip
+
+
+def ledger_is_being_built() -> bool:
+    """Say that no ledger of the loaded rows is there yet, where that is so."""
+    if not marts.has_rows() or marts.is_built():
+        return False
+    st.info(
+        "The ledger of the loaded rows is being built, as after an upgrade. If that takes long, "
+        "the log of the server says why; `goodput build --db FILE` builds it without a server.",
+        icon=":material/construction:",
+    )
     _await_data(marts.state())
+    return True
 
 
 def _first_steps() -> None:

@@ -28,11 +28,16 @@ class Part:
 def paint(colour: str | None) -> str:
     """Return the CSS of a colour key; hatched where the category is."""
     look = theme.style(colour)
-    if not look.hatch:
-        return f"background: {look.colour};"
-    angle = {"/": 135, "\\": 45, "-": 0}.get(look.hatch, 45)
+    return filled(look.colour, look.hatch)
+
+
+def filled(colour: str, hatch: str) -> str:
+    """Return the CSS of a fill with the lines of a Plotly pattern shape."""
+    if not hatch:
+        return f"background: {colour};"
+    angle = {"/": 135, "\\": 45, "-": 0}.get(hatch, 45)
     lines = f"repeating-linear-gradient({angle}deg, rgba(255, 255, 255, 0.45) 0 2px"
-    return f"background: {lines}, transparent 2px 7px), {look.colour};"
+    return f"background: {lines}, transparent 2px 7px), {colour};"
 
 
 def stacked(parts: Sequence[Part], name: str) -> str:
@@ -95,6 +100,6 @@ def axis(first: float, changes: Sequence[float]) -> tuple[float, float, list[flo
     return begin, high, levels[:-1]
 
 
-def text_of(text: object) -> str:
+def text_of(text: object, limit: int = TEXT_CHARS) -> str:
     """Return text from the data as HTML shows it literally, also inside of an attribute."""
-    return html.escape(theme.printable(text, TEXT_CHARS), quote=True)
+    return html.escape(theme.printable(text, limit), quote=True)

@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, places, scope_bar, tables
+from goodput_app.dashboard.components import charts, places, scope_bar, states, tables
 from goodput_app.dashboard.components.data import (
     audit_log,
     delivered_statements,
@@ -82,6 +82,7 @@ view = scope_bar.view()
 scope = EVERYTHING if view is None else view.scope
 st.title("Data", anchor=False)
 st.caption("Can I trust it?")
+is_building = view is None and states.ledger_is_being_built()
 is_polled = not marts.live_sources().is_empty()
 if is_polled:
     live_sources()
@@ -91,23 +92,24 @@ with panel("Sources", "marts.sources", help="What each source brought, and how f
         st.caption(
             f"Loaded from the lake {theme.markdown_text(url)}; builds bring what is new there."
         )
-with panel(
-    "Coverage by hour", "marts.coverage_by_hour", help="Grey: nothing was expected or known."
-):
-    covered = marts.coverage_by_hour(scope)
-    if covered.is_empty():
-        st.info("No hour of this window has evidence.", icon=":material/hourglass_empty:")
-    else:
-        charts.draw(waste.coverage(covered), covered, "coverage", "Coverage by source and hour")
-    for row in marts.reading_precision(scope).iter_rows(named=True):
-        st.caption(f"{theme.markdown_text(row['cluster'])}: {headline.precision(row)}")
-with panel(
-    "Findings",
-    "marts.data_quality",
-    help="What the evidence contradicts or lacks. Time of the ledger is that of "
-    "the time range; other cases are of all data.",
-):
-    places.table("data_health.findings", marts.data_quality(scope))
+if not is_building:
+    with panel(
+        "Coverage by hour", "marts.coverage_by_hour", help="Grey: nothing was expected or known."
+    ):
+        covered = marts.coverage_by_hour(scope)
+        if covered.is_empty():
+            st.info("No hour of this window has evidence.", icon=":material/hourglass_empty:")
+        else:
+            charts.draw(waste.coverage(covered), covered, "coverage", "Coverage by source and hour")
+        for row in marts.reading_precision(scope).iter_rows(named=True):
+            st.caption(f"{theme.markdown_text(row['cluster'])}: {headline.precision(row)}")
+    with panel(
+        "Findings",
+        "marts.data_quality",
+        help="What the evidence contradicts or lacks. Time of the ledger is that of "
+        "the time range; other cases are of all data.",
+    ):
+        places.table("data_health.findings", marts.data_quality(scope))
 with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never dropped."):
     places.table("data_health.rejects", tables.without_folders(marts.rejects()))
 if not is_polled:

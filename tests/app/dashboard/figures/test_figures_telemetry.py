@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.dashboard.figures import legend
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.severities import LOOKS
 
@@ -65,12 +66,11 @@ def test_a_bar_has_as_much_of_its_name_as_there_is_room_for():
     assert {trace.textangle for trace in figure.data} == {0}
 
 
-def test_an_entry_of_a_legend_has_room_for_its_last_letter():
-    legend = drawn([], lanes=figures.Lanes(["Category"], categories=bars(
-        label=["Unknown"], colour=["unknown"],
-    )))[0].layout.legend  # fmt: skip
-
-    assert legend.entrywidth >= 50
+def test_an_entry_of_a_legend_has_room_for_its_last_letter_and_wraps_on_a_phone():
+    lanes = figures.Lanes(["Category"], categories=bars(label=["<Unknown"], colour=["unknown"]))
+    figure, _ = drawn([], lanes=lanes)
+    assert figure.layout.legend.entrywidth >= 50
+    assert legend.on_a_phone(figure).endswith('"></i>&lt;Unknown</span></div>')
 
 
 def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title():

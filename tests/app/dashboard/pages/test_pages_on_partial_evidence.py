@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.app.opened_page import HOSTILE, table, texts
+from tests.app.opened_page import HOSTILE, sent, table, texts
 from tests.queries.lake.conftest import START, readings
 from tests.recorded_session import built
 
@@ -72,6 +72,7 @@ def test_the_data_page_says_how_exact_readings_are_and_why_rows_were_rejected(ev
         "Readings at least every 30.0 s place 2 changes between active and idle to ± 1.0 GPU-min"
     )
     assert f"c: {exact}; idle time under 1m 30s may count as active." in texts(app)
+    assert "Let the job report its steps (job events, five lines of Python)" in sent(app)
     assert any("not JSON" in frame.value.to_csv() for frame in app.dataframe)
 
 
