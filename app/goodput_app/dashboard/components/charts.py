@@ -94,8 +94,8 @@ def _config(key: str, *without: str) -> dict[str, Any]:
 
 
 def _legend(figure: go.Figure) -> None:
-    """Draw the legend for a phone, and a mark whose hover text defines entries that are terms."""
-    if entries := legend.on_a_phone(figure):
+    """Draw the legend of a narrow page, and a mark whose hover text defines terms in it."""
+    if entries := legend.on_a_narrow_page(figure):
         st.html(entries)
     if texts := definitions(figure):
         lines = [f"**{theme.markdown_text(name)}**: {text}" for name, text in texts.items()]

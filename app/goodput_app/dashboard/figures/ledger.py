@@ -320,7 +320,7 @@ def finished(
                 **place,
                 **entries,
                 "yref": "container",
-                "maxheight": max(height / 2, margin["b"] - AXIS_PX),
+                "maxheight": margin["b"] - AXIS_PX,  # else it takes the room of a narrow chart
                 "traceorder": "normal",
             },
         )

@@ -25,7 +25,7 @@ def with_legend(figure: go.Figure, drawn_px: float, *, top_px: int = TOP_PX) -> 
         legend={
             **place,
             "yref": "container",
-            "maxheight": max((top_px + drawn_px + below) / 2, below - BOTTOM_PX),
+            "maxheight": below - BOTTOM_PX,
             "traceorder": "normal",
             "font": {"size": 12},
             "entrywidth": width,
@@ -33,8 +33,8 @@ def with_legend(figure: go.Figure, drawn_px: float, *, top_px: int = TOP_PX) -> 
     )
 
 
-def on_a_phone(figure: go.Figure) -> str:
-    """Return the legend below a figure as HTML, in its place: Plotly's does not wrap and scrolls.
+def on_a_narrow_page(figure: go.Figure) -> str:
+    """Return the legend below a figure as HTML, which wraps; Plotly's scrolls without room.
 
     '' where it has none.
     """

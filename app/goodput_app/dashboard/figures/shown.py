@@ -133,6 +133,7 @@ def _enlarge(figure: go.Figure, font_px: int) -> None:
     legend, margin = figure.layout.legend, figure.layout.margin
     if legend.entrywidth is not None and margin.b is not None:
         legend.entrywidth = legend.entrywidth * font_px / FONT_PX
+        legend.maxheight = legend.maxheight * font_px / FONT_PX
         more = margin.b * (font_px - FONT_PX) // FONT_PX
         figure.layout.height += more
         figure.update_layout(margin_b=margin.b + more)

@@ -66,11 +66,11 @@ def test_a_bar_has_as_much_of_its_name_as_there_is_room_for():
     assert {trace.textangle for trace in figure.data} == {0}
 
 
-def test_an_entry_of_a_legend_has_room_for_its_last_letter_and_wraps_on_a_phone():
+def test_an_entry_of_a_legend_has_room_for_its_last_letter_and_wraps_on_a_narrow_page():
     lanes = figures.Lanes(["Category"], categories=bars(label=["<Unknown"], colour=["unknown"]))
     figure, _ = drawn([], lanes=lanes)
     assert figure.layout.legend.entrywidth >= 50
-    assert legend.on_a_phone(figure).endswith('"></i>&lt;Unknown</span></div>')
+    assert legend.on_a_narrow_page(figure).endswith('"></i>&lt;Unknown</span></div>')
 
 
 def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title():
