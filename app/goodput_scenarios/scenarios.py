@@ -6,4 +6,4 @@ from goodput_scenarios.halving import HALVING
 from goodput_scenarios.power_cap import POWER_CAP
 from goodput_scenarios.upgrade import UPGRADE
 
-SCENARIOS = {one.name: one for one in (UPGRADE, HALVING, CHECKPOINTS, POWER_CAP, FEED)}
+SCENARIOS = {one.name: one for one in (HALVING, UPGRADE, CHECKPOINTS, POWER_CAP, FEED)}

@@ -57,7 +57,7 @@ def shaped(
     config: dict[str, Any] = {}
     own = {**(_formatted(names) if isinstance(names, Columns) else {}), **(wide or {})}
     for name, header in names.items():
-        series, shown_as = _column(frame.get_column(name), header)
+        series, shown_as = _column(frame, name, header)
         columns.append(series)
         config[series.name] = _explained(own.get(name, shown_as), header)
     return pl.DataFrame(columns), config
@@ -80,8 +80,15 @@ def _explained(shown_as: Any, header: str) -> Any:
     return {**shown_as, "help": " ".join(filter(None, texts))}
 
 
-def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
-    name = series.name
+def _bounds(frame: pl.DataFrame, name: str) -> pl.Series:
+    """Return an estimate with its bounds: lengths that are read side by side have one unit."""
+    stem = name.removesuffix("_s").removesuffix("_low").removesuffix("_high")
+    alike = {name, f"{stem}_s", f"{stem}_low_s", f"{stem}_high_s"} & set(frame.columns)
+    return pl.concat([frame[one].cast(pl.Float64) for one in sorted(alike)])
+
+
+def _column(frame: pl.DataFrame, name: str, header: str) -> tuple[pl.Series, Any]:
+    series = frame.get_column(name)
     of = st.column_config
     if name == "cost" or name.endswith("_cost"):
         is_budget = name == "budget_cost"  # which an account may well be without
@@ -107,7 +114,7 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
                 )
             return series, of.NumberColumn(labelled, format=shown_as)
     if name.endswith("_s"):
-        return _lengths(series.cast(pl.Float64), header)
+        return _lengths(series.cast(pl.Float64), header, _bounds(frame, name))
     if isinstance(series.dtype, pl.Datetime):
         return times(series, header)
     if series.dtype == pl.String:
@@ -185,14 +192,14 @@ def _gpu_time(gpu_ms: pl.Series, header: str) -> tuple[pl.Series, Any]:
     return shown, st.column_config.NumberColumn(f"{header} ({unit})", format="%,.1f")
 
 
-def _lengths(seconds: pl.Series, header: str) -> tuple[pl.Series, Any]:
+def _lengths(seconds: pl.Series, header: str, alike: pl.Series) -> tuple[pl.Series, Any]:
     """Return lengths in seconds, or as on a clock, or where hours are many in days or hours."""
-    if not (seconds >= CLOCK_FROM_S).any():
+    if not (alike >= CLOCK_FROM_S).any():
         return seconds, st.column_config.NumberColumn(f"{header} (s)", format="%,.1f")
-    if (seconds >= DAYS_FROM_S).any() and (seconds >= DAYS_LEAST_S).all():
+    if (alike >= DAYS_FROM_S).any() and (alike >= DAYS_LEAST_S).all():
         days = (seconds / 86_400).alias(f"{seconds.name.removesuffix('_s')}_days")
         return days, st.column_config.NumberColumn(f"{header} (days)", format="%,.1f")
-    if (seconds >= DAYS_FROM_S).any() and (seconds >= HOURS_LEAST_S).all():
+    if (alike >= DAYS_FROM_S).any() and (alike >= HOURS_LEAST_S).all():
         hours = (seconds / 3600).alias(f"{seconds.name.removesuffix('_s')}_hours")
         return hours, st.column_config.NumberColumn(f"{header} (h)", format="%,.2f")
     clock = (seconds.round() * 1000).cast(pl.Int64).cast(pl.Duration("ms"))

@@ -18,7 +18,7 @@ if fleet.height == 1:
     with panel("", "marts.fleet_reliability"):
         parts.fleet(fleet)
 with panel(
-    "Nodes by cost of their failures",
+    "Nodes to act on, then by cost of their failures",
     "marts.node_health",
     help="First nodes to replace or drain, then by cost. A gang that fails counts on the node "
     "whose fault it was, with what all its GPUs lost.",

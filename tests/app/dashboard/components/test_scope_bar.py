@@ -135,7 +135,6 @@ def run(capture):
 
 def test_a_run_is_found_by_its_name_and_its_jobs_where_all_words_occur(find, run, capture):
     expected, jobs = ("run", run["label"]), run["detail"].split(" / ")
-
     assert find(run["label"])[0] == expected
     assert all(expected in find(text) for text in (*jobs, f"{jobs[0]} {run['label']}"))
     assert find(f"{jobs[0]} no-such-word") == []
@@ -153,8 +152,8 @@ def test_a_run_outside_of_the_time_range_has_a_link_to_its_own_time(capture, vis
     window = {"from": "2026-11-20T12:35:00Z", "to": "2026-11-20T12:35:01Z"}
     app = visit(capture, "one_run", run=run["value"], **window)
 
-    links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
-    (own,) = (links[name] for name in links if name.startswith("Show the run in its own time"))
+    links = [link.proto for link in app.get("page_link")]
+    (own,) = (one.query_string for one in links if one.label.startswith("Show the run in its own"))
     assert f"from={quote(time_zone.iso(run['start_at']), safe='')}" in own
     assert any(theme.markdown_text(run["value"]) in one.value for one in app.title)
     assert len([one for one in app.button if one.label == "Clear filters"]) == 1
@@ -162,7 +161,6 @@ def test_a_run_outside_of_the_time_range_has_a_link_to_its_own_time(capture, vis
 
 def test_a_link_of_a_run_alone_opens_where_it_has_data(capture, visit, run, configured):
     configured("[ui]\nrange = 'now-1s'\n")
-
     app = visit(capture, "one_run", run=run["value"])
     assert app.text_input(key="scope_from").value == time_zone.iso(run["start_at"])
     assert not [one for one in app.info if one.value.startswith("No data")]

@@ -30,8 +30,8 @@ def test_a_table_says_what_has_no_price_its_units_and_files_without_folders():
         "sm_clock_hz": [1_980_000_000],
     })  # fmt: skip
     shown, config = tables.shaped(frame, {name: name for name in frame.columns})
-    of_units = {"gpu_h": 1, "held_gpu_h": 2, "booked_gpu_min": 1, "sm_clock_mhz": 1980}
-    assert shown.row(0, named=True) == of_units
+    assert shown.rows() == [(1, 2, 1, 1980)]
+    assert shown.columns == ["gpu_h", "held_gpu_h", "booked_gpu_min", "sm_clock_mhz"]
     assert list(config) == shown.columns
     frame = pl.DataFrame({"origin": ["/srv/prices/rates.csv", "page", None]})
     assert tables.without_folders(frame)["origin"].to_list() == ["rates.csv", "page", None]
@@ -49,6 +49,9 @@ def test_long_times_read_as_on_a_clock(seconds, cell, header):
     shown, config = tables.shaped(frame, {"gap_s": "Length"})
     assert shown.to_series().to_list() == cell
     assert config[shown.columns[0]]["label"] == header
+    bounds = pl.DataFrame({"mtbf_s": [137_000.0], "mtbf_low_s": [69_600.0], "mtbf_high_s": [3.2e6]})
+    shown, _ = tables.shaped(bounds, dict.fromkeys(bounds.columns, "Between"))
+    assert shown.columns == ["mtbf_days", "mtbf_low_days", "mtbf_high_days"]
 
 
 test_a_fact_reads_in_the_unit_of_its_column = gives(

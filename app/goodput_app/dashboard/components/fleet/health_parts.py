@@ -84,7 +84,7 @@ def node_days(view: View) -> None:
         begin = datetime.fromisoformat(day)
         start, end = max(begin, view.start), min(begin + DAY, view.end)
         places.to_node(node, cluster, (start, end), verb=f"{day}: open node ")
-    text = "Select a cell for a link to the node on that day. Hatched grey: nothing was read."
+    text = "Select a cell for a link to the node on that day. Grey: none. Hatched: not read."
     if (nodes := found["nodes"][0]) > (drawn := found["node"].n_unique()):
         text += f" The {drawn} nodes with most of {nodes:,}."
     if found["days"][0] > health.DAYS_SHOWN:

@@ -57,8 +57,8 @@ def _verdict(row: Mapping[str, Any]) -> None:
     amounts = [
         text
         for text in (
-            None if row["gpu_ms"] is None else units.gpu_time(row["gpu_ms"]),
-            None if row["cost"] is None else units.cost(row["cost"]),
+            None if not row["gpu_ms"] else units.gpu_time(row["gpu_ms"]),
+            None if not row["cost"] else units.cost(row["cost"]),
             f"owner {row['owner']}",
         )
         if text
