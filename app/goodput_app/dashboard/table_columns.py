@@ -68,7 +68,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     which a row says nothing; empty: what is said where no row says anything, and the lines that add
     some; note: what is said below; more: the same where `total` of the rows is higher than their
     number; is_of_clusters: the cluster is left out where there is one; is_short: columns without a
-    value, too; is_text: of sentences, whose cells wrap.
+    value, too.
     """
 
     key: str
@@ -82,7 +82,6 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     more: str = ""
     is_short: bool = False
     is_of_clusters: bool = False
-    is_text: bool = False
 
     def columns_of(self, frame: pl.DataFrame, columns: Columns) -> Columns:
         """Return the columns that are drawn."""

@@ -1,6 +1,5 @@
 """Links to the pages of a GPU, a node and a run, from whatever table names them, and its facts."""
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,16 +11,13 @@ from streamlit.delta_generator import DeltaGenerator
 from goodput_app.access.rows import sees_all
 from goodput_app.dashboard import table_columns, theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
-from goodput_app.dashboard.components.rows import downloads, name_links
+from goodput_app.dashboard.components.rows import name_links
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.data.search import hour_of
-from goodput_app.dashboard.figures.bars import text_of
 from goodput_app.dashboard.table_columns import Columns
 from goodput_app.text import units
 from goodput_queries.scope import Scope
 
-SENTENCES_CHARS = 1_000
-CODE = re.compile(r"`([^`]+)`")
 UNITS = {  # suffix of a column -> factor, format
     "_w": (1, "{:,.0f} W"),
     "_c": (1, "{:.0f} °C"),
@@ -164,9 +160,7 @@ def table(
             st.code(line, language=of.language)
         return False
     shown = of.columns_of(frame, table_columns.headers(name))
-    if of.is_text:
-        _sentences(frame, shown, key or of.key)
-    elif of.id:
+    if of.id:
         pick(frame, shown, key or of.key, of.id, rows=of.rows, wide=wide)
     else:
         tables.show(frame, shown, key or of.key, rows=of.rows, wide=wide)
@@ -175,21 +169,6 @@ def table(
     if of.more and (total := frame["total"][0]) > frame.height:
         st.caption(of.more.format(shown=frame.height, total=total))
     return True
-
-
-def _sentences(frame: pl.DataFrame, names: Columns, key: str) -> None:
-    """Draw rows whose texts wrap, however long: cells of other tables cut them."""
-    heads = "".join(f"<th>{text_of(header)}</th>" for header in names.values())
-    rows = ""
-    for row in frame.iter_rows(named=True):
-        cells = ""
-        for name, header in names.items():
-            value = tables.MISSING if row[name] is None else fact(name, row[name])
-            text = CODE.sub(r"<code>\1</code>", text_of(value, SENTENCES_CHARS))
-            cells += f'<td data-header="{text_of(header)}">{text}</td>'
-        rows += f"<tr>{cells}</tr>"
-    st.html(f'<table class="gp-sentences"><tr>{heads}</tr>{rows}</table>')
-    downloads.parquet(frame.select(list(names)), key)
 
 
 def pick(

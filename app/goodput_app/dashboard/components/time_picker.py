@@ -66,7 +66,6 @@ def draw(shown: View, go: Go) -> None:
                 on_click=go,
                 args=({"from": None, "to": None},),
                 disabled=not {"from", "to"} & st.query_params.keys(),
-                help="Show the range that this page begins with.",
             )
 
 

@@ -100,6 +100,6 @@ def axis(first: float, changes: Sequence[float]) -> tuple[float, float, list[flo
     return begin, high, levels[:-1]
 
 
-def text_of(text: object, limit: int = TEXT_CHARS) -> str:
+def text_of(text: object) -> str:
     """Return text from the data as HTML shows it literally, also inside of an attribute."""
-    return html.escape(theme.printable(text, limit), quote=True)
+    return html.escape(theme.printable(text, TEXT_CHARS), quote=True)

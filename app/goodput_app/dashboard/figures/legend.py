@@ -34,10 +34,7 @@ def with_legend(figure: go.Figure, drawn_px: float, *, top_px: int = TOP_PX) -> 
 
 
 def on_a_narrow_page(figure: go.Figure) -> str:
-    """Return the legend below a figure as HTML, which wraps; Plotly's scrolls without room.
-
-    '' where it has none.
-    """
+    """Return the legend below a figure as HTML, which wraps; '' where it has none."""
     layout = figure.layout
     if not layout.showlegend or layout.legend.yref != "container":
         return ""
@@ -53,10 +50,9 @@ def on_a_narrow_page(figure: go.Figure) -> str:
 
 
 def _mark(trace: Any) -> str:
-    """Return the CSS of the mark of a trace; an open symbol is an outline."""
-    marker, is_bar = trace.marker, trace.type == "bar"
-    paints = (marker.color,) if is_bar else (trace.fillcolor, marker.color, trace.line.color)
-    colour = next((paint for paint in paints if isinstance(paint, str)), "currentColor")
-    shape = (marker.pattern if is_bar else trace.fillpattern).shape or ""
-    is_open = not is_bar and "open" in str(marker.symbol)
-    return f"border: 2px solid {colour};" + ("" if is_open else bars.filled(colour, str(shape)))
+    """Return the CSS of the mark of a trace."""
+    marker = trace.marker
+    if trace.type != "bar":
+        return f"background: {trace.fillcolor or marker.color or trace.line.color};"
+    edge = f"border: 1px solid {marker.line.color};" if marker.line.color else ""
+    return bars.filled(str(marker.color), str(marker.pattern.shape or "")) + edge

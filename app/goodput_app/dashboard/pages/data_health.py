@@ -12,17 +12,19 @@ from goodput_app.dashboard.components.data import (
     notification_panel,
     replay_panel,
 )
+from goodput_app.dashboard.components.rows import downloads
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import lake, marts
 from goodput_app.dashboard.figures import waste
 from goodput_app.dashboard.table_columns import headers
-from goodput_app.text import headline
+from goodput_app.text import headline, units
 from goodput_queries.scope import EVERYTHING
 
 SOURCES = headers("data_health.sources")
 LIVE = headers("data_health.live")
 LIVE_EVERY_S = 5
 STALE = ("failing", "stale")
+NOTHING_FOUND = "No contradiction and no missing evidence was found."
 SAID_MAX = 5  # the worst; the table has them all
 
 
@@ -40,6 +42,16 @@ def _of_one_not_asked(source: dict[str, Any]) -> str:
         "it is no longer polled. Is a server or goodput collect running? If it was removed from "
         f"goodput.toml: goodput retire {source['source']}"
     )
+
+
+def _advice(finding: dict[str, Any]) -> str:
+    """Return the line of a list with a finding and what to do: cells of a table would cut it."""
+    names = ("kind", "what", "example", "what_to_do")
+    plain = (str(finding[name] or "").replace("`", '"') for name in names)
+    kind, what, example, advice = (theme.markdown_text(text, 1_000) for text in plain)
+    time = f"{units.gpu_time(finding['gpu_ms'])}, " if finding["gpu_ms"] else ""
+    amounts = f"{units.count(finding['n'], 'case')}, {time}such as {example}"
+    return f"- **{kind}** ({amounts}): {what}. {advice and f'**What to do:** {advice}.'}"
 
 
 @st.fragment(run_every=LIVE_EVERY_S)
@@ -109,7 +121,9 @@ if not is_building:
         help="What the evidence contradicts or lacks. Time of the ledger is that of "
         "the time range; other cases are of all data.",
     ):
-        places.table("data_health.findings", marts.data_quality(scope))
+        found = marts.data_quality(scope)
+        st.markdown("\n".join(map(_advice, found.iter_rows(named=True))) or NOTHING_FOUND)
+        downloads.parquet(found, "findings")
 with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never dropped."):
     places.table("data_health.rejects", tables.without_folders(marts.rejects()))
 if not is_polled:

@@ -72,7 +72,7 @@ def test_the_data_page_says_how_exact_readings_are_and_why_rows_were_rejected(ev
         "Readings at least every 30.0 s place 2 changes between active and idle to ± 1.0 GPU-min"
     )
     assert f"c: {exact}; idle time under 1m 30s may count as active." in texts(app)
-    assert "Let the job report its steps (job events, five lines of Python)" in sent(app)
+    assert "**What to do:** Let the job report its steps" in sent(app)
     assert any("not JSON" in frame.value.to_csv() for frame in app.dataframe)
 
 
