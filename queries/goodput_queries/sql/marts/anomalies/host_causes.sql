@@ -162,7 +162,7 @@ of_bins as (
     from staging.stg_gpu_processes as processes
     inner join intermediate.int_held_bins as bins
         on processes.gpu_uuid = bins.gpu_uuid and processes.ts_ms // ten_minutes_ms() * ten_minutes_ms() = bins.start_ms
-    where processes.processes > 1 or processes.processes = 0
+    where processes.gpu_uuid in (select gpu_uuid from staging.stg_gpu_processes where processes > 1)
     group by bins.job_run_key, bins.gpu_uuid, bins.start_ms
     having min(processes.processes) > 1
 ),

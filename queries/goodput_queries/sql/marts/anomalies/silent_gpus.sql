@@ -1,7 +1,8 @@
 -- Series that vanished: of a GPU while other GPUs of its node go on being read (it may have fallen off the bus), of all
 -- GPUs of a node, or of all nodes of a cluster. Silent: longer than threshold silent_min_scrapes sampling intervals and
 -- threshold silent_min_ms; silent_gpu_min_ms while a GPU is still not read. Never idle time: nobody knows what these GPUs did.
--- GPUs that were never read are left out, nodes while the scheduler reports them powered off or in maintenance, and what a
+-- GPUs that were never read are left out, nodes and whole clusters while the scheduler reports them
+-- powered off or in maintenance, and what a
 -- live source has not come to yet that loads the past: its poll is not over, and brought rows in the five minutes before the
 -- last load.
 -- grain: rule, cluster, node, gpu_uuid, start_at
@@ -261,6 +262,22 @@ states as (
     group by found.hole
 ),
 
+-- a cluster whose nodes are all off or in maintenance has no monitoring to repair
+resting as (
+    select found.hole
+    from long_enough as found
+    inner join (select distinct cluster, node from stays) as nodes using (cluster)
+    left join planned
+        on nodes.cluster = planned.cluster
+        and nodes.node = planned.node
+        and planned.state in ('powered_off', 'maintenance')
+        and planned.start_ms < found.end_ms
+        and planned.end_ms > found.start_ms - 60000
+    where found.rule = 'silent_source'
+    group by found.hole
+    having bool_and(planned.node is not null)
+),
+
 errors as (
     select found.hole, any_value(events.code order by events.event_at) as code
     from long_enough as found
@@ -336,5 +353,6 @@ left join owners using (hole)
 left join last_values using (hole)
 where
     not (found.rule = 'silent_node' and coalesce(states.state in ('powered_off', 'maintenance'), false))
+    and found.hole not in (from resting)
     -- a cluster has no owner: it is shown where nobody asks for one
     and of_owner(owners.team, null, owners.run_key, null)

@@ -147,22 +147,31 @@ endings as (
     left join taken_out on causes.attempt_key = taken_out.attempt_key
 ),
 
--- waits and throttling inside retained steps, by the GPU that is named for them
+-- waits and throttling inside retained steps, by the GPU that is named for them; of ranks that are late by turns none is
 named as (
-    select
-        splits.attempt_key,
-        splits.category,
-        coalesce(splits.phase, '') as phase,
-        splits.by_gpu_uuid,
-        sum(scope_end(splits.end_ms) - scope_start(splits.start_ms)) as wait_ms,
-        min(scope_start(splits.start_ms)) as first_ms,
-        max(scope_end(splits.end_ms)) as last_ms
-    from intermediate.int_step_splits as splits
-    where
-        splits.category in ('throttled', 'straggler_wait')
-        and splits.by_gpu_uuid is not null
-        and in_window(splits.start_ms, splits.end_ms)
-    group by all
+    select *
+    from (
+        select
+            splits.attempt_key,
+            splits.category,
+            coalesce(splits.phase, '') as phase,
+            splits.by_gpu_uuid,
+            attempts.gpus,
+            sum(scope_end(splits.end_ms) - scope_start(splits.start_ms)) as wait_ms,
+            min(scope_start(splits.start_ms)) as first_ms,
+            max(scope_end(splits.end_ms)) as last_ms
+        from intermediate.int_step_splits as splits
+        inner join intermediate.int_attempts as attempts using (attempt_key)
+        where
+            splits.category in ('throttled', 'straggler_wait')
+            and splits.by_gpu_uuid is not null
+            and in_window(splits.start_ms, splits.end_ms)
+        group by all
+    )
+    qualify
+        category = 'throttled'
+        or phase <> ''
+        or wait_ms * gpus >= threshold('straggler_turns') * sum(wait_ms) over (partition by attempt_key, category, phase)
 ),
 
 waits as (

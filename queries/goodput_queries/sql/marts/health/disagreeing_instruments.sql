@@ -25,6 +25,7 @@ bins as not materialized (
         gpu_uuid,
         hour_ms,
         source,
+        energy_j.n as n,
         energy_j.gain as counter_j,
         power_w.mean * 600 * (energy_j.n - 1) / energy_j.n as power_j
     from intermediate.int_gpu_metrics
@@ -36,12 +37,18 @@ bins as not materialized (
         and start_ms < scope_to_ms()
 ),
 
+-- of ten minutes that were read from begin to end
 gpus as (
     select gpu_uuid, source, sum(counter_j) as counter_j, sum(power_j) as power_j
-    from bins
+    from (
+        select gpu_uuid, source, n, sum(counter_j) as counter_j, sum(power_j) as power_j, count(*) as bins
+        from bins
+        group by all
+        qualify n >= 0.9 * max(n) over (partition by gpu_uuid, source)
+    )
     group by gpu_uuid, source
     -- an hour, and a tenth: readings are momentary
-    having count(*) >= 6 and abs(sum(counter_j) - sum(power_j)) > 0.1 * sum(power_j)
+    having sum(bins) >= 6 and abs(sum(counter_j) - sum(power_j)) > 0.1 * sum(power_j)
 ),
 
 places as (
