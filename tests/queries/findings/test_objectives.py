@@ -1,8 +1,7 @@
 """Goodput objectives: what is attained, error budgets, burn rates, and when they are a finding."""
 
 import pytest
-from msgspec.structs import replace
-from tests.queries.conftest import START_MS, durable, steps
+from tests.queries.conftest import durable, steps
 
 from goodput_queries.objectives.goodput import Objective, as_variable
 from goodput_queries.scope import Scope
@@ -47,33 +46,3 @@ def test_an_objective_burns_its_budget_when_gpus_are_of_no_use(evidence):
     # of a team only its own, of a part of the fleet none
     assert set(objectives(store, team="team")) == {"team"}
     assert objectives(store, node="a") == {}
-
-
-def test_a_budget_that_burns_slowly_for_a_day_is_a_finding(evidence):
-    """From hour 20 on one of five GPUs is free: 0.2 of no use, of 0.05 that may be."""
-    evidence.node("a", 5, watched=44 * HOUR)
-    for name, gpus, hours in (("1", 4, 44), ("2", 1, 20)):
-        evidence.job(name, 0, hours * HOUR, ["a"], gpus)
-        ran = steps(1, hours, 0, float(HOUR))
-        evidence.events(name, [*ran, durable(hours, hours * HOUR)])
-    evidence.store.build()
-    store = evidence.store
-    wanted = Objective(0.95, cluster="c", window_days=1)
-    store.variables["goodput_objectives"] = as_variable((wanted,))
-
-    of_cluster = objectives(store)["c"]
-    assert (of_cluster["fast_burn"], of_cluster["slow_burn"]) == (6, 3)
-    for hours in ("1h", "6h", "24h"):
-        assert of_cluster[f"burn_rate_{hours}"] == pytest.approx(4), "not 6, which fast_burn is"
-    sql = "select subject, state, severity, evidence from marts.findings where kind = 'objectives'"
-    ((subject, state, severity, text),) = store.read(sql).rows()
-    assert (subject, state, severity) == ("c", "open", "ticket")
-    assert text.startswith("burn rate 4.0 over 6 h, 4.0 over 1 h, 4.0 over 24 h; goodput 80.0 %")
-
-    # quiet after six such hours: over a day the rate is 1; and where twice as much may be of no use
-    early = objectives(store, to_ms=START_MS + 26 * HOUR_MS)["c"]
-    assert (early["burn_rate_6h"], early["burn_rate_24h"]) == pytest.approx((4, 1))
-    assert not early["is_burning"]
-    store.variables["goodput_objectives"] = as_variable((replace(wanted, target=0.9),))
-    wider = objectives(store)["c"]
-    assert (wider["burn_rate_24h"], wider["is_burning"]) == (pytest.approx(2), False)
