@@ -2,12 +2,14 @@
 
     python -m tests.findings --fleets 20 --seed 500
     python -m tests.findings --fleets 20 --seed 1011 --out RATES
+    python -m tests.findings --of rows --fleets 20 --seed 2001 --out RATES
     python -m tests.findings --quiet
 
-The first scores losses on eventful fleets and anomalies on fleets with labelled cases
-(`faults.py`), the second also writes what the product shows beside the confidence of a finding
-(RATES: `reference/finding_rates.csv`, on seeds nobody tuned on), the third lists the pages and
-tickets of a fleet of 512 GPUs in which nothing happens. Fleets are read in from the files that
+The first scores losses on eventful fleets, anomalies on fleets with labelled cases (`faults.py`)
+and rules whose evidence is rows of a table (`rows.py`), the second and third also write what the
+product shows beside the confidence of a finding (RATES: `reference/finding_rates.csv`, on seeds
+nobody tuned on), the last lists the pages and tickets of a fleet of 512 GPUs in which nothing
+happens. Fleets are read in from the files that
 sites have; the truth is what was put into them. Losses near the limit of a rule count neither way.
 """
 
@@ -23,7 +25,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.findings import faults
+from tests.findings import faults, rows
 from tests.findings.planted import Case
 from tests.findings.truth import (
     CATEGORIES,
@@ -44,6 +46,8 @@ from goodput_queries.database import LocalStore
 START = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
 
+KINDS = ("losses", "anomalies", "rows")
+ROWS_GPUS, ROWS_HOURS = 64, 12
 Found = list[tuple[str, str]]  # subject and confidence of each finding
 
 
@@ -78,6 +82,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.findings")
     parser.add_argument("--fleets", type=int, default=20)
     parser.add_argument("--seed", type=int, default=500)
+    parser.add_argument("--of", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--gpus", type=int, default=128)
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--out", type=Path, help="CSV of the rates, by rule and confidence")
@@ -87,16 +92,22 @@ def main() -> int:
         return quiet(given.seed, given.hours)
     scores: dict[str, Score] = defaultdict(Score)
     back, truly = 0.0, 0.0
+    kept = rates(given.out) if given.out is not None else []
     for seed in range(given.seed, given.seed + given.fleets):
-        with fleet(given.gpus, given.hours, seed, plans.eventful) as (folder, _, store):
-            score(expected(folder, limits(store)), store, scores, seed)
-            regained, lost = regains(folder, store)
-            back, truly = back + regained, truly + lost
-        with fleet(given.gpus, given.hours, seed, plans.with_cases) as (folder, cases, store):
-            score(labelled(folder, cases, limits(store)), store, scores, seed)
+        if "losses" in given.of:
+            with fleet(given.gpus, given.hours, seed, plans.eventful) as (folder, _, store):
+                score(expected(folder, limits(store)), subjects(store), scores, seed)
+                regained, lost = regains(folder, store)
+                back, truly = back + regained, truly + lost
+        if "anomalies" in given.of:
+            with fleet(given.gpus, given.hours, seed, plans.with_cases) as (folder, cases, store):
+                score(labelled(folder, cases, limits(store)), subjects(store), scores, seed)
+        if "rows" in given.of:
+            with planted(seed) as (truth, store):
+                score(truth, rows.found(store, truth), scores, seed)
         if given.out is not None:
             with given.out.open("w", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerows(table(scores))
+                csv.writer(file, lineterminator="\n").writerows(table(scores, kept))
     say(
         f"{'rule':24s} {'cases':>6s} {'missed':>6s} {'wrong':>6s} precision (95 %)    recall (95 %)"
     )
@@ -115,14 +126,26 @@ def main() -> int:
     return 1 if poor else 0
 
 
-def table(scores: dict[str, Score]) -> Iterator[tuple[object, ...]]:
-    """Yield header and rows of the CSV; a row without confidence has the cases of the rule."""
-    yield "rule", "confidence", "right_count", "total_count"
-    for rule, of_rule in sorted(scores.items()):
+def rates(path: Path) -> list[tuple[object, ...]]:
+    """Return the rows of an earlier measurement."""
+    with path.open(newline="") as file:
+        return [tuple(row) for row in csv.reader(file)][1:]
+
+
+def table(scores: dict[str, Score], kept: list[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:
+    """Yield header and rows of the CSV; a row without confidence has the cases of the rule.
+
+    kept: rows of an earlier one, of which those of other rules stay
+    """
+    made = [row for row in kept if row[0] not in scores]
+    for rule, of_rule in scores.items():
         if of_rule.cases:
-            yield rule, "", of_rule.cases - of_rule.missed, of_rule.cases
-        for word in sorted(of_rule.right.keys() | of_rule.wrong.keys()):
-            yield rule, word, of_rule.right[word], of_rule.right[word] + of_rule.wrong[word]
+            made.append((rule, "", of_rule.cases - of_rule.missed, of_rule.cases))
+        for word in of_rule.right.keys() | of_rule.wrong.keys():
+            right = of_rule.right[word]
+            made.append((rule, word, right, right + of_rule.wrong[word]))
+    yield "rule", "confidence", "right_count", "total_count"
+    yield from sorted(made, key=lambda row: row[:2])
 
 
 def interval(right: int, of: int) -> str:
@@ -148,16 +171,27 @@ def fleet(
             yield folder, cases, store
 
 
+@contextlib.contextmanager
+def planted(seed: int) -> Iterator[tuple[dict[str, Expected], LocalStore]]:
+    """Give what must be found of the rows that are planted in a made-up fleet, and its database."""
+    with tempfile.TemporaryDirectory(prefix="goodput-findings-") as name:
+        folder = Path(name)
+        generate(folder, gpus=ROWS_GPUS, hours=ROWS_HOURS, seed=seed, start=START)
+        with contextlib.closing(LocalStore(folder / "fleet.duckdb")) as store:
+            read_in(store, folder)
+            yield rows.add(store, folder, ROWS_HOURS, seed), store
+
+
 def quiet(seed: int, hours: int) -> int:
     """Print the pages and tickets of a fleet in which nothing happens; return 1 if any is."""
     with fleet(512, hours, seed, plans.quiet) as (_, _, store):
         sql = "select severity, rule, subject, evidence from marts.findings order by rule, subject"
-        rows = store.read(sql).rows()
-    for severity, rule, subject, evidence in rows:
+        found = store.read(sql).rows()
+    for severity, rule, subject, evidence in found:
         if severity != "note":
             say(f"{severity} {rule}: {subject}: {evidence}")
-    loud = sum(severity != "note" for severity, *_ in rows)
-    say(f"{len(rows)} findings, {loud} pages and tickets")
+    loud = sum(severity != "note" for severity, *_ in found)
+    say(f"{len(found)} findings, {loud} pages and tickets")
     return 1 if loud else 0
 
 
@@ -175,10 +209,9 @@ def limits(store: LocalStore) -> dict[str, float]:
 
 
 def score(
-    truth: dict[str, Expected], store: LocalStore, scores: dict[str, Score], seed: int
+    truth: dict[str, Expected], found: dict[str, Found], scores: dict[str, Score], seed: int
 ) -> None:
     """Compare the findings of a fleet with what is expected."""
-    found = subjects(store)
     for rule, of_rule in truth.items():
         wrong, missed = scores[rule].add(found[rule], of_rule)
         if wrong or missed:
@@ -191,14 +224,14 @@ def subjects(store: LocalStore) -> dict[str, Found]:
     sql = """select findings.*, runs.run_id from marts.findings as findings
         left join (select distinct run_key, run_id from intermediate.int_attempts) as runs
             using (run_key)"""
-    rows = store.read(sql).rows(named=True)
+    listed = store.read(sql).rows(named=True)
     # runs that lost time by the failure of a node
     sql = """select distinct attempts.run_id, parts.node from marts.loss_parts as parts
         inner join intermediate.int_attempts as attempts on parts.case_key = attempts.attempt_key
         where parts.rule = 'infrastructure_failure' and parts.gpu_ms > 0"""
     hit = store.read(sql).rows()
     of_runs = {*CATEGORIES, *STORIES, *OF_RUNS, *FAILURES.values()}
-    for row in rows:
+    for row in listed:
         rule, word = row["rule"], row["confidence"]
         if rule == "infrastructure_failure" and row["run_id"] is None:
             found[rule] += [(run, word) for run, node in hit if node == row["node"]]

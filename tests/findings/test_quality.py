@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.findings.__main__ import Score, built, limits, regains, score
+from tests.findings.__main__ import Score, built, limits, regains, score, subjects
 from tests.findings.truth import expected
 from tests.fleets.generate import generate
 
@@ -15,7 +15,7 @@ def test_a_fleet_has_the_findings_that_were_put_into_it(tmp_path: Path) -> None:
     generate(tmp_path, gpus=64, hours=12, seed=77, start=datetime(2026, 11, 17, tzinfo=UTC))
     store = built(tmp_path)
     scores: dict[str, Score] = defaultdict(Score)
-    score(expected(tmp_path, limits(store)), store, scores, 77)
+    score(expected(tmp_path, limits(store)), subjects(store), scores, 77)
     back, lost = regains(tmp_path, store)
     store.close()
 

@@ -105,7 +105,7 @@ def labelled(folder: Path, cases: list[Case], thresholds: dict[str, float]) -> d
     rules = {rule for case in cases for rule in (case.rule, *case.also)}
     found: dict[str, Expected] = {rule: Expected() for rule in sorted(rules)}
     found |= {rule: of for rule, of in expected(folder, thresholds).items() if rule in rules}
-    found |= _of_use(folder, thresholds)
+    found |= of_use(folder, thresholds)
     found["periodic_gaps"] = _of_pauses(folder, thresholds)
     inventory = pl.read_csv(folder / "inventory.csv")
     node_of = dict(inventory.select("gpu_uuid", "node").iter_rows())
@@ -122,11 +122,12 @@ def labelled(folder: Path, cases: list[Case], thresholds: dict[str, float]) -> d
     return found
 
 
-def _of_use(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
+def of_use(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
     """Return the jobs of low mean activity by the readings of whole ten minutes after start-up.
 
     Impossible readings, over 1, are rejected and do not count. Whoever uses half of its GPUs may be
-    a finding about what it waits for instead.
+    a finding about what it waits for instead. Whoever pauses for a tenth of it may be a finding of
+    `below_full_use` where no other rule says why.
     """
     held = (
         pl.read_parquet(folder / "truth.parquet")
@@ -138,9 +139,9 @@ def _of_use(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
         name: thresholds[f"low_use_{name.split('_')[0]}_ratio"]
         for name in ("sm_active_ratio", "tensor_active_ratio", "dram_active_ratio")
     }
-    low, half = Expected(), Expected()
+    low, half, below = Expected(), Expected(), Expected()
     readings = pl.concat(
-        pl.read_parquet(file, columns=["ts", "gpu_uuid", *limits])
+        pl.read_parquet(file, columns=["ts", "gpu_uuid", "gpu_busy_ratio", *limits])
         for file in (folder / "telemetry").iterdir()
     ).with_columns(at_ms=pl.col("ts").dt.epoch("ms"))
     for run, of_run in held.group_by("run_id"):
@@ -164,7 +165,10 @@ def _of_use(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
         is_half = float(means["sm_active_ratio"][0] or 0) < thresholds["half_use_ratio"] * MARGIN
         if is_half and minutes * 60_000 >= thresholds["half_use_min_ms"] / MARGIN:
             half.may.add(str(run[0]))
-    return {"low_use": low, "half_use": half}
+        pauses = 1 - float(mine["gpu_busy_ratio"].mean() or 0)  # type: ignore[arg-type] -- floats
+        if pauses >= (1 - thresholds["full_use_ratio"]) / MARGIN:
+            below.may.add(str(run[0]))
+    return {"low_use": low, "half_use": half, "below_full_use": below}
 
 
 def _whole_bins(start_ms: int, end_ms: int) -> tuple[int, int]:

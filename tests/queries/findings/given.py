@@ -216,11 +216,14 @@ class Given(Kept):
     ) -> None:
         self.collectives(collectives, names(on), busbw, size=size)
 
-    def _add_status(self, status: str, failures: int = 0, answered: float | None = None) -> None:
+    def _add_status(
+        self, status: str, failures: int = 0, answered: float | None = None, origin: str = "here",
+        interval: float = 30,
+    ) -> None:  # fmt: skip
         """Say that a live source was asked just now, and so many seconds from now it answered."""
         now = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
         answered_at = None if answered is None else now + timedelta(seconds=answered)
-        write(self.store, [Status(status, "here", now, 30, answered_at, failures=failures)])
+        write(self.store, [Status(status, origin, now, interval, answered_at, failures=failures)])
 
     def _add_table(
         self, table: str, source: str = "test", every: float | None = None,

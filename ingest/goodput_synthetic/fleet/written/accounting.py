@@ -58,7 +58,7 @@ def write(
     _write(folder / "scontrol_job_d.txt", _scontrol_jobs(fleet, schedule, start))
     _write(folder / "scontrol_node.txt", _scontrol_nodes(fleet, schedule, start, total_s))
     _write(folder / "scontrol_reservation.txt", _reservations(fleet, schedule, start, total_s))
-    _write(folder / "sacctmgr_event.psv", _events(fleet, schedule, start))
+    _write(folder / "sacctmgr_event.psv", _events(fleet, schedule, start, total_s))
     _write(folder / "inventory.csv", _inventory(fleet, start))
     _write(folder / "rates.csv", RATES)
     _write(folder / "tariffs.csv", TARIFFS)
@@ -89,7 +89,7 @@ def write_changed(
         "scontrol_node.txt": _scontrol_nodes(fleet, schedule, start, now_s),
     }
     if outages:
-        files["sacctmgr_event.psv"] = _events(fleet, Schedule([], outages), start)
+        files["sacctmgr_event.psv"] = _events(fleet, Schedule([], outages), start, now_s)
         files["scontrol_reservation.txt"] = _reservations(fleet, schedule, start, now_s)
     written = []
     for name, lines in files.items():
@@ -298,7 +298,10 @@ def _reservations(fleet: Fleet, schedule: Schedule, start: datetime, total_s: in
     return lines or ["No reservations in the system"]
 
 
-def _events(fleet: Fleet, schedule: Schedule, start: datetime) -> list[str]:
+def _events(fleet: Fleet, schedule: Schedule, start: datetime, total_s: int) -> list[str]:
+    def end(outage: Outage) -> int | None:  # nobody knows one that is to come
+        return None if outage.end_s is None or outage.end_s > total_s else outage.end_s
+
     lines = [
         "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User",
         f"{CLUSTER}||{_text(start, 0)}|Unknown||Cluster Registered TRES|",
@@ -306,7 +309,7 @@ def _events(fleet: Fleet, schedule: Schedule, start: datetime) -> list[str]:
     found: list[Outage] = [o for o in schedule.outages if o.state in EVENT_STATES]
     return lines + [
         f"{CLUSTER}|{fleet.nodes[outage.node].name}|{_text(start, outage.start_s)}|"
-        f"{_text(start, outage.end_s)}|{EVENT_STATES[outage.state]}|{outage.reason}|slurm(64030)"
+        f"{_text(start, end(outage))}|{EVENT_STATES[outage.state]}|{outage.reason}|slurm(64030)"
         for outage in sorted(found, key=lambda o: (o.start_s, o.node))
     ]
 

@@ -3,7 +3,7 @@
 -- grain: job_run_key
 -- access: team
 -- skip_if_empty: intermediate.int_held_use
--- rule: unused_gpus: GPUs that were active in no reading; low_use: mean activity of SMs, tensor cores and memory interface
+-- rule: unused_gpus: GPUs active in no reading after start-up; low_use: mean activity of SMs, tensor cores and memory interface
 --  all under thresholds low_use_sm_ratio, low_use_tensor_ratio, low_use_dram_ratio; busy_without_work: kernels run all the time,
 --  and tensor cores and memory do nothing; half_use: mean activity under half_use_ratio for half_use_min_ms, without an engine;
 --  low_occupancy: busy SMs hold few warps, and no tensor cores work; below_full_use: kernels run for less than full_use_ratio
@@ -192,7 +192,7 @@ select
     || coalesce(', memory peak ' || printf('%.1f', priced.memory_peak_bytes / 1e9) || ' GB', '')
     || case
         when priced.unused_gpus > 0
-            then '; ' || priced.unused_gpus || ' of ' || priced.gpus || ' GPUs were active in no reading'
+            then '; ' || priced.unused_gpus || ' of ' || priced.gpus || ' GPUs were active in no reading after start-up'
         else ''
     end
     || coalesce('; MIG profile ' || priced.mig.profile || ' has room for the load', case
