@@ -16,9 +16,9 @@ _FILE: Final[dict[str, Any]] = tomllib.loads(
 )
 # what wraps an exception (`ERROR: LoadError: `, `Exception: '`), and the module that defines it
 _NAME: Final = r"^\s*(?:[\w.]{0,80}(?:[Ee]rror|ERROR|Exception): ['\"]?)*(?:[A-Za-z_]\w*\.)*"
-_SAYS: Final = r"(?:\s*:|\s*$|\()"  # what follows it
-# how a line ends behind what errno says
-_END: Final = r"(?: [\[(][^\])]*[\])]|: unknown|[\s.,!\"'\u2019\\)\]}])*$"
+_SAYS: Final = r"(?:\s*:|\s*$|\s?\(|'>)"  # what follows it
+# how a line ends behind what errno says: Perl names the line of its script
+_END: Final = r"(?: at \S+ line \d+| [\[(][^\])]*[\])]|: unknown|[\s.,!\"'\u2019\\)\]}])*$"
 # behind what happened, of whatever kind it was: Ray lists what may have
 _POSSIBLE: Final = re.compile(r"(?:potential root|common|possible) causes\b")
 
@@ -56,11 +56,11 @@ def _pattern(patterns: list[str], flags: int = 0) -> re.Pattern[str]:
 
 def _rule(kind: str, found: dict[str, Any]) -> Rule:
     names, ends = ("|".join(found.get(key, ())) for key in ("exceptions", "errno"))
-    errno = [rf"(?:[:(\]-]\s?|\s\s)(?i:{ends}){_END}", rf"^\S+: (?i:{ends}): "] if ends else []
-    errno += [rf'"(?i:{ends})"'] if ends else []
+    before = r"(?:[:;(\]-]\s?|\s\s|\berror )"
+    errno = [rf"{before}(?i:{ends}){_END}", rf"^\S+: (?i:{ends}): ", rf'"(?i:{ends})"']
     sure = [*found.get("patterns", ()), *([rf"{_NAME}(?:{names}){_SAYS}"] if names else ())]
     flags = re.IGNORECASE if kind == "nan" else 0
-    said = _pattern([*found.get("said", ()), *errno], flags)
+    said = _pattern([*found.get("said", ()), *(errno if ends else ())], flags)
     return Rule(kind, tuple(found["hints"]), _pattern(sure, flags), said, found.get("signal"))
 
 
