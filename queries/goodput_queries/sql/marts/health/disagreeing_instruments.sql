@@ -43,7 +43,7 @@ gpus as (
     from (
         select gpu_uuid, source, n, sum(counter_j) as counter_j, sum(power_j) as power_j, count(*) as bins
         from bins
-        group by all
+        group by gpu_uuid, source, n
         qualify n >= 0.9 * max(n) over (partition by gpu_uuid, source)
     )
     group by gpu_uuid, source
