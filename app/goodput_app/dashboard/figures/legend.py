@@ -43,10 +43,8 @@ def on_a_narrow_page(figure: go.Figure) -> str:
         for trace in figure.data
         if trace.type in ("bar", "scatter") and trace.name and trace.showlegend is not False
     }
-    up_px = layout.margin.b - BOTTOM_PX
-    return (
-        f'<div class="gp-legend" style="margin-top: -{up_px:.0f}px">{"".join(marks.values())}</div>'
-    )
+    place = f"margin-top: {BOTTOM_PX - layout.margin.b:.0f}px"
+    return f'<div class="gp-legend" style="{place}">{"".join(marks.values())}</div>'
 
 
 def _mark(trace: Any) -> str:
