@@ -51,6 +51,7 @@ def _mark(trace: Any) -> str:
     """Return the CSS of the mark of a trace."""
     marker = trace.marker
     if trace.type != "bar":
-        return f"background: {trace.fillcolor or marker.color or trace.line.color};"
+        cut = "polygon(50% 0, 100% 100%, 0 100%)" if "triangle" in str(marker.symbol) else "none"
+        return f"background: {trace.fillcolor or marker.color or trace.line.color};clip-path: {cut}"
     edge = f"border: 1px solid {marker.line.color};" if marker.line.color else ""
     return bars.filled(str(marker.color), str(marker.pattern.shape or "")) + edge
