@@ -1,8 +1,6 @@
 """Tests that are tables: cases of a test, what a function gives, or refuses, a row each."""
 
 import inspect
-import json
-from pathlib import Path
 
 import pytest
 
@@ -24,18 +22,6 @@ def each(*rows):
         return pytest.mark.parametrize(of_rows, rows, ids=ids)(test)
 
     return tried
-
-
-def table(module, test):
-    """Return the table of a test in the JSON file beside its module, with rows as tuples."""
-    cases = json.loads(Path(module).with_suffix(".json").read_text("utf-8"))[test]
-    return {name: tuple(map(_rows, case)) for name, case in cases.items()}
-
-
-def _rows(part):
-    if not isinstance(part, list):
-        return part
-    return [tuple(row) if isinstance(row, list) else row for row in part]
 
 
 def gives(function, *rows):

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from tests.app import two_weeks as world
 from tests.app.opened_page import links, page_of, plain, press, sent
-from tests.tables import each, table
+from tests.tables import each
 
 from goodput_app.text import units
 from goodput_app.time_expressions import last_week
@@ -154,7 +154,19 @@ def hours(pair):
     ]
 
 
-@each(table(__file__, "test_both_windows_are_cut_to_what_both_cover"))
+@each({"week before": ({"a": (-200, 24)}, [[(None, 0, 24), (None, -168, -144)]], ()),
+"day before": ({"a": (-48, 24)}, [[(None, 0, 24), (None, -24, 0)]], ()),
+"ends alike": ({"a": (-48, 23.9), "b": (-48, 24)}, [[(None, 0, 23.9), (None, -24, -0.1)]], ()),
+"own hours": ({"a": (-48, 20), "b": (-18, 24)},
+     [[("a", 0, 20), ("a", -24, -4)], [("b", 6, 24), ("b", -18, 0)]], ()),
+"little": ({"a": (-48, 24), "new": (-1, 24)},
+     [[("a", 0, 24), ("a", -24, 0)]], ("new (data of 1h in both)",)),
+"new": ({"a": (-48, 24), "new": (0, 24)},
+     [[("a", 0, 24), ("a", -24, 0)]], ("new (no data in the day before)",)),
+"old": ({"a": (-48, 24), "old": (-48, -2)},
+     [[("a", 0, 24), ("a", -24, 0)]], ("old (no data in this range)",)),
+"gone": ({"a": (-48, 24), "gone": (-90, -30)}, [[(None, 0, 24), (None, -24, 0)]], ()),
+})  # fmt: skip
 def test_both_windows_are_cut_to_what_both_cover(spans, pairs, left_out):
     found = next(like_for_like.windows(DAY, clusters(**spans)))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from tests.queries.findings import given
-from tests.tables import each, refuses, table
+from tests.tables import each, refuses
 
 from goodput_queries.catalog import models, rules
 from goodput_queries.errors import RuleError
@@ -53,7 +53,33 @@ def test_a_complete_folder_is_a_rule(tmp_path):
     assert rule.least_share == "finding_min_share"
 
 
-@each(table(__file__, "test_a_fault_of_its_text_is_named"))
+@each({
+    "no text": (('meaning = "It is warm."', ""), "the text of 'meaning' is missing."),
+    "empty text": (('"It is warm."', '" "'), "the text of 'meaning' is missing."),
+    "unknown key": (("owner", "who"), "'who' is none of the keys kind, severity, title"),
+    "unknown severity": (('"note"', '"low"'), "severity is 'low', not page or ticket or note"),
+    "unknown effect": (("[thr", 'severity_when = {sad = "note"}\n[thr'),
+                       "effect 'sad' is none of allocated, awaited,"),
+    "unknown severity of an effect": (
+        ("[thr", 'severity_when = {long = "low"}\n[thr'),
+        "severity_when has 'low', which is no severity."),
+    "a page that stays one": (
+        ("[thr", 'severity_when = {long = "page"}\n[thr'),
+        "it can be a page, and severity_when does not say what once it is over."),
+    "severity by nothing": (
+        ("[thr", 'severity_when = "note"\n[thr'),
+        "severity_when is no table of a severity by effect."),
+    "no reason": (('why = "GPUs of the site are at 60 °C"', ""), "warm_gpu_c has no why."),
+    "no number": (("value = 80", 'value = "80"'), "warm_gpu_c has no value that is a number."),
+    "no TOML": (("value = 80", "value ="), "rule.toml: Invalid value (at line 15, column 8)."),
+    "categories of no loss": (
+        ("[thr", 'categories = ["down"]\n[thr'),
+        "it has categories, and its family is not loss_findings."),
+    "an act without conditions": (
+        ("Cool it", "Drain the node"), "its action needs holds_when and forbidden_when."),
+    "merged by chance": (("[thr", 'merged_into = [{rule = "node_down", by = "chance"}]\n[thr'),
+                         "it is merged by 'chance', not by run, node or GPU."),
+})  # fmt: skip
 def test_a_fault_of_its_text_is_named(tmp_path, change, sentence):
     with pytest.raises(RuleError, match=re.escape(sentence)) as error:
         rules.read(folder(tmp_path, RULE.replace(*change)))

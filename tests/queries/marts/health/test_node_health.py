@@ -1,7 +1,6 @@
 """Nodes ranked by what they cost: whose fault an attempt was, and what to do with the node."""
 
 from tests.queries.conftest import START_MS, built_once, each, read_from_world, steps
-from tests.tables import table
 
 from goodput_queries.scope import Scope
 
@@ -32,11 +31,48 @@ def world(made):
 
 
 # node, from second; its columns
-@each(table(__file__, "test_health_of_a_node"))
+@each({
+    # three GPUs for 130 s: nothing of it was saved
+    "the node of the fault has all that its gang lost": (
+        "a", 0,
+        {"failed_attempts": 1, "caused_ms": 390_000, "lost_ms": 130_000, "code": 79,
+         "verdict": "Drain", "verdict_reason": "1 error, of which one asks for it",
+         "row_remaps": None, "remap_failed_gpus": None, "thermal_s": None}),
+    "another node of the gang; an attempt failed by its own fault": (
+        "b", 0,
+        {"failed_attempts": 0, "errors": 0, "caused_ms": 0, "caused_cost": 0, "lost_ms": 130_000,
+         "verdict": None}),
+    "the last node of the gang": (
+        "c", 0,
+        {"failed_attempts": 0, "lost_ms": 130_000, "verdict": None, "verdict_reason": None}),
+    "what attempts lost that report no steps is not known": (
+        "d", 0,
+        {"caused_ms": None, "caused_cost": None, "failures": 2, "down_ms": 200_000,
+         "verdict": "Drain", "verdict_reason": "2 failed attempts"}),
+    "the window decides which attempts count": (
+        "d", 300, {"failed_attempts": 1, "failures": 1, "verdict": None}),
+    "what was read is a number": (
+        "e", 0,
+        {"row_remaps": 1, "remap_failed_gpus": 1, "verdict": "Replace",
+         "verdict_reason": "row remap failed on 1 GPU"}),
+})  # fmt: skip
 def test_health_of_a_node(world, name, from_s, expected):
     sql = f"select {', '.join(expected)} from marts.node_health where node = $1"
     scope = Scope(from_ms=START_MS + 1000 * from_s if from_s else None)
     assert world.store.read(sql, [name], scope=scope, is_kept=True).to_dicts() == [expected]
 
 
-test_health_of_the_fleet = read_from_world(table(__file__, "test_health_of_the_fleet"))
+test_health_of_the_fleet = read_from_world({
+    "what the gang lost has its cost and the fix is the vendor's": (
+        "select round(caused_cost, 6), left(what_to_do, 29) from marts.node_health "
+        "where node = 'a'", [(3.9, "Drain the node and restart it")]),
+    "waste on the nodes adds up to the infrastructure-caused waste of the fleet": (
+        """select lost > 0, lost = ms, round(lost_cost - cost, 6) = 0 from (
+            select sum(lost_ms) as lost, sum(lost_cost) as lost_cost from marts.node_health
+        ), (
+            select sum(gpu_ms) as ms, sum(cost) as cost from marts.ledger_blamed_by_node
+            where blame = 'platform'
+        )""", [(True, True, True)]),
+    "the node that cost most comes first": (
+        "select node from marts.node_health order by place limit 2", [("a",), ("d",)]),
+})  # fmt: skip

@@ -2,7 +2,6 @@
 
 import pytest
 from tests.queries.conftest import START_MS, built_once, each
-from tests.tables import table
 
 from goodput_queries.scope import Scope
 
@@ -37,7 +36,25 @@ def world(made):
 
 
 # node, which of its repairs; its columns
-@each(table(__file__, "test_a_repair"))
+@each({
+    "drained by a person while it was down": (
+        "a", 0, {"broken_at": 1_000, "sign": "node down", "acted_at": 1_300, "acted_by": "ann",
+                 "actor": "person", "end_at": 1_900, "untouched_ms": 600_000, "untouched_cost": 6.0,
+                 "repair_ms": 1_200_000, "repair_cost": 12.0, "verdict": "no failure since"}),
+    "back by itself, and down again": (
+        "b", 0, {"acted_at": None, "actor": None, "untouched_ms": 200_000, "repair_ms": 0,
+                 "verdict": "no progress"}),
+    "the second time": ("b", 1, {"verdict": "no failure since"}),
+    "drained by a health check, not back": (
+        "c", 0, {"broken_at": None, "sign": None, "actor": "controller", "end_at": None,
+                 "repair_ms": 2_000_000, "verdict": "not back"}),
+    "a fatal error before, a failure after": (
+        "d", 0, {"broken_at": 2_000, "sign": "Xid 79", "acted_at": 2_600, "actor": "scheduler",
+                 "failures_after": 1, "verdict": "no progress"}),
+    "tried for less than ten minutes": (
+        "e", 0, {"acted_by": None, "actor": None, "acted_at": 2_000, "end_at": 3_000,
+                 "repair_ms": 1_200_000}),
+})  # fmt: skip
 def test_a_repair(world, node, which, expected):
     sql = "select * from marts.repairs where node = $1 order by start_at"
     found = world.store.read(sql, [node], scope=WINDOW, is_kept=True).row(which, named=True)

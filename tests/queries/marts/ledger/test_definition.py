@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 from tests.queries.conftest import START_MS, built_file, copy_of, durable, phase, shown_by, steps
-from tests.tables import each, table
+from tests.tables import each
 
 from goodput_billing.render import files
 from goodput_billing.statement import closing
@@ -95,7 +95,18 @@ def unplaced(cluster, scope=EVERYTHING):
 
 # what it shows: GPUs of a node and from when on they are listed; jobs (start, end, nodes, GPUs,
 # more); what is unplaced of them
-@each(table(__file__, "test_time_outside_the_ledger"))
+@each({
+    "without a node list": (
+        2, 0, [(0, 5000, [], 2, {}), (0, 1000, ["a"], 1, {})], [("0", "no_node_list", 10_000)]),
+    # its start or end is in the hour that clocks repeat, and nothing settles which
+    "its time came twice": (
+        2, 0, [(0, 5000, ["a"], 2, {"is_time_ambiguous": True}), (0, 1000, ["a"], 1, {})],
+        [("0", "ambiguous_time", 10_000)]),
+    "beyond the GPUs of the node": (2, 0, [(0, 1000, ["a"], 3, {})], [("0", "no_such_gpu", 1000)]),
+    "before the dates of the inventory": (
+        1, 600, [(0, 1000, ["a"], 1, {})], [("0", "no_such_gpu", 600)]),
+    "contested": (1, 0, [(0, 1000, ["a"], 1, {}), (900, 1500, ["a"], 1, {})], []),
+})  # fmt: skip
 def test_time_outside_the_ledger(cluster, gpus, listed_from, jobs, expected):
     uuid = f"GPU-{cluster.name}"
     slots = [{"gpu_uuid": f"{uuid}-{index}", "slurm_index": index} for index in range(gpus)]
@@ -131,7 +142,16 @@ def node_read(cluster):
 
 # what it shows: GPUs of the job runs, of which the first reports steps; rung, ratio and coverage,
 # what the next step is about
-@each(table(__file__, "test_rung_of_the_evidence"))
+@each({
+    "attempts that report steps in half of the allocated time give goodput": (
+        [2], True, ("goodput", 1.0, 1.0), None),
+    "of jobs that report nothing it is the share of allocated time that was active": (
+        [2], False, ("active_while_allocated", 0.5, 1.0), "five lines of Python"),
+    "few attempts that report steps do not represent the rest": (
+        [2, 6], True, ("active_while_allocated", None, 0.25), "it covers a part"),
+    "without a scheduler the activity of GPUs is all there is": (
+        [], False, ("gpu_activity", 0.5, 1.0), "scheduler"),
+})  # fmt: skip
 def test_rung_of_the_evidence(cluster, jobs, has_steps, expected, about):
     node_read(cluster)
     for number, gpus in enumerate(jobs):

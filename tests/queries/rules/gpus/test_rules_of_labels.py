@@ -3,7 +3,6 @@
 import pytest
 from tests.queries.conftest import built_in, each, shown_by
 from tests.queries.rules.jobs.unscheduled import holds
-from tests.tables import table
 
 
 def working(cluster, gpu, until):
@@ -68,7 +67,32 @@ def test_a_label_on_the_latest_reading_goes_on_until_its_exporter_has_gone(clust
 
 # what it shows: (id, begin, end, GPUs) of the scheduler's records; (GPU, owner, first, last) of
 # labels, those of digits with the id of a job; what was held: GPU, owner, begin, end, method
-@each(table(__file__, "test_what_labels_hold"))
+@each({
+    "a label that is away for minutes, as while an exporter restarts, has not gone": (
+        [], [(0, "nlp/a", 100, 200), (0, "nlp/a", 700, 900)],
+        [("n-0", "nlp/a", 100, 900, "label")]),
+    "a label that is read once after minutes has not gone before": (
+        [], [(0, "nlp/a", 100, 200), (0, "nlp/a", 700, 700), (1, "nlp/a", 700, 700)],
+        [("n-0", "nlp/a", 100, 700, "label")]),
+    "a label that comes back later is another start": (
+        [], [(0, "nlp/a", 0, 100), (0, "nlp/a", 800, 900)],
+        [("n-0", "nlp/a", 0, 100, "label"), ("n-0", "nlp/a", 800, 900, "label")]),
+    "job ids go before pods on a GPU that has both": (
+        [], [(0, "nlp/a", 100, 900), (0, "4711", 100, 900)], [("n-0", "4711", 100, 900, "label")]),
+    "from its first record on the scheduler alone reports": (
+        [("77", 500, 700, 1)], [(0, "nlp/a", 0, 900)],
+        [("n-0", "77", 500, 700, "assumed"), ("n-0", "nlp/a", 0, 500, "label")]),
+    "the id of a job on series names its GPUs": (
+        [("4711", 100, 900, 2)], [(1, "4711", 130, 900), (3, "4711", 130, 900)],
+        [("n-1", "4711", 100, 900, "hpc_job"), ("n-3", "4711", 100, 900, "hpc_job")]),
+    "an id that lingers on a GPU names it for its own job alone": (
+        [("1", 100, 500, 1), ("2", 500, 900, 1)], [(2, "1", 100, 800), (3, "2", 510, 900)],
+        [("n-2", "1", 100, 500, "hpc_job"), ("n-3", "2", 500, 900, "hpc_job")]),
+    "the third GPU of a job of which exporters name two is another one of the node": (
+        [("4711", 100, 900, 3)], [(2, "4711", 130, 900), (3, "4711", 130, 900)],
+        [("n-0", "4711", 100, 900, "assumed"), ("n-2", "4711", 100, 900, "hpc_job"),
+         ("n-3", "4711", 100, 900, "hpc_job")]),
+})  # fmt: skip
 def test_what_labels_hold(cluster, jobs, labels, expected):
     labelled(cluster)
     for job_id, start, end, gpus in jobs:

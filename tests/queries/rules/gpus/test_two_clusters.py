@@ -1,7 +1,6 @@
 """Two clusters in one database whose nodes, GPUs' addresses and process ids are equal."""
 
 from tests.queries.conftest import Evidence, built_once, read_from_world, steps
-from tests.tables import table
 
 EAST_COMM, WEST_COMM, NORTH_COMM = (f"0x{digit}000000000000000" for digit in "123")
 PCI = ["00000000:1b:00.0", "00000000:9b:00.0"]
@@ -98,6 +97,52 @@ def world(evidence):
 
 
 # what is of its own cluster: the query, its rows
-test_each_is_of_its_own_cluster = read_from_world(
-    table(__file__, "test_each_is_of_its_own_cluster")
-)
+test_each_is_of_its_own_cluster = read_from_world({
+    "GPUs of ranks": (
+        "select cluster, rank, gpu_uuid, method from intermediate.int_rank_gpus order by all",
+        [("east", 0, "east-1", "mapped"), ("east", 1, "east-0", "mapped"),
+         ("west", 0, "west-0", "assumed"), ("west", 1, "west-1", "assumed")]),
+    "collectives in steps": (
+        """select split_part(attempt_key, '/', 1), sum(comm_at_most_ms)
+        from intermediate.int_rank_step_losses group by all order by all""",
+        [("east", 40_000)]),
+    "bandwidths of runs": (
+        "select cluster, run_key from marts.comm_bandwidth order by all",
+        [("east", "east/train"), ("north", None), ("south", None)]),
+    "transports of runs": (
+        "select cluster, transport, run_key from marts.transports order by all",
+        [("east", "NET/IB", "east/train"), ("west", "NET/Socket", "west/train")]),
+    "hangs of attempts": (
+        """select distinct cluster, split_part(attempt_key, '/', 1), gpu_uuid
+        from intermediate.int_hang_ranks order by all""",
+        [("east", "east", "east-0"), ("east", "east", "east-1")]),
+    "collectives of unknown ranks": (
+        "select n, example from marts.data_quality where kind = 'collectives of unknown ranks'",
+        [(4, "m, pid 70")]),
+    "nodes of addresses": (
+        "select distinct cluster, node from staging.stg_rank_map order by all",
+        [("east", "n"), ("north", "m")]),
+    "labels, which last while no cluster but their own is read further": (
+        "select cluster, end_ms from staging.stg_owner_holds order by all",
+        [("east-label", None), ("west-label", None)]),
+    "a node with a domain, where another cluster has its short name": (
+        """select cluster, node from staging.stg_gpus where node like 'u%'
+        union all
+        select cluster, node from staging.stg_host_samples where node not like 'w%'
+        order by all""",
+        [("down", "u.down.example"), ("down", "u.down.example"), ("elsewhere", "v.example"),
+         ("up", "u"), ("up", "u")]),
+    "a host by its short name, which nodes of two clusters have": (
+        "select cluster, node from staging.stg_host_samples where node like 'w%' order by all",
+        [("default", "w"), ("left", "w.left.example"), ("right", "w.right.example")]),
+    "an error at an address: the event": (
+        "select cluster, gpu_uuid from marts.gpu_events", [("east", "east-0")]),
+    "an error at an address: the attempt": (
+        "select cluster, gpu_uuid from intermediate.int_attempt_xids", [("east", "east-0")]),
+    "an error at an address: the chain": (
+        """select split_part(attempt_key, '/', 1), gpu_uuid from marts.failure_chains
+        where what like '%79%'""", [("east", "east-0")]),
+    "meters of nodes": (
+        "select cluster, node, energy_mj from intermediate.int_node_energy order by all",
+        [("east", "n", 100_000_000), ("west", "n", 100_000_000)]),
+})  # fmt: skip
