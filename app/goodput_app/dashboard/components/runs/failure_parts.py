@@ -29,9 +29,11 @@ def of_attempt(scope: Scope, attempt: int | None, key: str = "") -> None:
         return
     first = causes.row(0, named=True)
     st.markdown(f"**Attempt {first['attempt']}: {theme.markdown_text(first['cause'])}**")
-    lost = f"It lost {units.gpu_time(first['lost_gpu_ms'])} in this time range"
-    if first["lost_cost"] is not None:
-        lost += f" ({theme.markdown_text(units.cost(first['lost_cost']))})"
+    lost = "No time was lost to its failure in this time range"
+    if first["lost_gpu_ms"]:
+        lost = f"Its failure lost {units.gpu_time(first['lost_gpu_ms'])} in this time range"
+        if first["lost_cost"] is not None:
+            lost += f" ({theme.markdown_text(units.cost(first['lost_cost']))})"
     st.caption(f"{lost}. Ranked by what the evidence proves; the first is the failure reason.")
     of = ("attempt_key", "rank")
     places.pick(causes, headers("failure.causes"), f"{key}cause", of, rows=6)
