@@ -145,7 +145,7 @@ KNOWN: Final = tuple(
         ),
         (
             rb'(?s)\A\[\s*\{"name": ?"[^"]*", ?"cat": ?"(?:GROUP|COLL|P2P|PROXY|KERNEL_LAUNCH|NET)'
-            rb'|\A\[?\s*\{[^\n]*"child_dur": ?[^\n]*"comm_hash": ?',
+            rb'|\A\[?\s*\{[^\n]{0,2000}"child_dur": ?[^\n]{0,500}"comm_hash": ?',
             "dumps of NCCL's example profiler and of CoMMA have no time of a common clock, and are "
             "not read. NCCL's Inspector is (source nccl-inspector)",
         ),

@@ -28,7 +28,7 @@ from goodput_queries.objectives.serving import ServingObjective
 from goodput_queries.storage.database_file import DatabaseFile
 
 # of the runs that are dirty
-EVENTS = ("renumbered_events", "inferred_events", "google_events")
+EVENTS = ("event_numbers", "renumbered_events", "inferred_events", "google_events")
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 
 

@@ -9,6 +9,7 @@ import duckdb
 from goodput_queries.ledger_build.dirty_hours import HOUR_MS
 
 READINGS_OF_A_PART = 400_000
+UNITS_GIB = {"MiB": 1 / 1024, "GiB": 1, "TiB": 1024}  # as DuckDB prints its memory limit
 
 
 def passes(
@@ -18,13 +19,16 @@ def passes(
 
     Evidence of years has many units, of which few are there at one time.
 
-    most_gpu_hours: of a pass on one or two threads. More threads take as many times as much: what
-    keeps two of them busy leaves others idle between its statements.
+    most_gpu_hours: of a pass on one or two threads. More threads, with 1 GiB each, take as many
+    times as much: what keeps two of them busy leaves others idle between its statements.
     """
     if not hours:
         return []
-    threads = int(cursor.execute("select current_setting('threads')").fetchall()[0][0])
-    most_gpu_hours *= max(1, threads // 2)
+    settings = "select current_setting('threads'), current_setting('memory_limit')"
+    threads, memory = cursor.execute(settings).fetchall()[0]
+    size, unit = memory.split()
+    gib = float(size) * UNITS_GIB.get(unit, 0)
+    most_gpu_hours *= max(1, int(min(threads, gib)) // 2)
     joins = dict(
         cursor.execute(
             f"""select hour, sum(units)

@@ -50,6 +50,9 @@ def on_a_narrow_page(figure: go.Figure) -> str:
 def _mark(trace: Any) -> str:
     """Return the CSS of the mark of a trace."""
     marker = trace.marker
+    if trace.type != "bar" and trace.mode == "lines" and not trace.fillcolor:
+        look = {"dot": "dotted", "dash": "dashed"}.get(trace.line.dash, "solid")
+        return f"height: 0;border-top: 3px {look} {trace.line.color}"
     if trace.type != "bar":
         cut = "polygon(50% 0, 100% 100%, 0 100%)" if "triangle" in str(marker.symbol) else "none"
         return f"background: {trace.fillcolor or marker.color or trace.line.color};clip-path: {cut}"

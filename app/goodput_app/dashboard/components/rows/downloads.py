@@ -29,7 +29,7 @@ def parquet(frame: pl.DataFrame, key: str) -> None:
     """Draw a button that downloads the rows as Parquet."""
     if not frame.is_empty():
         file = f"goodput-{key.replace('_', '-')}.parquet"
-        about = "Download the rows of this table as Parquet. CSV is in the table's own menu."
+        about = "Download these rows as Parquet. Those of a table are CSV in its own menu."
         mime = "application/vnd.apache.parquet"
         button(
             "Parquet", lambda: as_parquet(frame), file, f"{key}_parquet", mime, "tertiary", about

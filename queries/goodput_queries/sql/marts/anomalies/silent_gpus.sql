@@ -262,20 +262,28 @@ states as (
     group by found.hole
 ),
 
--- a cluster whose nodes are all off or in maintenance has no monitoring to repair
+-- a cluster whose nodes are all off or in maintenance, nearly all of the time, has no monitoring to repair
 resting as (
-    select found.hole
-    from long_enough as found
-    inner join (select distinct cluster, node from stays) as nodes using (cluster)
-    left join planned
-        on nodes.cluster = planned.cluster
-        and nodes.node = planned.node
-        and planned.state in ('powered_off', 'maintenance')
-        and planned.start_ms < found.end_ms
-        and planned.end_ms > found.start_ms - 60000
-    where found.rule = 'silent_source'
-    group by found.hole
-    having bool_and(planned.node is not null)
+    select hole
+    from (
+        select
+            found.hole,
+            -- without any, least() would have the whole of it
+            coalesce(sum(least(planned.end_ms, found.end_ms) - greatest(planned.start_ms, found.start_ms))
+                filter (where planned.node is not null), 0) >= 0.9 * (found.end_ms - found.start_ms) as is_planned
+        from long_enough as found
+        inner join (select distinct cluster, node from stays) as nodes using (cluster)
+        left join planned
+            on nodes.cluster = planned.cluster
+            and nodes.node = planned.node
+            and planned.state in ('powered_off', 'maintenance')
+            and planned.start_ms < found.end_ms
+            and planned.end_ms > found.start_ms
+        where found.rule = 'silent_source'
+        group by found.hole, found.start_ms, found.end_ms, nodes.node
+    )
+    group by hole
+    having bool_and(is_planned)
 ),
 
 errors as (

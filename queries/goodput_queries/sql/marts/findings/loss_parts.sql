@@ -149,29 +149,30 @@ endings as (
 
 -- waits and throttling inside retained steps, by the GPU that is named for them; of ranks that are late by turns none is
 named as (
-    select *
+    select *, sum(wait_ms) over (partition by attempt_key, category, phase) as all_wait_ms
     from (
         select
             splits.attempt_key,
             splits.category,
             coalesce(splits.phase, '') as phase,
             splits.by_gpu_uuid,
-            attempts.gpus,
             sum(scope_end(splits.end_ms) - scope_start(splits.start_ms)) as wait_ms,
             min(scope_start(splits.start_ms)) as first_ms,
             max(scope_end(splits.end_ms)) as last_ms
         from intermediate.int_step_splits as splits
-        inner join intermediate.int_attempts as attempts using (attempt_key)
         where
             splits.category in ('throttled', 'straggler_wait')
             and splits.by_gpu_uuid is not null
             and in_window(splits.start_ms, splits.end_ms)
         group by all
     )
+    left join (
+        select attempt_key, count(distinct gpu_uuid) as gpus from intermediate.int_rank_gpus group by attempt_key
+    ) using (attempt_key)
     qualify
         category = 'throttled'
         or phase <> ''
-        or wait_ms * gpus >= threshold('straggler_turns') * sum(wait_ms) over (partition by attempt_key, category, phase)
+        or coalesce(wait_ms * gpus >= threshold('straggler_turns') * all_wait_ms, true)
 ),
 
 waits as (
@@ -192,12 +193,11 @@ put_on_gpus as (
     select
         waits.*,
         named.by_gpu_uuid,
-        floor(named.wait_ms * least(1, waits.gpu_ms / sum(named.wait_ms) over same))::bigint as part_ms,
+        floor(named.wait_ms * least(1, waits.gpu_ms / named.all_wait_ms))::bigint as part_ms,
         named.first_ms as named_first_ms,
         named.last_ms as named_last_ms
     from waits
     inner join named using (attempt_key, category, phase)
-    window same as (partition by waits.attempt_key, waits.category, waits.phase)
 ),
 
 put_on_nobody as (

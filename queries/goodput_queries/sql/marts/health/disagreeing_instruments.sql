@@ -37,14 +37,14 @@ bins as not materialized (
         and start_ms < scope_to_ms()
 ),
 
--- of ten minutes that were read from begin to end
+-- of ten minutes with as many readings as most have: others were not read from begin to end
 gpus as (
     select gpu_uuid, source, sum(counter_j) as counter_j, sum(power_j) as power_j
     from (
         select gpu_uuid, source, n, sum(counter_j) as counter_j, sum(power_j) as power_j, count(*) as bins
         from bins
         group by gpu_uuid, source, n
-        qualify n >= 0.9 * max(n) over (partition by gpu_uuid, source)
+        qualify n >= 0.9 * first_value(n) over (partition by gpu_uuid, source order by count(*) desc, n)
     )
     group by gpu_uuid, source
     -- an hour, and a tenth: readings are momentary
