@@ -7,14 +7,32 @@
 -- gang: number of its job run's GPUs of this model; null: of no known model
 -- start_ms: start of the ten minutes, epoch ms
 -- use_ratio: mean SM activity; without it engine activity, else the share of time with a kernel (use_metric says which)
--- use_max_ratio, use_min_ratio: of its samples
+-- use_max_ratio: of its samples
 -- is_starting: in the first ten minutes of the allocation, or the job was starting, restoring, suspended or ending
 with rivals as (
     select gpu_uuid from state.reading_series where gpu_instance = '' group by gpu_uuid having count(distinct source) > 1
 ),
 
 in_window as not materialized (
-    select *
+    select
+        source, gpu_uuid, gpu_instance, hour_ms, start_ms, samples,
+        case
+            when sm_active_ratio.n > 0 then 'SM active'
+            when engine_active_ratio.n > 0 then 'Engine active'
+            when gpu_busy_ratio.n > 0 then 'GPU utilisation'
+        end as use_metric,
+        coalesce(sm_active_ratio.mean, engine_active_ratio.mean, gpu_busy_ratio.mean) as use_ratio,
+        coalesce(sm_active_ratio.max, engine_active_ratio.max, gpu_busy_ratio.max) as use_max_ratio,
+        gpu_busy_ratio.mean as gpu_busy_ratio,
+        tensor_active_ratio.mean as tensor_active_ratio,
+        dram_active_ratio.mean as dram_active_ratio,
+        sm_occupancy_ratio.mean as sm_occupancy_ratio,
+        engine_active_ratio.max as engine_max_ratio,
+        power_w.mean as power_w,
+        power_w.min as power_min_w,
+        sm_clock_hz.mean as sm_clock_hz,
+        gpu_temperature_c.mean as gpu_temperature_c,
+        memory_used_bytes.max as memory_used_bytes
     from intermediate.int_gpu_metrics
     where
         gpu_instance = ''
@@ -36,14 +54,12 @@ bins as (
 ),
 
 models as (
-    select gpu_uuid, any_value(gpu_model) as gpu_model, max(gpu_index) as gpu_index
-    from intermediate.int_gpu_units
-    group by gpu_uuid
+    select gpu_uuid, any_value(gpu_model) as gpu_model from intermediate.int_gpu_units group by gpu_uuid
 ),
 
 holds as materialized (
     select
-        holds.cluster, holds.node, holds.gpu_uuid, holds.job_run_key, models.gpu_model, models.gpu_index, holds.start_ms,
+        holds.cluster, holds.node, holds.gpu_uuid, holds.job_run_key, models.gpu_model, holds.start_ms,
         -- the last ten minutes of what still runs are not over
         least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms) as end_ms
     from intermediate.int_holds as holds
@@ -93,45 +109,12 @@ declared as (
 )
 
 select
-    holds.cluster,
-    holds.node,
-    holds.job_run_key,
-    holds.gpu_model,
-    holds.gang,
-    bins.gpu_uuid,
-    holds.gpu_index,
-    bins.start_ms,
-    bins.samples,
-    bins.flagged_samples,
-    case
-        when bins.sm_active_ratio.n > 0 then 'SM active'
-        when bins.engine_active_ratio.n > 0 then 'Engine active'
-        when bins.gpu_busy_ratio.n > 0 then 'GPU utilisation'
-    end as use_metric,
-    coalesce(bins.sm_active_ratio.mean, bins.engine_active_ratio.mean, bins.gpu_busy_ratio.mean) as use_ratio,
-    coalesce(bins.sm_active_ratio.min, bins.engine_active_ratio.min, bins.gpu_busy_ratio.min) as use_min_ratio,
-    coalesce(bins.sm_active_ratio.max, bins.engine_active_ratio.max, bins.gpu_busy_ratio.max) as use_max_ratio,
-    bins.gpu_busy_ratio.mean as gpu_busy_ratio,
-    bins.tensor_active_ratio.mean as tensor_active_ratio,
-    bins.dram_active_ratio.mean as dram_active_ratio,
-    bins.sm_occupancy_ratio.mean as sm_occupancy_ratio,
-    bins.engine_active_ratio.max as engine_max_ratio,
-    bins.power_w.mean as power_w,
-    bins.power_w.min as power_min_w,
-    bins.power_w.max as power_max_w,
-    bins.power_w.n as power_samples,
-    bins.energy_j.gain as energy_gain_j,
-    bins.energy_j.n as energy_samples,
-    bins.sm_clock_hz.mean as sm_clock_hz,
-    bins.gpu_temperature_c.mean as gpu_temperature_c,
-    bins.gpu_temperature_c.min as gpu_temperature_min_c,
-    bins.gpu_temperature_c.max as gpu_temperature_max_c,
-    bins.memory_used_bytes.max as memory_used_bytes,
-    bins.start_ms < holds.start_ms + ten_minutes_ms() or declared.start_ms is not null as is_starting
+    holds.cluster, holds.node, holds.job_run_key, holds.gpu_model, holds.gang,
+    bins.* exclude (gpu_instance, hour_ms, samples),
+    bins.start_ms < holds.start_ms + ten_minutes_ms() or (holds.job_run_key, bins.start_ms) in (from declared) as is_starting
 from bins
 inner join hold_hours as holds
     on bins.gpu_uuid = holds.gpu_uuid
     and bins.hour_ms = holds.hour_ms
     and bins.start_ms >= holds.start_ms
     and bins.start_ms + ten_minutes_ms() <= holds.end_ms
-left join declared on holds.job_run_key = declared.job_run_key and bins.start_ms = declared.start_ms

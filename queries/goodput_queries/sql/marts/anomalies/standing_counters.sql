@@ -12,14 +12,30 @@
 -- confidence: Confirmed for energy at power over 0 and for rejected values, else Likely
 with bins as materialized (
     select
-        *,
-        power_samples > 1 and power_min_w = power_max_w as has_one_power,
-        energy_samples > 1 and energy_gain_j = 0 as has_no_gain
-    from intermediate.int_held_bins
+        held.*, readings.samples, readings.flagged_samples,
+        coalesce(readings.sm_active_ratio.min, readings.engine_active_ratio.min, readings.gpu_busy_ratio.min) as use_min_ratio,
+        readings.power_w.max as power_max_w,
+        readings.power_w.n as power_samples,
+        readings.energy_j.n as energy_samples,
+        readings.gpu_temperature_c.max as gpu_temperature_max_c,
+        readings.power_w.n > 1 and readings.power_w.min = readings.power_w.max as has_one_power,
+        readings.energy_j.n > 1 and readings.energy_j.gain = 0 as has_no_gain,
+        readings.gpu_temperature_c.min = readings.gpu_temperature_c.max as has_one_temperature
+    from intermediate.int_gpu_metrics as readings
+    inner join intermediate.int_held_bins as held using (source, gpu_uuid, start_ms)
+    where
+        readings.gpu_instance = '' and readings.hour_ms > scope_from_ms() - one_hour_ms() and readings.hour_ms < scope_to_ms()
+        and (
+            has_one_power
+            or has_no_gain
+            or has_one_temperature
+            or readings.engine_active_ratio.max = 0
+            or readings.flagged_samples >= threshold('rejected_sample_share') * readings.samples
+        )
 ),
 
 idle_powers as (
-    select gpu_model, quantile_cont(power_min_w, 0.05) as power_w from bins group by gpu_model
+    select gpu_model, quantile_cont(power_min_w, 0.05) as power_w from intermediate.int_held_bins group by gpu_model
 ),
 
 marked as (
@@ -39,7 +55,7 @@ marked as (
                 'samples': bins.power_samples, 'value': bins.power_max_w
             },
             {
-                'rule': 'standing_temperature', 'is_so': bins.gpu_temperature_min_c = bins.gpu_temperature_max_c,
+                'rule': 'standing_temperature', 'is_so': bins.has_one_temperature,
                 'samples': bins.samples, 'value': bins.gpu_temperature_max_c
             },
             {
@@ -57,12 +73,6 @@ marked as (
         ], max_depth := 2)
     from bins
     left join idle_powers using (gpu_model)
-    where
-        bins.has_one_power
-        or bins.has_no_gain
-        or bins.gpu_temperature_min_c = bins.gpu_temperature_max_c
-        or bins.engine_max_ratio = 0
-        or bins.flagged_samples >= threshold('rejected_sample_share') * bins.samples
 ),
 
 standing as (
