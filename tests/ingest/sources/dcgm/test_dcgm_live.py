@@ -196,14 +196,3 @@ def test_a_scrape_with_bad_lines_alone_keeps_them(store, read):
     head = "".join(f'DCGM_FI_DEV_GPU_UTIL{{gpu="{n}"}} {n}\n' for n in range(9))
     read(mark(0) + head + text)
     assert store.read("select count(*) from raw.rejects where line is not null").item() == 5
-
-
-@pytest.mark.parametrize("label", ["vgpu", "a_label_that_nobody_knows"])
-def test_series_of_virtual_gpus_are_one_reading_of_the_device(store, read, label):
-    shares = [line(70.5, more=f',pod="p{n}",namespace="ns",{label}="{n}"') for n in range(3)]
-
-    read(mark(0) + "".join(shares))
-
-    assert readings(store) == [(NOON, 70.5)]
-    assert store.read("from raw.gpu_samples_other").is_empty()
-    assert store.read("select distinct owner from raw.gpu_owners").height == 3

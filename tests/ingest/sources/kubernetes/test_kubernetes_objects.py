@@ -200,16 +200,3 @@ def test_what_is_shown_of_listed_objects(built, name):
     given = [CLUSTERS[name]] if "$1" in sql else None
 
     assert built.read(sql, given, scope=Scope(cluster=CLUSTERS[name])).rows() == expected
-
-
-@pytest.mark.parametrize("vendor", ["amd", "nvidia"])
-def test_a_percentage_of_a_gpu_that_nobody_names_is_a_part_of_one(store, read_text, vendor):
-    found = pod(started=10)
-    asked = {f"{vendor}.com/gpu": "1", f"{vendor}.com/gpucores": "25", f"{vendor}.com/gpumem": "2k"}
-    found["spec"]["containers"] = [{"resources": {"requests": asked}}]
-
-    read_text("kubernetes", json.dumps(found), "pods.json", cluster="k8s")
-
-    parts = store.read("select job_id_raw, node, amount from raw.gpu_parts").rows()
-    assert parts == [("nlp/llm", "n1", 25)]
-    assert store.read("select * from raw.holds").is_empty()

@@ -1,6 +1,5 @@
 """A cluster without accounting: its job runs are those that the controller lists."""
 
-import json
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -9,10 +8,9 @@ from tests.tables import each
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.slurm.texts import Slurm
 
 JOB = (
-    "JobId={job} JobName={name} UserId=ann(1001) GroupId=users(100) Account=(null) JobState={state}"
+    "JobId={job} JobName=train UserId=ann(1001) GroupId=users(100) Account=(null) JobState={state}"
     " Reason=None Dependency=(null) SubmitTime=2026-11-27T09:00:00 StartTime=2026-11-27T09:30:00"
     " EndTime={end} Partition=gpu ReqNodeList=(null) NodeList=gn01 NumNodes=1 CoreSpec=*"
     " JOB_GRES=gpu:2 Nodes=gn01 CPU_IDs=0-15 Mem=65536 GRES=gpu:2(IDX:{gpus})\n"
@@ -21,8 +19,8 @@ TOMORROW = "2026-11-28T09:30:00"  # when the time limit ends what runs
 UTC_ZONE = ZoneInfo("UTC")
 
 
-def job(number, state, end=TOMORROW, gpus="0-1", name="train"):
-    return JOB.format(job=number, state=state, end=end, gpus=gpus, name=name)
+def job(number, state, end=TOMORROW, gpus="0-1"):
+    return JOB.format(job=number, state=state, end=end, gpus=gpus)
 
 
 def test_job_runs_of_listings_end_when_they_say_or_with_their_last_listing(whole_store, tmp_path):
@@ -45,56 +43,6 @@ def test_job_runs_of_listings_end_when_they_say_or_with_their_last_listing(whole
         ("1", "COMPLETED", 2, "ann", False, 140 * 2),
         ("2", "RUNNING", 2, "ann", False, 150 * 2),
         ("3", "RUNNING", 2, "ann", True, 105 * 2),
-    ]
-
-
-def runs_of(tmp_path, text):
-    path = tmp_path / "listing"
-    path.write_text(text)
-    batches = list(Slurm(path, ReadOptions("lab", UTC_ZONE)).extract())
-    runs = [batch for batch in batches if batch.table == "job_runs"]
-    return runs[0].rows.to_dicts(), [reject.reason for reject in runs[0].rejects]
-
-
-@each(
-    ("x UserId=root(0) x", "", "UserId"),
-    ("x", "EndTime=2026-11-27T23:00:00", "EndTime"),
-    ("x StartTime=2020-01-01T00:00:00", "", None),
-)
-def test_free_text_that_imitates_when_a_job_ran_or_whose_it_was_is_not_believed(
-    tmp_path, name, comment, rejected
-):
-    imitation = job(7, "RUNNING", name=name).replace("\n", f" Comment=a {comment}\n")
-
-    rows, rejects = runs_of(tmp_path, imitation + job(8, "RUNNING"))
-
-    assert {row["start_at"].hour for row in rows} == {9}
-    assert [row["job_id"] for row in rows] == ["7", "8"][rejected is not None :]
-    assert rejects == [f"slurm: job run rejected: {rejected}= appears twice."] * bool(rejected)
-
-
-WAITING = {"job_id": 4, "job_state": ["PENDING"], "submit_time": 1795176243, "name": "a 'b'\nc"}
-RUNNING = {
-    **WAITING, "job_id": 5, "job_state": ["RUNNING"], "nodes": "n1", "array_job_id": 3,
-    "array_task_id": 2, "start_time": 1795176364, "end_time": 1795180000,
-    "gres_detail": ["gpu:h100:4(IDX:0-3)"],
-}  # fmt: skip
-
-
-def test_a_queue_gives_no_planned_times_and_of_a_job_that_has_ended_no_gpus(tmp_path):
-    """Those of the listing before stay: its details are gone, and no TRES counts GPUs here."""
-    ended = RUNNING | {"job_id": 6, "job_state": ["COMPLETED"], "gres_detail": []}
-    document = {"jobs": [WAITING | {"start_time": 1795186364}, RUNNING, ended]}
-
-    rows, rejects = runs_of(tmp_path, json.dumps(document))
-
-    names = ("job_id_raw", "job_id", "state", "gpus", "nodes")
-    times = ("start_at", "end_at")
-    assert rejects == []
-    assert [(*(r[n] for n in names), *(r[n] is not None for n in times)) for r in rows] == [
-        ("4", "4", "PENDING", None, [], False, False),
-        ("5", "3_2", "RUNNING", 4, ["n1"], True, False),
-        ("6", "3_2", "COMPLETED", None, ["n1"], True, True),
     ]
 
 
