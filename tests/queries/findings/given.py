@@ -50,6 +50,7 @@ USES = {
     "unread": {**BUSY, "power_w": None},
     "waiting": {**BUSY, **WAITING, "power_w": 125.0},
     "engine": {**dict.fromkeys(BUSY), "engine_active_ratio": 0.9},
+    "utilised": {**dict.fromkeys(BUSY), "gpu_temperature_c": 50.0},  # by no profiling counter
 }
 CORES, MEMORY_BYTES = 64, 10**12
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from tests.queries.conftest import durable, each, phase, shown_by, steps
-from tests.queries.findings import given
 
 from goodput_queries.scope import Scope
 
@@ -163,32 +162,6 @@ def test_short_gaps_of_nodes_that_are_read_every_half_minute_are_found(cluster):
     ((gap_s, *row),) = cluster.read(f"select gap_s, period_s, gaps, gpus, node {PERIODIC}").rows()
     assert row == [300.0, 23, 8, None]
     assert 41 <= gap_s <= 41 + 30
-
-
-HOUR = 3_600
-LOW = {"sm_active_ratio": 0.06, "tensor_active_ratio": 0.01, "dram_active_ratio": 0.04,
-       "engine_active_ratio": 0.3, "power_w": 120.0, "memory_used_bytes": 9 * 10**9}  # fmt: skip
-NO_PROFILING = dict.fromkeys(name for name in LOW if name.endswith("active_ratio"))
-
-
-def low_use(gpus, **more):
-    """Return what loads the readings of the GPUs of a job of an hour."""
-    node, readings = {"node": "a", "gpus": gpus}, {"readings": f"a/0-{gpus - 1}", **LOW, **more}
-    return lambda c: given.load(c, [node, {"job": "1", "end": HOUR}, readings])
-
-
-FOUND = "from marts.low_use"
-test_what_low_use_is_found = shown_by({
-    "fewer GPUs have room for the load of many": (
-        low_use(4), f"select rule, needed_gpus, mig_profile, gpu_ms {FOUND}",
-        [("low_use", 1, None, 3 * HOUR * 1000)]),
-    "by utilisation without profiling counters": (
-        low_use(4, **NO_PROFILING, gpu_busy_ratio=0.1),
-        f"select use_metric, confidence, tensor_active_ratio {FOUND}",
-        [("GPU utilisation", "Likely", None)]),
-    "a profile of one slice gives the other slices back": (
-        low_use(1), f"select gpu_ms {FOUND}", [(pytest.approx(HOUR * 1000 * 6 / 7, abs=2),)]),
-})  # fmt: skip
 
 
 LOADED, EMPTY = 8 << 30, 1 << 29  # bytes in use
