@@ -128,22 +128,6 @@ def test_the_run_is_what_the_log_says_else_what_its_name_hints(tmp_path, text, n
     assert batch.rows.select("run_id", "cluster").unique().rows() == [(run_id, "alpha")]
 
 
-@pytest.mark.parametrize(("text", "run_id"), [("", "run7"), ("SLURM_JOB_ID=4711\n", "4711")])
-def test_what_a_person_says_of_the_run_beats_the_file_and_not_the_log(store, read, text, run_id):
-    read(text + TEN, "slurm-99.out", zone=BERLIN.zone, run_id="run7")
-
-    assert store.read("select distinct run_id from raw.job_events").item() == run_id
-
-
-def test_the_job_that_the_text_names_after_the_first_event_is_not_the_runs(store, read):
-    """A log that is followed has rows by then, under the name that it had."""
-    cancelled = "slurmstepd: error: *** JOB 14 ON n1 CANCELLED AT 2026-08-20T15:00:00 ***\n"
-
-    read(TEN + cancelled)
-
-    assert store.read("select distinct run_id from raw.job_events").item() == "train"
-
-
 def test_a_log_of_which_the_newest_lines_come_first_is_refused(read):
     lines = [f"2026-08-20T14:03:{n}+02:00 {{}} step {n} loss 2.5\n" for n in range(20, 10, -1)]
 
