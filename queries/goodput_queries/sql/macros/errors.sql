@@ -34,3 +34,9 @@ create or replace macro action_rank(what_to_do) as (
         else 3
     end
 );
+
+-- Whether an event, a row of one table, is of a GPU, a row of another; one without a GPU is by its PCI address.
+create or replace macro is_of_gpu(event, gpu) as (
+    event.gpu_uuid = gpu.gpu_uuid
+    or (event.gpu_uuid is null and event.cluster = gpu.cluster and event.node = gpu.node and event.pci_bus_id = gpu.pci_bus_id)
+);

@@ -12,11 +12,5 @@ with errors as (
 select ranks.attempt_key, gpus.gpu_uuid, errors.error_ms
 from errors
 inner join (select distinct gpu_uuid, cluster, node, pci_bus_id from intermediate.int_gpu_inventory) as gpus
-    on errors.gpu_uuid = gpus.gpu_uuid
-    or (
-        errors.gpu_uuid is null
-        and errors.cluster = gpus.cluster
-        and errors.node = gpus.node
-        and errors.pci_bus_id = gpus.pci_bus_id
-    )
+    on is_of_gpu(errors, gpus)
 inner join temp.int_rank_gpus as ranks on gpus.gpu_uuid = ranks.gpu_uuid

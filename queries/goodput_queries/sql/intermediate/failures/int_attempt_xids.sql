@@ -18,10 +18,10 @@ matched as (
         attempts.attempt_key,
         attempts.job_run_key,
         attempts.start_ms as attempt_start_ms,
-        gpus.cluster,
-        gpus.node,
-        gpus.gpu_uuid,
-        gpus.gpu_index,
+        stays.cluster,
+        stays.node,
+        stays.gpu_uuid,
+        stays.gpu_index,
         events.source,
         events.ts,
         events.ts_ms,
@@ -39,19 +39,13 @@ matched as (
         case event_severity when 'node_fatal' then 0 when 'gpu_fatal' then 1 else 2 end as badness
     from intermediate.int_failed_attempts as attempts
     inner join held using (job_run_key)
-    inner join intermediate.int_gpu_inventory as gpus on held.gpu_uuid = gpus.gpu_uuid
+    inner join intermediate.int_gpu_inventory as stays on held.gpu_uuid = stays.gpu_uuid
     inner join staging.stg_gpu_errors as events
-        on (events.gpu_uuid = gpus.gpu_uuid
-            or (
-                events.gpu_uuid is null
-                and events.cluster = gpus.cluster
-                and events.node = gpus.node
-                and events.pci_bus_id = gpus.pci_bus_id
-            ))
+        on is_of_gpu(events, stays)
         and events.ts_ms between attempts.trouble_from_ms and attempts.trouble_until_ms
         and events.ts_ms between held.from_ms and held.until_ms + 60000
-        and events.ts_ms >= coalesce(gpus.start_ms, 0)
-        and events.ts_ms < coalesce(gpus.end_ms, forever_ms())
+        and events.ts_ms >= coalesce(stays.start_ms, 0)
+        and events.ts_ms < coalesce(stays.end_ms, forever_ms())
     inner join reference.xid_codes as codes on events.code = codes.xid
 ),
 

@@ -36,13 +36,7 @@ gpu_events as (
         events.message
     from gpus
     inner join staging.stg_gpu_events as events
-        on (events.gpu_uuid = gpus.gpu_uuid
-            or (
-                events.gpu_uuid is null
-                and events.cluster = gpus.cluster
-                and events.node = gpus.node
-                and events.pci_bus_id = gpus.pci_bus_id
-            ))
+        on is_of_gpu(events, gpus)
         and events.at_ms between gpus.from_ms and gpus.until_ms
     where events.ts_precision <> 'at_or_before' or events.source = 'nvml'
 ),

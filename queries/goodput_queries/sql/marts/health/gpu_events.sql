@@ -19,13 +19,7 @@ with found as (
         coalesce(events.pci_bus_id, gpus.pci_bus_id) as pci_bus_id
     from staging.stg_gpu_events as events
     left join intermediate.int_gpu_inventory as gpus
-        on (
-            events.gpu_uuid = gpus.gpu_uuid
-            or events.gpu_uuid is null
-            and events.cluster = gpus.cluster
-            and events.node = gpus.node
-            and events.pci_bus_id = gpus.pci_bus_id
-        )
+        on is_of_gpu(events, gpus)
         and events.at_ms >= coalesce(gpus.start_ms, 0)
         and events.at_ms < coalesce(gpus.end_ms, forever_ms())
     where in_window(events.at_ms, events.at_ms + 1)
