@@ -147,12 +147,18 @@ def _of_power_cap(store: Store, scope: Scope, model: str) -> dict[str, Given]:
     return {**_of_models(store, scope, model), **_slowdown(store, scope, model)}
 
 
+def _row(store: Store, sql: str, scope: Scope, of: str) -> dict[str, Any] | None:
+    """Return the first row of a select with one parameter, None where it has none."""
+    return next(store.read(sql, [of], scope=scope).iter_rows(named=True), None)
+
+
 def _slowdown(store: Store, scope: Scope, model: str) -> dict[str, Given]:
     """Return the cap and the slowdown of the job that ran longest under two caps, where one did.
 
     The lowest cap against the highest one; a job that was not slower has a slowdown of 0.
     """
-    found = store.read(
+    row = _row(
+        store,
         f"""select job_name, sum(hours) as hours,
             min(power_cap_w) as low_w, max(power_cap_w) as high_w,
             arg_min(work_per_gpu_s, power_cap_w) as low_speed,
@@ -162,12 +168,11 @@ def _slowdown(store: Store, scope: Scope, model: str) -> dict[str, Given]:
         group by cluster, job_name, gpu_model, gpus, work_unit
         having low_w < high_w
         order by hours desc, job_name limit 1""",
-        [model],
-        scope=scope,
+        scope,
+        model,
     )
-    if found.is_empty():
+    if row is None:
         return {}
-    row = found.row(0, named=True)
     slow = max(Decimal(0), 1 - _exact(row["low_speed"]) / _exact(row["high_speed"]))
     origin = f"{row['job_name']} at {row['low_w']:g} W beside {row['high_w']:g} W, {row['hours']} h"
     ratio = _over(_exact(row["low_w"]), _exact(row["high_w"]))
@@ -176,25 +181,24 @@ def _slowdown(store: Store, scope: Scope, model: str) -> dict[str, Given]:
 
 def _speed_up(store: Store, scope: Scope, model: str) -> dict[str, Given]:
     """Return what a GPU of the fastest other model did of the same workloads, where any ran."""
-    found = store.read(
+    row = _row(
+        store,
         "select * from marts.gpu_model_speed_ups where old_model = $1 and speed_up > 1 "
         "order by speed_up desc, new_model limit 1",
-        [model],
-        scope=scope,
+        scope,
+        model,
     )
-    if found.is_empty():
+    if row is None:
         return {}
-    row = found.row(0, named=True)
     span = Span(_exact(row["lowest_speed_up"]), _exact(row["highest_speed_up"]))
     origin = f"{row['new_model']}, {row['workloads']} workloads, {row['runs']} runs"
     return _known(SPEED_UPS, {"speed_up": (span, origin)})
 
 
 def _of_run(store: Store, scope: Scope, run: str) -> dict[str, Given]:
-    found = store.read("select * from marts.checkpointing where run_key = $1", [run], scope=scope)
-    if found.is_empty():
+    row = _row(store, "select * from marts.checkpointing where run_key = $1", scope, run)
+    if row is None:
         return {}
-    row = found.row(0, named=True)
     priced = store.read(
         "select sum(gpu_ms * price_per_gpu_h) as cost, sum(gpu_ms) as ms "
         "from marts.statement_lines where run_key = $1 and price_per_gpu_h is not null",
@@ -243,10 +247,9 @@ def _reading_runs(store: Store, scope: Scope) -> dict[str, str]:
 
 
 def _of_feed(store: Store, scope: Scope, run: str) -> dict[str, Given]:
-    found = store.read("select * from marts.run_input where run_key = $1", [run], scope=scope)
-    if found.is_empty():
+    row = _row(store, "select * from marts.run_input where run_key = $1", scope, run)
+    if row is None:
         return {}
-    row = found.row(0, named=True)
     need, most = row["need_bytes_per_gpu_s"], row["most_read_bytes_per_gpu_s"]
     said = (
         (need, "as the job says") if need else (most, "its disks' reads in ten minutes, the most")

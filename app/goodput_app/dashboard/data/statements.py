@@ -18,7 +18,7 @@ from goodput_app.access import audit
 from goodput_app.access import rows as readers
 from goodput_app.access.identity import Action
 from goodput_app.access.rows import Teams
-from goodput_app.dashboard.data.marts import State, state
+from goodput_app.dashboard.data.marts import State, of_cluster, state
 from goodput_app.process.store import current_store
 from goodput_app.settings import settings
 from goodput_billing.delivery import archive
@@ -34,7 +34,7 @@ from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.several_days import together
 from goodput_billing.statement.statement import policy_of, read_only, statement
 from goodput_queries.errors import NotPermittedError, StoreError, stated
-from goodput_queries.scope import Scope
+from goodput_queries.scope import EVERYTHING, Scope
 from goodput_scenarios import measured
 from goodput_scenarios.scenario import Given
 
@@ -243,12 +243,12 @@ def price_loads() -> pl.DataFrame:
 
 def unpriced(scope: Scope) -> pl.DataFrame:
     """Return the kinds of GPU and job that held time without a price, most time first."""
-    return _scoped(
+    return _kept(
         "select cluster, gpu_model, mig_profile, partition, qos, sum(gpu_ms)::bigint as gpu_ms "
         "from marts.statement_lines where price_per_gpu_h is null and gpu_ms > 0 "
         "group by all order by gpu_ms desc, cluster, gpu_model limit 20",
-        readers.limited(replace(scope, node=None, run=None, bucket_ms=None)),
         state(),
+        readers.limited(replace(scope, node=None, run=None, bucket_ms=None)),
     )
 
 
@@ -326,14 +326,8 @@ def _rows(day: Day, how: Chosen, now: State) -> pl.DataFrame:
     )
 
 
-@st.cache_data(max_entries=20, show_spinner=False)
-def _kept(sql: str, now: State) -> pl.DataFrame:
-    del now
-    return current_store().read(sql)
-
-
-@st.cache_data(max_entries=20, show_spinner=False)
-def _scoped(sql: str, scope: Scope, now: State) -> pl.DataFrame:
+@st.cache_data(max_entries=40, show_spinner=False)
+def _kept(sql: str, now: State, scope: Scope = EVERYTHING) -> pl.DataFrame:
     del now
     return current_store().read(sql, scope=scope)
 
@@ -341,18 +335,13 @@ def _scoped(sql: str, scope: Scope, now: State) -> pl.DataFrame:
 def what_if_choices(scenario: str, scope: Scope) -> dict[str, str]:
     """Return what a scenario can be asked of in the window and cluster: value to label."""
     readers.require_all_teams("scenarios")
-    return _choices(scenario, _of_capacity(scope), state())
+    return _choices(scenario, of_cluster(scope), state())
 
 
 def what_if_measured(scenario: str, scope: Scope, of: str) -> dict[str, Given]:
     """Return the values of a scenario that the ledger knows."""
     readers.require_all_teams("scenarios")
-    return _measured(scenario, _of_capacity(scope), of, state())
-
-
-def _of_capacity(scope: Scope) -> Scope:
-    """Return window and cluster: the key of answers that no other filter changes."""
-    return Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
+    return _measured(scenario, of_cluster(scope), of, state())
 
 
 @st.cache_data(max_entries=40, show_spinner=False)

@@ -62,18 +62,8 @@ def by_account(shown: pl.DataFrame) -> go.Figure:
     for column in _used(shown):
         figure.add_bar(y=labels, x=_floats(shown[column]), orientation="h", **_look(column, "x"))
     totals = _floats(shown["total_cost"])
-    figure.add_scatter(
-        y=labels,
-        x=[sum(max(0.0, float(row[n])) for n in theme.MONEY) for row in shown.to_dicts()],
-        mode="text",
-        text=[
-            f"\u00a0\u00a0{theme.plotly_text(units.cost(total, beside=totals))}" for total in totals
-        ],
-        textposition="middle right",
-        hoverinfo="skip",
-        showlegend=False,
-        cliponaxis=False,
-    )
+    ends = [sum(max(0.0, float(row[n])) for n in theme.MONEY) for row in shown.to_dicts()]
+    _write_beside(figure, labels, ends, [units.cost(total, beside=totals) for total in totals])
     figure.update_layout(barmode="relative")
     figure.update_xaxes(title_text=units.currency(), range=_wide(totals, 1.25))
     figure.update_yaxes(autorange="reversed", automargin=True)
@@ -155,22 +145,27 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
         hovertemplate=f"%{{y}}: budget {sign}%{{x:,.{decimals}f}}<extra></extra>",
     )
     ends = [float(max(row["forecast_cost"] or 0, row["budget_cost"])) for row in rows]
-    figure.add_scatter(
-        y=labels,
-        x=ends,
-        mode="text",
-        text=[f"\u00a0\u00a0{theme.plotly_text(_against(row))}" for row in rows],
-        textposition="middle right",
-        hoverinfo="skip",
-        showlegend=False,
-        cliponaxis=False,
-    )
+    _write_beside(figure, labels, ends, [_against(row) for row in rows])
     figure.update_layout(barmode="overlay")
     figure.update_xaxes(
         title_text=f"{units.currency()} a month (% of budget)", range=_wide(ends, 1.6)
     )
     figure.update_yaxes(autorange="reversed", automargin=True)
     return finished(figure, height=len(rows) * (ROW_PX + 10) + 120, has_legend=True)
+
+
+def _write_beside(figure: go.Figure, rows: list[str], ends: list[float], texts: list[str]) -> None:
+    """Write a text behind the end of each bar."""
+    figure.add_scatter(
+        y=rows,
+        x=ends,
+        mode="text",
+        text=[f"\u00a0\u00a0{theme.plotly_text(text)}" for text in texts],
+        textposition="middle right",
+        hoverinfo="skip",
+        showlegend=False,
+        cliponaxis=False,
+    )
 
 
 def unit_costs(rows: pl.DataFrame) -> go.Figure:
