@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 from tests.app.command_line import failing, rows, run
-from tests.ingest.nvml_lines import FAST, META
 
 from goodput_app.cli.doctor.live_sources import live_findings
 from goodput_app.server.background import Upkeep
@@ -105,6 +104,11 @@ def test_the_server_says_among_its_sources_that_it_drops_no_more_than_a_tenth(db
         assert "goodput.toml is failing, last success never: " in found
         assert "`goodput prune --yes`" in found
     assert days_left(db) == 6
+
+
+GPU = {"index": 0, "uuid": "GPU-a", "name": "NVIDIA H200", "pci_bus_id": "00000000:9B:00.0"}
+META = {"kind": "meta", "t": 1795177770.5, "host": "vm", "driver": "580.159.04", "gpus": [GPU]}
+FAST = {"kind": "fast", "t": 1795177771.0, "gpu": 0, "util_gpu_pct": 97, "power_mw": 690_500}
 
 
 @pytest.mark.usefixtures("db")

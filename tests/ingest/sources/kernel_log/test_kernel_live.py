@@ -267,18 +267,6 @@ def read(read_text):
     )
 
 
-@each(
-    ("Nov 18 13:00:00", datetime(2025, 11, 18, 12, 0, 1), 2025),
-    ("Dec 31 23:00:00", datetime(2026, 1, 2), 2025),
-    ("Nov 20 13:00:00", datetime(2025, 11, 18, 12), 2024),
-    ("Feb 29 13:00:00", datetime(2026, 6, 1), 2024),
-)
-def test_a_time_without_a_year_is_the_last_before_collection(store, read, stamp, collected, year):
-    read(f"{stamp} node7 kernel: {XID}", zone=BERLIN, observed_at=collected)
-
-    assert store.read("select year(ts) from raw.gpu_events").rows() == [(year,)]
-
-
 def test_a_kernel_log_without_a_fault_has_no_rows_and_was_read(store, read_text):
     summary = read_text("auto", "[Tue Nov 18 13:00:00 2025] usb 1-1: new device\n")
 
