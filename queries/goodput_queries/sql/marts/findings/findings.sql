@@ -207,11 +207,15 @@ merged as (
         coalesce(sum(cases), count(*))::bigint as cases,
         bool_or(is_open) as is_open,
         severity_of_rank(min(open_rank)) as open_severity,
-        arg_min({severity: severity_of_rank(severity_rank), effect: effect}, (not is_open, severity_rank, -since_ms)) as rated,
+        -- of equal ones by name, so that two builds say the same
+        arg_min(
+            {severity: severity_of_rank(severity_rank), effect: effect},
+            (not is_open, severity_rank, -since_ms, effect is null, coalesce(effect, ''))
+        ) as rated,
         string_agg(distinct cause, '; ' order by cause) as cause,
         arg_max(
             {confidence: confidence, evidence: evidence, what_to_do: what_to_do, team: team},
-            (evidence is not null, is_open, -severity_rank, since_ms)
+            (evidence is not null, is_open, -severity_rank, since_ms, coalesce(evidence, ''), coalesce(team, ''))
         ) as worst
     from numbered
     group by rule, cluster, node, gpu_uuid, run_key, detail, episode
