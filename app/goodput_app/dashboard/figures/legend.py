@@ -1,5 +1,6 @@
 """A legend below a chart, and room for it."""
 
+import re
 from typing import Any
 
 import plotly.graph_objects as go
@@ -10,6 +11,7 @@ COLUMNS = 3
 ROW_PX = 21
 CHAR_PX = 5.6  # of a font of 12 px
 TOP_PX, BOTTOM_PX = 34, 46
+MARKUP = re.compile(r"[\[\]`*:.@]")  # in a name of the data; of HTML it has none, nor of maths
 
 
 def with_legend(figure: go.Figure, drawn_px: float, *, top_px: int = TOP_PX) -> go.Figure:
@@ -39,7 +41,8 @@ def on_a_narrow_page(figure: go.Figure) -> str:
     if not layout.showlegend or layout.legend.yref != "container":
         return ""
     marks = {
-        trace.name: f'<span><i style="{_mark(trace)}" aria-hidden="true"></i>{trace.name}</span>'
+        trace.name: f'<span><i style="{_mark(trace)}" aria-hidden="true"></i>'
+        f"{MARKUP.sub(lambda found: f'&#{ord(found[0])};', trace.name)}</span>"
         for trace in figure.data
         if trace.type in ("bar", "scatter") and trace.name and trace.showlegend is not False
     }
