@@ -108,10 +108,10 @@ def serve(
     is_new = not (_database(path) == IN_MEMORY or Path(path).exists())
     if is_new:
         listen(address, port).close()  # a taken port is to leave no empty database behind
-    store = _opened(path)
     with contextlib.ExitStack() as stack:
-        stack.callback(store.close)
         stack.enter_context(turns.of_a_server())
+        store = turns.with_later_threads(lambda: _opened(path))
+        stack.callback(store.close)
         sockets = [stack.enter_context(contextlib.closing(listen(address, port)))]
         if not covers_loopback(address):
             sockets.append(stack.enter_context(contextlib.closing(listen(DEFAULT_ADDRESS, 0))))
@@ -331,8 +331,8 @@ def configure(address: str, port: int) -> None:
 async def _keep_built(upkeep: Upkeep, is_over: asyncio.Event) -> None:
     """Bring the ledger up to date at the start and whenever something was loaded since."""
     said = ""
-    # a build comes after answers, as pages do, and not before these
-    with ThreadPoolExecutor(1, "goodput-build", turns.after_answers) as thread:
+    # a build comes after kept answers, as pages do, and not before these
+    with ThreadPoolExecutor(1, "goodput-build", turns.come_later) as thread:
         while not is_over.is_set():
             try:
                 await asyncio.get_running_loop().run_in_executor(thread, upkeep.run)

@@ -28,7 +28,7 @@ def connect(
     memory_mib: of DuckDB; unset: `_limit_memory`. What needs more goes to files beside the file.
     """
     limit = None if memory_mib is None else f"{memory_mib}MiB"
-    given = {"threads": threads, "memory_limit": limit}
+    given = {"threads": threads or _permitted_cores(), "memory_limit": limit}
     config: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if path == IN_MEMORY:
         return duckdb.connect(path, config=config)
@@ -47,6 +47,15 @@ def connect(
         root.close()
         raise
     return root
+
+
+def _permitted_cores() -> int | None:
+    """Return how many cores this process may use, where a job or `taskset` limits it.
+
+    None: all; DuckDB counts those of the machine, and those of a container's limit.
+    """
+    permitted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return None if permitted == os.cpu_count() else permitted
 
 
 def _limit_memory(root: duckdb.DuckDBPyConnection) -> None:

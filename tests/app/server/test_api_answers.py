@@ -5,7 +5,6 @@ import itertools
 import os
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -146,19 +145,19 @@ def test_answers_take_no_more_memory_than_they_may(monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priorities")
-@each({"of a server": (True, turns.PAGES_NICE), "of a command": (False, -20)})
-def test_a_thread_that_draws_pages_comes_after_those_that_answer(monkeypatch, is_server, lower_by):
+@each({"of a server": (True, turns.LATER_NICE), "of a command": (False, -20)})
+def test_a_thread_that_evaluates_comes_after_requests(monkeypatch, is_server, lower_by):
     def drawn():
-        turns.after_answers()
-        turns.after_answers()
+        turns.come_later()
+        turns.come_later()
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
     begun = threading.Event()
     monkeypatch.setattr(turns, "_is_server", begun)
     if is_server:
         begun.set()
-    with ThreadPoolExecutor(1) as pool:
-        lower = pool.submit(drawn).result()
+
+    lower = turns.with_later_threads(drawn)
 
     assert lower == max(os.getpriority(os.PRIO_PROCESS, 0), lower_by)
 

@@ -100,7 +100,7 @@ def read_now(
     store: Store, sql: str, parameters: tuple[object, ...], scope: Scope, timeout_s: float
 ) -> pl.DataFrame:
     """Return the rows of a query, decimals as floats; the caller keeps them."""
-    turns.after_answers()
+    turns.come_later()
     frame = store.read(
         sql, list(parameters) or None, scope=scope, timeout_s=timeout_s, is_kept=True
     )

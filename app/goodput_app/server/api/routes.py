@@ -1,12 +1,12 @@
 """The routes of `/api/v1`, but those of the store: who asks is decided by `server.sign_in`."""
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
-from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from goodput_app.access import current, rows
 from goodput_app.access.identity import LOCAL
+from goodput_app.process import turns
 from goodput_app.server.api import document
 from goodput_app.server.api.answers import Answers, Question
 from goodput_app.server.api.formats import NOT_KEPT, response
@@ -152,6 +153,7 @@ def _of_rows(
     method: str = "GET",
 ) -> Route:
     """Return a route whose questions are answered once for all who ask the same."""
+    asking: set[asyncio.Task[Response]] = set()  # the event loop alone would forget them
 
     async def endpoint(request: Request) -> Response:
         body = await limited_body(request, BODY_MAX_BYTES) if method == "POST" else b""
@@ -161,19 +163,22 @@ def _of_rows(
         if isinstance(sent, Response):
             return sent
 
+        def made(question: Question) -> Response:
+            turns.come_later()
+            return _answered(request, question.make)
+
         async def asked() -> Response:
             with answers.looking_up(sent):
                 found = await run_in_threadpool(_answered, request, lambda: ask(request, body))
                 if isinstance(found, Response):
                     return found
                 answers.know(sent, found)
-                return await answers.get(
-                    found, lambda: run_in_threadpool(_answered, request, found.make)
-                )
+                return await answers.get(found, lambda: run_in_threadpool(made, found))
 
         kept, is_over = answers.at_once(sent)
-        if kept is not None and is_over:
-            kept.background = BackgroundTask(asked)
+        if kept is not None and is_over:  # not in the background of the answer: that holds its line
+            asking.add(task := asyncio.create_task(asked()))
+            task.add_done_callback(asking.discard)
         return kept or await asked()
 
     return Route(path, endpoint, methods=[method])
