@@ -8,7 +8,7 @@ from goodput_ingest.run.ingest import ingest
 from goodput_synthetic import demo
 
 NOW = datetime(2026, 11, 20, 12, 10, tzinfo=UTC)
-DRILL_END_S = 45 + 900
+FIRST_END_S, DRILL_S = 120, 900
 
 
 def tick(store, sources, seconds):
@@ -64,12 +64,12 @@ def test_each_tick_brings_what_was_written_since_through_a_failing_job_and_a_res
     tick(store, sources, 60)
     assert store.read(states, ["live-finetune-001"])["state"][0] == "RUNNING"
     before = store.read(slowed)["n"][0]
-    for seconds in range(120, DRILL_END_S + 121, 300):
-        tick(store, sources, seconds)
-    tick(store, sources, DRILL_END_S + 120)
-    assert store.read(slowed)["n"][0] > before
+    tick(store, sources, FIRST_END_S + 20)
     assert store.read(states, ["live-finetune-001"])["state"][0] == "FAILED"
     assert store.read(failed, [NOW.replace(tzinfo=None)])["n"][0] > 0
+    for seconds in range(FIRST_END_S + 300, FIRST_END_S + DRILL_S + 121, 300):
+        tick(store, sources, seconds)
+    assert store.read(slowed)["n"][0] > before
 
     last = last_reading(store)
     again, sources = demo.live_demo(folder, gpus=64, now=NOW + timedelta(minutes=30))

@@ -10,7 +10,8 @@ PRIORITY = 10
 LARGEST = 256
 STRAGGLER_S = 3_600
 DRILL_S = 900
-DRILL_FIRST_S, DRILL_QUEUED_S = 45, 60
+DRILL_FIRST_S = 120 - DRILL_S  # from the beginning of the clock: two minutes later it fails
+DRILL_QUEUED_S = 60
 DRILL_GPUS = 2 * GPUS_PER_NODE
 DRILL_KEPT_S = 4 * 3_600  # before the first: most jobs have left two nodes by then
 
@@ -54,7 +55,7 @@ def live_drills(begin_s: int, total_s: int, seed: int) -> list[Request]:
             account="vision",
             pool="h100",
             gpus=DRILL_GPUS,
-            submit_s=start - (DRILL_QUEUED_S if number else DRILL_FIRST_S // 2),
+            submit_s=start - DRILL_QUEUED_S,
             need_s=DRILL_S,
             limit_s=2 * DRILL_S,
             ending="FAILED",

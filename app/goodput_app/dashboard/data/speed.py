@@ -35,10 +35,13 @@ def run_speed(scope: Scope) -> pl.DataFrame:
     )
 
 
-def run_before(scope: Scope) -> str | None:
-    """Return the key of the latest run of the same workload and size before the scope's run."""
+def run_before(scope: Scope) -> tuple[str, bool] | None:
+    """Return the key of a run of the same workload and size before the scope's run.
+
+    That is the latest that did not fail, True, or where there is none the latest, False.
+    """
     found = read(
-        """select before.run_key
+        """select before.run_key, before.is_ok
         from marts.run_workloads as mine
         inner join marts.run_workloads as before
             on before.cluster = mine.cluster
@@ -47,11 +50,11 @@ def run_before(scope: Scope) -> str | None:
             and before.gpus = mine.gpus
             and before.start_ms < mine.start_ms
         where mine.run_key = $1
-        order by before.start_ms desc, before.run_key limit 1""",
+        order by before.is_ok desc, before.start_ms desc, before.run_key limit 1""",
         Scope(teams=scope.teams),
         scope.run,
     )
-    return None if found.is_empty() else str(found.item())
+    return next(iter(found.rows()), None)
 
 
 step_changes = run_reader(

@@ -51,8 +51,9 @@ def world(made):
     for node, gpus in (("a", 1), ("b", 2), ("d", 2), ("e", 3)):
         made.node(node, gpus)
     made.job("silent", 100, 200, ["a"], 1, submit=40)
-    for job, start, gpus in [("1", 0, 2), ("2", 200, 2), ("3", 400, 1), ("4", 600, 2)]:
-        made.job(job, start, start + 100, ["b"], gpus, job_name="llm")
+    for job, start, gpus in [("1", 0, 2), ("2", 200, 2), ("3", 400, 1), ("9", 500, 2), ("4", 600, 2)]:
+        state = "FAILED" if job == "9" else "COMPLETED"
+        made.job(job, start, start + 100, ["b"], gpus, state, job_name="llm")
         made.events(job, steps(1, 9, start, 5.0), host="b")
     made.job("5", 100, 150, ["d"], 2, job_name="other")
     users = [("dora", "COMPLETED"), ("bob", "FAILED"), ("bob", "COMPLETED")]
@@ -163,12 +164,12 @@ def test_a_run_that_says_nothing_has_a_page(visit, world, monkeypatch, known, sa
 
 @pytest.mark.parametrize(
     ("job", "before"), [("4", "2"), ("2", "1"), ("1", None), ("3", None), ("5", None)],
-    ids=["the latest, not of another size", "the first", "none before", "other size", "other name"],
+    ids=["the latest that is good, of its size", "the first", "none before", "other size", "other name"],
 )  # fmt: skip
-def test_the_run_before_is_of_the_same_workload_and_size(used, job, before):
+def test_the_last_good_run_is_of_the_same_workload_and_size(used, job, before):
     found = speed.run_before(Scope(run=run_key(used, job)))
 
-    assert found == (None if before is None else run_key(used, before))
+    assert found == (None if before is None else (run_key(used, before), True))
 
 
 test_the_verdict_is_about_the_speed_of_steps = gives(

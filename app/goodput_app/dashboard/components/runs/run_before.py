@@ -1,4 +1,4 @@
-"""A run beside the run before it: of the same workload, on as many GPUs, both as a whole."""
+"""A run beside the last good one before it: same workload, as many GPUs, both as a whole."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,15 +17,15 @@ ALIKE = 0.01  # speeds that differ by less are the same
 
 def draw(scope: Scope) -> None:
     """Draw the measures of the scope's run and of the one before; nothing where there is none."""
-    key = speed.run_before(scope)
-    if key is None:
+    if (found := speed.run_before(scope)) is None:
         return
+    key, is_ok = found
     pair = [_facts(Scope(run=run, teams=scope.teams)) for run in (scope.run, key)]
     if any(facts is None for facts in pair):
         return
     mine, before = (facts or {} for facts in pair)
     with st.container(border=True, gap="xsmall"):
-        st.html(_table(mine, before))
+        st.html(_table(mine, before, "last good run" if is_ok else "run before"))
         st.markdown(f"**{verdict(mine['step_s'], before['step_s'])}**")
         page, icon = "pages/before_and_after.py", "compare_arrows"
         places.to_page(page, "Compare the two", icon, run=None, a=key, b=scope.run)
@@ -61,7 +61,7 @@ def _facts(scope: Scope) -> dict[str, Any] | None:
     }
 
 
-def _table(mine: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+def _table(mine: Mapping[str, Any], before: Mapping[str, Any], which: str) -> str:
     rows = "".join(
         f"<tr><td>{text_of(name)}</td><td>{text_of(mine[name])}</td>"
         f"<td>{text_of(before[name])}</td></tr>"
@@ -70,6 +70,6 @@ def _table(mine: Mapping[str, Any], before: Mapping[str, Any]) -> str:
     )
     return (
         f'{theme.look("run_before")}<table class="gp-before"><tr><th>'
-        f"<b>Against the run before</b>, whole runs</th>"
+        f"<b>Against the {which}</b>, whole runs</th>"
         f"<th>this run</th><th>{text_of(before['name'])}</th></tr>{rows}</table>"
     )

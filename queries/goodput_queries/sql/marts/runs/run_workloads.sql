@@ -4,7 +4,7 @@
 -- grain: run_key
 -- access: team
 -- evaluated: first
--- workload: its name; start_ms: of its first attempt; gpus: the most of an attempt
+-- workload: its name; start_ms: of its first attempt; gpus: the most of an attempt; is_ok: its last attempt did not fail
 with runs as (
     select
         run_key,
@@ -12,7 +12,8 @@ with runs as (
         any_value(team) as team,
         coalesce(any_value(job_name), any_value(run_id)) as name,
         min(start_ms) as start_ms,
-        max(gpus) as gpus
+        max(gpus) as gpus,
+        arg_max(outcome, attempt) = 'ok' as is_ok
     from intermediate.int_attempts
     where of_teams(team) and in_cluster(cluster)
     group by run_key
