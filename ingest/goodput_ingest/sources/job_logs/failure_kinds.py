@@ -15,8 +15,10 @@ _FILE: Final[dict[str, Any]] = tomllib.loads(
     (files("goodput_ingest.sources.job_logs") / "failure_kinds.toml").read_text("utf-8")
 )
 # what wraps an exception (`ERROR: LoadError: `, `Exception: '`), and the module that defines it
-_NAME: Final = r"^\s*(?:[\w.]{0,80}(?:[Ee]rror|ERROR|Exception): ['\"]?)*(?:[A-Za-z_]\w*\.)*"
+_MODULE: Final = r"(?:[A-Za-z_]\w*(?:\.|::(?:\d+::)?))*"
+_NAME: Final = rf"^\s*(?:[\w.]{{0,80}}(?:[Ee]rror|ERROR|Exception): ['\"]?)*{_MODULE}"
 _SAYS: Final = r"(?:\s*:|\s*$|\s?\(|'>)"  # what follows it
+_WORDS: Final = {"MODULE": _MODULE, "NAME": _NAME, "SAYS": _SAYS, "MEMORY": _FILE["memory"]}
 # how a line ends behind what errno says: Perl names the line of its script
 _END: Final = r"(?: at \S+ line \d+| [\[(][^\])]*[\])]|: unknown|[\s.,!\"'\u2019\\)\]}])*$"
 # behind what happened, of whatever kind it was: Ray lists what may have
@@ -49,7 +51,7 @@ class Rule(NamedTuple):
 def _pattern(patterns: list[str], flags: int = 0) -> re.Pattern[str]:
     """Return what holds where one of the patterns does."""
     every = "|".join(f"(?:{one})" for one in patterns) or "(?!)"
-    for word, meant in (("NAME", _NAME), ("SAYS", _SAYS), ("MEMORY", _FILE["memory"])):
+    for word, meant in _WORDS.items():
         every = every.replace(f"{{{word}}}", meant)
     return re.compile(every, flags)
 

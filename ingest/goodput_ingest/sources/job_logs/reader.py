@@ -280,7 +280,7 @@ class LogReader:
     def _events(self, line: Line, rejects: list[Reject]) -> Iterator[tuple[LogFormat, Event]]:
         if line.at is not None:
             self.moments.keep(line.at)
-        has_form = False
+        has_form = is_step = False
         for log_format in self.formats:
             for hint in log_format.hints:  # as a generator it takes twice the time
                 if hint in line.text:
@@ -290,8 +290,9 @@ class LogReader:
                     continue
             reading = log_format
             if has_form and log_format.name == ErrorText.name:
-                if isfinite(loss_of(line.text) or 0):
-                    continue  # the line's own format says what failed, but not of a step's loss
+                loss = loss_of(line.text)
+                if isfinite(loss or 0) and not (is_step and loss is None):
+                    continue  # the line's own format says what failed, but not of a step
                 reading = self.of_losses
             is_grown = self._is_dated_by_growth(log_format, line)
             seen = replace(line, at=self.grown_at) if is_grown else line
@@ -300,6 +301,7 @@ class LogReader:
                     continue
                 has_form = True
                 for event in with_loss(taken, line.text):
+                    is_step = is_step or event.event == "step"
                     if self._counts(log_format, event):
                         yield log_format, self._with_error(log_format, event, is_grown=is_grown)
             except (FieldError, OverflowError) as error:
