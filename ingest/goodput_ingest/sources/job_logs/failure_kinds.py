@@ -16,8 +16,8 @@ _FILE: Final[dict[str, Any]] = tomllib.loads(
 )
 # what wraps an exception (`ERROR: LoadError: `, `Exception: '`), and the module that defines it
 _MODULE: Final = r"(?:[A-Za-z_]\w*(?:\.|::(?:\d+::)?))*"
-_NAME: Final = rf"^\s*(?:[\w.]{{0,80}}(?:[Ee]rror|ERROR|Exception): ['\"]?)*{_MODULE}"
-_SAYS: Final = r"(?:\s*:|\s*$|\s?\(|'>)"  # what follows it
+_NAME: Final = rf"^\s*(?:[\w.]{{0,80}}(?:[Ee]rror|ERROR|Exception)(?:: ['\"]?|\())*{_MODULE}"
+_SAYS: Final = r"(?:\s*:|\s*$|\s?\(|'>|\): )"  # what follows it
 _WORDS: Final = {"MODULE": _MODULE, "NAME": _NAME, "SAYS": _SAYS, "MEMORY": _FILE["memory"]}
 # how a line ends behind what errno says: Perl names the line of its script
 _END: Final = r"(?: at \S+ line \d+| [\[(][^\])]*[\])]|: unknown|[\s.,!\"'\u2019\\)\]}])*$"
