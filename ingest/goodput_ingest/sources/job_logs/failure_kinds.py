@@ -58,7 +58,7 @@ def _pattern(patterns: list[str], flags: int = 0) -> re.Pattern[str]:
 
 def _rule(kind: str, found: dict[str, Any]) -> Rule:
     names, ends = ("|".join(found.get(key, ())) for key in ("exceptions", "errno"))
-    before = r"(?:[:;()\]-]\s?|\s\s|\berror )"
+    before = r"(?:[:;()\]-]\s?|[,\s]\s|\berror )"
     errno = [rf"{before}(?i:{ends}){_END}", rf"^\S+: (?i:{ends}): ", rf'"(?i:{ends})"']
     sure = [*found.get("patterns", ()), *([rf"{_NAME}(?:{names}){_SAYS}"] if names else ())]
     flags = re.IGNORECASE if kind == "nan" else 0

@@ -280,7 +280,7 @@ class LogReader:
     def _events(self, line: Line, rejects: list[Reject]) -> Iterator[tuple[LogFormat, Event]]:
         if line.at is not None:
             self.moments.keep(line.at)
-        has_form = is_step = False
+        has_form = is_guess = False
         for log_format in self.formats:
             for hint in log_format.hints:  # as a generator it takes twice the time
                 if hint in line.text:
@@ -291,7 +291,7 @@ class LogReader:
             reading = log_format
             if has_form and log_format.name == ErrorText.name:
                 loss = loss_of(line.text)
-                if isfinite(loss or 0) and not (is_step and loss is None):
+                if isfinite(loss or 0) and not (is_guess and loss is None):
                     continue  # the line's own format says what failed, but not of a step
                 reading = self.of_losses
             is_grown = self._is_dated_by_growth(log_format, line)
@@ -299,9 +299,9 @@ class LogReader:
             try:
                 if (taken := reading.take(seen, self.moments)) is None:
                     continue
+                is_guess = log_format.name in self.fallbacks and (is_guess or not has_form)
                 has_form = True
                 for event in with_loss(taken, line.text):
-                    is_step = is_step or event.event == "step"
                     if self._counts(log_format, event):
                         yield log_format, self._with_error(log_format, event, is_grown=is_grown)
             except (FieldError, OverflowError) as error:
