@@ -96,6 +96,7 @@ class LocalStore(DatabaseFile):
         self.serving_objectives = serving_objectives
         self.lake_options = lake
         self._lake: Lake | None = None
+        self.built_s = 0.0  # of this store
         super().__init__(
             path,
             threads=threads,
@@ -141,9 +142,13 @@ class LocalStore(DatabaseFile):
             if self.is_read_only and not is_full:
                 self.refuse_unless_built()
                 return pl.DataFrame(schema=SUMMARY_SCHEMA)
-            if self.lake is not None:
-                self.lake.pull()
-            return build(self, self.lake, self.serving_objectives, is_full=is_full)
+            began_s = time.monotonic()
+            try:
+                if self.lake is not None:
+                    self.lake.pull()
+                return build(self, self.lake, self.serving_objectives, is_full=is_full)
+            finally:
+                self.built_s += time.monotonic() - began_s
 
     def back_up(self, target: str | Path) -> pl.DataFrame:
         """Copy the database to a path of this machine; see `storage.backup`."""

@@ -16,9 +16,10 @@ import streamlit as st
 
 from goodput_app import ranked
 from goodput_app.access import rows
+from goodput_app.process import own_cost as process
 from goodput_app.process import turns
 from goodput_app.process.store import current_store
-from goodput_app.text import throttling
+from goodput_app.text import throttling, units
 from goodput_queries.database import LocalStore, Store
 from goodput_queries.scope import EVERYTHING, Scope
 
@@ -73,6 +74,17 @@ def write_error() -> str | None:
     """Return why this process could not write last; None where it could."""
     store = current_store()
     return store.write_error if isinstance(store, LocalStore) else None
+
+
+def own_cost() -> str:
+    """Return what this server costs, as a sentence; of a read-only database it builds nothing."""
+    cost = process.own_cost(current_store())
+    memory = "" if cost.memory_bytes is None else f", and has {cost.memory_bytes >> 20:,} MiB"
+    built, evaluated = units.duration(cost.built_s), units.duration(cost.evaluated_s)
+    return (
+        f"This server took {units.percent(cost.cpu_s / cost.for_s)} of a core in "
+        f"{units.duration(cost.for_s)}{memory}. Builds took {built}, evaluating views {evaluated}."
+    )
 
 
 def is_built() -> bool:

@@ -136,3 +136,4 @@ with panel(
     notification_panel.show()
 replay_panel.show()
 audit_log.show()
+st.caption(marts.own_cost())

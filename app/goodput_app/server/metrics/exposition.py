@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import choose_encoder
 
 from goodput_app.distribution import version
+from goodput_app.process.own_cost import own_cost
 from goodput_app.server.metrics import ledger
 from goodput_app.server.metrics.families import Samples
 from goodput_app.server.metrics.objectives import add_objectives
@@ -88,6 +89,14 @@ class Metrics:
             "goodput_table_rows",
             [({"table": row["name"]}, row["rows"]) for row in tables.iter_rows(named=True)],
         )
+        cost = own_cost(self._store)
+        for name, value in (
+            ("goodput_process_cpu_seconds_total", cost.cpu_s),
+            ("goodput_process_memory_bytes", cost.memory_bytes),
+            ("goodput_build_seconds_total", cost.built_s),
+            ("goodput_evaluation_seconds_total", cost.evaluated_s),
+        ):
+            samples.add(name, [({}, value)])
         _add_rows(samples, SOURCES, self._read(_SOURCES), ("source",))
         live = _folded(self._read("select * from marts.live_sources order by source, origin"))
         _add_rows(samples, LIVE_SOURCES, live, ("source", "origin"))
