@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+GOLDEN = shutil.ignore_patterns("golden")
 PACKAGES = {
     "app": ("goodput_app", "goodput_billing", "goodput_messages", "goodput_scenarios"),
     "ingest": ("goodput_formats_extra", "goodput_ingest", "goodput_synthetic"),
@@ -41,7 +42,7 @@ def shown(empty_database, tmp_path_factory):
     shutil.copyfile(empty_database, folder / "goodput.duckdb")  # opening it adds what it lacks
     for where, packages in PACKAGES.items():
         for package in packages:  # with what is compiled, which is as new as what it is of
-            shutil.copytree(ROOT / where / package, folder / where / package)
+            shutil.copytree(ROOT / where / package, folder / where / package, ignore=GOLDEN)
     for name, fence in re.findall(
         r"`((?:ingest|queries|app)/[\w/]+\.(?:py|sql|toml))`[^\n]*(?:\n[^`\n][^\n]*)*:\n\n```(\w+)\n",
         TEXT,

@@ -5,13 +5,13 @@ import shutil
 import subprocess
 import sys
 from importlib import import_module, metadata
-from pathlib import Path
 
 import click
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tests.app.command_line import run
+from tests.ingest.golden_cases import golden_path
 from tests.tables import each
 
 from goodput_app.cli import main
@@ -20,7 +20,6 @@ from goodput_ingest.sources.registry import sources
 from goodput_queries import packages
 from goodput_queries.errors import install_command
 
-ROOT = Path(__file__).parents[1]
 CORE = (
     "goodput_app", "goodput_billing", "goodput_ingest", "goodput_messages", "goodput_queries",
     "goodput_scenarios",
@@ -111,7 +110,7 @@ def nothing_is_offered(monkeypatch):
 
 @pytest.mark.usefixtures("nothing_is_offered")
 def test_the_core_works_without_the_packages_of_their_own(tmp_path, empty_database):
-    log = ROOT / "tests/ingest/golden/job_events/killed_rank_and_restart/input.jsonl"
+    log = golden_path("job_events/killed_rank_and_restart/input.jsonl")
     db = ["--db", str(shutil.copyfile(empty_database, tmp_path / "core.duckdb"))]
 
     assert run("ingest", "auto", str(log), *db).exit_code == 0

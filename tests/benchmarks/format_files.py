@@ -10,7 +10,7 @@ from functools import partial
 import duckdb
 import polars as pl
 from tests.benchmarks.formats import Format
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 
 from goodput_ingest.gpu_metrics import COUNTERS_FILE
 from goodput_ingest.source import ReadOptions
@@ -26,7 +26,7 @@ SACCT_FIELDS = (
 )
 STATES = (*["COMPLETED"] * 8, "FAILED", "TIMEOUT", "CANCELLED by 1001")
 NODES_OF_A_JOB = (1, 1, 1, 1, 2, 4, 16)
-INSPECTOR_RECORD = GOLDEN / "nccl_inspector" / "verbose_and_plain_of_two_versions" / "input.log"
+INSPECTOR_RECORD = golden_path("nccl_inspector/verbose_and_plain_of_two_versions/input.log")
 OPERATIONS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast")
 CHANNELS = 24  # of an H200
 LOG_BYTES = 100_000_000  # a process's log; a folder has many

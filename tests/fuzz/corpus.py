@@ -4,7 +4,7 @@ import io
 from datetime import datetime, timedelta
 
 import polars as pl
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import CASES
 
 LINES_MAX_BYTES = 12_000  # of formats of lines: a longer file covers no more of the parser
 WHOLE = (b"{\n", b"[", b"\x80", b"PK", b"PAR1")  # formats that a cut would make invalid
@@ -12,8 +12,8 @@ WHOLE = (b"{\n", b"[", b"\x80", b"PK", b"PAR1")  # formats that a cut would make
 
 def corpus():
     """Return name and bytes of all files as sources write them, always in the same order."""
-    paths = sorted(GOLDEN.rglob("input*"))
-    found = [(str(path.relative_to(GOLDEN)), _shortened(path.read_bytes())) for path in paths]
+    paths = [path for case in CASES for path in sorted(case.glob("input*"))]
+    found = [("/".join(path.parts[-3:]), _shortened(path.read_bytes())) for path in paths]
     return [*found, ("telemetry_parquet/input.parquet", _parquet())]
 
 

@@ -15,8 +15,6 @@ from goodput_queries.database import LocalStore
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.row_groups import ROW_GROUP
 
-collect_ignore = ["golden"]  # 329 folders of data
-
 
 @pytest.fixture(scope="session")
 def without_views(empty_database, tmp_path_factory):

@@ -1,7 +1,7 @@
 """Golden cases: folders with an input, its options and the rows of the raw tables expected of it.
 
-The folder is golden/<source>/<what the case shows>. GOODPUT_REWRITE_GOLDEN=1 rewrites the expected
-files; review them as code.
+The folder is golden/<source>/<what the case shows>, beside the reader. GOODPUT_REWRITE_GOLDEN=1
+rewrites the expected files; review them as code.
 """
 
 import json
@@ -14,8 +14,16 @@ from tests.tables import each
 
 from goodput_ingest.source import ReadOptions
 
-GOLDEN = Path(__file__).parent / "golden"
-CASES = sorted(GOLDEN.glob("*/*"))
+# tests/ingest: serving engines, until they are a package of their own
+PLACES = (Path(__file__).parents[2] / "ingest", Path(__file__).parent)
+FORMATS = {path.name: path for place in PLACES for path in place.glob("**/golden/*")}
+CASES = [case for _, path in sorted(FORMATS.items()) for case in sorted(path.iterdir())]
+
+
+def golden_path(name):
+    """Return a case, or a file of it, by what follows `golden/`."""
+    source, _, rest = name.partition("/")
+    return FORMATS[source] / rest
 
 
 def name_of(case):

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from tests.app.receivers import pages
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 from tests.ingest.job_log_lines import ITERATION
 
 from goodput_app.cli.doctor import doctor, live_sources
@@ -280,7 +280,7 @@ def test_rejects_and_missing_facts_are_named_with_lines_that_add_them(store, tmp
     loaded(store, "tariffs", tmp_path / "tariffs.csv", "price_per_kwh\n0.20\n")
     assert [what for what, *_ in site_findings("one.duckdb", store)] == ["node states"]
 
-    pods = GOLDEN / "kubernetes/failed_pytorch_job_without_progress/input.json"
+    pods = golden_path("kubernetes/failed_pytorch_job_without_progress/input.json")
     ingest(store, "kubernetes", [pods], ReadOptions())
     ((*_, line),) = site_findings("one.duckdb", store)
     assert 'source = "kubernetes"' in line

@@ -5,12 +5,12 @@ import csv
 import re
 from datetime import timedelta
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 from tests.app.receivers import pages
 from tests.app.server.conftest import HOUR_S
 from tests.app.server.grafana import DASHBOARDS, filled_in, queries, scraping, values
+from tests.ingest.golden_cases import golden_path
 from tests.queries.conftest import START, Evidence, steps
 
 from goodput_app.server.metrics.exposition import Metrics
@@ -22,7 +22,6 @@ from goodput_queries.counted_hours import HOUR_MS, count_settled_hours
 from goodput_queries.evidence.plausible import utc_now
 from goodput_queries.objectives.goodput import Objective, as_variable
 
-GOLDEN = Path(__file__).parents[2] / "ingest" / "golden" / "dcgm"
 EXPORTERS = {  # recorded text of each, and its GPUs
     "dcgm-exporter": ("two_scrapes_of_a_node_with_mig", 3),
     "nvidia_gpu_exporter": ("nvidia_smi", 1),
@@ -34,7 +33,7 @@ HOURS, EVERY_S = 6, 60
 
 def scraped(case):
     """Return what an exporter printed, once: a line a series, without a time."""
-    first = (GOLDEN / case / "input.prom").read_text().split("# scraped_at")
+    first = golden_path(f"dcgm/{case}/input.prom").read_text().split("# scraped_at")
     lines = "".join(first[:2]).splitlines()
     return "\n".join(
         {

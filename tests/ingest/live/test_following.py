@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import polars.selectors as cs
 import pytest
 from tests.ingest.fake_live import add, follow, reached
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.run.ingest import ingest
@@ -71,7 +71,7 @@ class FollowedLog:
 
 def golden(case, file, node=None, more=""):
     """Return the input of a golden case, and more lines, under a file's name."""
-    (given,) = (GOLDEN / case).glob("input.*")
+    (given,) = golden_path(case).glob("input.*")
     text = given.read_text().removesuffix("\n") + "\n" + more
     return FollowedLog(case.partition("/")[0].replace("_", "-"), file, text, node)
 

@@ -10,7 +10,7 @@ from datetime import datetime
 import pytest
 from tests.ingest import fake_live
 from tests.ingest.fake_live import add, reached
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 from tests.ingest.job_log_lines import ITERATION
 from tests.tables import each
 
@@ -135,7 +135,7 @@ def test_packed_hidden_and_other_files_are_passed_over(store, tmp_path, job_even
     assert job_events.probe() == [f"{tmp_path}: 0 of 1 files are job-events."]
 
 
-MARKED = GOLDEN / "nccl_inspector/records_without_a_header/input.log"
+MARKED = golden_path("nccl_inspector/records_without_a_header/input.log")
 MARKER = json.loads(MARKED.read_text().splitlines()[1])
 
 

@@ -7,7 +7,7 @@ import tarfile
 import zipfile
 
 import pytest
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 
 from goodput_ingest.run import archives
 from goodput_ingest.run.ingest import ingest
@@ -181,7 +181,7 @@ def test_a_file_that_is_a_zip_by_another_name_is_not_opened_in_a_folder(tmp_path
 
 def test_a_run_is_named_by_the_archive_its_files_lie_in(tmp_path, store):
     """Never by the folder that they are unpacked to for a moment."""
-    (log,) = (GOLDEN / "torchtitan_structured").glob("one_rank*/input.*")
+    (log,) = golden_path("torchtitan_structured").glob("one_rank*/input.*")
     name = "structured_logs/training.global_rank_0.20270115-abc.jsonl"
     path = archived(tmp_path / "run7.tar.gz", {name: log.read_bytes()})
 

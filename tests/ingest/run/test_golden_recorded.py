@@ -11,7 +11,7 @@ from datetime import datetime
 import polars.selectors as cs
 import pytest
 from tests.ingest import golden_cases
-from tests.ingest.golden_cases import CASES, GOLDEN, expected_of, input_of, name_of, of_cases
+from tests.ingest.golden_cases import CASES, expected_of, golden_path, input_of, name_of, of_cases
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text.json_lines import STAMPED
@@ -135,10 +135,10 @@ def test_a_collectors_time_is_of_lines_that_have_none(stamp, tmp_path, case):
 
 
 LONG = [
-    GOLDEN / "job_log" / "megatron_two_lives_and_a_hang",
-    GOLDEN / "nccl_inspector" / "records_without_a_header",
-    GOLDEN / "nvml" / "four_gpus_with_incomplete_gpm",
-    GOLDEN / "slurm" / "22_05_sacct_steps_and_duplicates",
+    golden_path("job_log/megatron_two_lives_and_a_hang"),
+    golden_path("nccl_inspector/records_without_a_header"),
+    golden_path("nvml/four_gpus_with_incomplete_gpm"),
+    golden_path("slurm/22_05_sacct_steps_and_duplicates"),
 ]
 # of each source whose files grow line by line
 GROWING = [case for case in CASES if is_line_based(case) and name_of(case) != "nccl-tests"]

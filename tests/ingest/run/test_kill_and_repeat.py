@@ -6,10 +6,10 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.ingest.golden_cases import golden_path
 from tests.recorded_session import SAMPLE
 
 from goodput_ingest.formats import files
@@ -18,7 +18,7 @@ from goodput_ingest.source import ReadOptions
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore
 
-BAD_LINES = Path(__file__).parents[1] / "golden/dcgm/bad_lines_among_others/input.prom"
+BAD_LINES = golden_path("dcgm/bad_lines_among_others/input.prom")
 FILES = [
     *(SAMPLE / name for name in ("sacct.txt", "job_events.jsonl.gz", "nvml.jsonl.gz")),
     BAD_LINES,  # rejects must survive as well

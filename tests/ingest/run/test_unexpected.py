@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import polars as pl
 import pytest
 from polars.exceptions import PanicException
-from tests.ingest.golden_cases import CASES, GOLDEN, input_of, name_of
+from tests.ingest.golden_cases import CASES, golden_path, input_of, name_of
 from tests.tables import each
 
 from goodput_ingest.formats.json_text import json_lines
@@ -20,7 +20,7 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import sources
 from goodput_queries.errors import IngestError
 
-EVENTS = (GOLDEN / "job_events/killed_rank_and_restart/input.jsonl").read_bytes()
+EVENTS = golden_path("job_events/killed_rank_and_restart/input.jsonl").read_bytes()
 XID = "NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus."
 TIME = re.compile(rb"\d{4}-\d\d-\d\d(?=[T ]\d\d:)")
 
@@ -56,7 +56,7 @@ def kernel_line(when):
 
 
 def of_year(year, golden):
-    return TIME.sub(f"{year}-01-01".encode(), (GOLDEN / golden).read_bytes())
+    return TIME.sub(f"{year}-01-01".encode(), golden_path(golden).read_bytes())
 
 
 EXTREME = {
@@ -176,16 +176,16 @@ def test_what_ends_a_process_ends_an_ingest(store, tmp_path, breaking, error):
     "kernel_log/journal_of_two_nodes/input.log",
 )
 def test_lines_that_end_with_a_carriage_return_alone_are_lines(store, tmp_path, golden):
-    (tmp_path / "file").write_bytes((GOLDEN / golden).read_bytes().replace(b"\n", b"\r"))
+    (tmp_path / "file").write_bytes(golden_path(golden).read_bytes().replace(b"\n", b"\r"))
 
-    wanted, found = ingest(store, GOLDEN / golden), ingest(store, tmp_path / "file")
+    wanted, found = ingest(store, golden_path(golden)), ingest(store, tmp_path / "file")
 
     assert found.rows == wanted.rows > 0
     assert found.rejects == wanted.rejects
 
 
 def test_progress_bars_in_a_log_are_no_lines(store, tmp_path):
-    line = (GOLDEN / "kernel_log/journal_of_two_nodes/input.log").read_bytes().splitlines()[0]
+    line = golden_path("kernel_log/journal_of_two_nodes/input.log").read_bytes().splitlines()[0]
     path = tmp_path / "file.log"
     path.write_bytes(b"10%\r20%\r30%\n" + line + b"\n")
 

@@ -4,13 +4,13 @@ import json
 
 import pytest
 from tests.app.opened_page import HOSTILE, table, texts
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-LISTED = GOLDEN / "kubernetes" / "workloads_and_queues_of_kueue" / "input.json"
-PODS = GOLDEN / "kubernetes" / "pods_with_claims_and_shares" / "input.json"
+LISTED = golden_path("kubernetes/workloads_and_queues_of_kueue/input.json")
+PODS = golden_path("kubernetes/pods_with_claims_and_shares/input.json")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 from tests.tables import each
 
 from goodput_ingest.formats import files
@@ -135,7 +135,7 @@ def test_what_a_line_has_too_much_of(store, read_text, more, sql, expected):
 
 def test_an_array_of_goodput_events_that_is_cut_is_refused(read_text):
     pytest.importorskip("goodput_formats_extra")
-    whole = (GOLDEN / "goodput_events/cloud_logging_array/input.json").read_text()
+    whole = golden_path("goodput_events/cloud_logging_array/input.json").read_text()
 
     with pytest.raises(IngestError, match="the JSON array cannot be read"):
         read_text("goodput-events", whole[:-20], "export.json")

@@ -9,7 +9,7 @@ from typing import get_args
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 from tests.ingest.job_log_lines import ITERATION
 from tests.tables import each, gives, refuses
 
@@ -185,7 +185,7 @@ def test_the_page_of_log_profiles_has_a_profile_that_is_right_and_names_all_keys
 
 HISTORY = '{"_step": 1, "_timestamp": 1795805154.0, "loss": 3}\n'
 ENTRY = "1795805150561 3.0 1\n"
-EVENTS = (GOLDEN / "tensorboard/scalars_of_every_second_step/input.tfevents").read_bytes()
+EVENTS = golden_path("tensorboard/scalars_of_every_second_step/input.tfevents").read_bytes()
 
 
 def read(path, **options):

@@ -4,7 +4,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_ingest.run.ingest import ingest
@@ -99,7 +99,7 @@ def train_job(minute, percent, left_s, **metrics):
 
 
 def golden(case):
-    return (GOLDEN / "kubernetes" / case / "input.json").read_text()
+    return (golden_path("kubernetes") / case / "input.json").read_text()
 
 
 SHARES = """select regexp_extract(job_run_key, '/([\\w-]+)@', 1), gpu_uuid,

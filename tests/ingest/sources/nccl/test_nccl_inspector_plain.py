@@ -8,14 +8,14 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 from tests.tables import each
 
 from goodput_ingest.formats.json_text.json_layout import layout_of
 from goodput_ingest.sources.nccl import inspector_plain, inspector_records
 from goodput_ingest.sources.nccl.inspector_plain import PATHS, flat
 
-FILE = GOLDEN / "nccl_inspector/every_form_of_a_record/input.log"
+FILE = golden_path("nccl_inspector/every_form_of_a_record/input.log")
 RECORDED = json.loads(FILE.read_text().partition("\n")[0])
 RECORD = {name: RECORDED[name] for name in ("header", "metadata")}
 FIELDS = {

@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 
 import pytest
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 from tests.tables import each
 
 from goodput_ingest.run.ingest import ingest
@@ -12,9 +12,9 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.nccl.nccl_tests import NcclTests
 from goodput_queries.errors import IngestError
 
-TAKEN_IN = GOLDEN / "nccl_ras/answers_taken_in_by_a_collector/input.log"
+TAKEN_IN = golden_path("nccl_ras/answers_taken_in_by_a_collector/input.log")
 ANSWER = "".join(line.partition("Z ")[2] for line in TAKEN_IN.read_text().splitlines(keepends=True))
-ANSWER_JSON = (GOLDEN / "nccl_ras/json_answers_in_local_time/input.log").read_text()
+ANSWER_JSON = golden_path("nccl_ras/json_answers_in_local_time/input.log").read_text()
 ASKED_AT = datetime(2026, 11, 20, 12, 33, 56)  # noqa: DTZ001 -- moments are stored naive, in UTC
 
 
@@ -37,8 +37,8 @@ def test_a_map_that_knows_the_gpu_outlives_a_later_one_that_does_not(store, read
     assert store.read(known).rows() == before != []
 
 
-TABLE = (GOLDEN / "nccl_tests/every_form_of_a_row/input.txt").read_text()
-DOCUMENT = (GOLDEN / "nccl_tests/json_of_a_run/input.json").read_text()
+TABLE = golden_path("nccl_tests/every_form_of_a_row/input.txt").read_text()
+DOCUMENT = golden_path("nccl_tests/json_of_a_run/input.json").read_text()
 WITHOUT = {"results": [{"size": "x", "out_of_place": {"bus_bw": 1}}]}
 
 
@@ -56,7 +56,7 @@ def test_an_output_without_a_result_is_refused(tmp_path, text):
         list(NcclTests(path, ReadOptions()).extract())
 
 
-INSPECTOR = (GOLDEN / "nccl_inspector/every_form_of_a_record/input.log").read_text()
+INSPECTOR = golden_path("nccl_inspector/every_form_of_a_record/input.log").read_text()
 RECORD = json.loads(INSPECTOR.partition("\n")[0])
 
 

@@ -3,7 +3,7 @@ import os
 import pickle
 
 import pytest
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 from tests.tables import each
 
 from goodput_ingest.formats import files
@@ -11,7 +11,7 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.pytorch.flight_recorder import FlightRecorder
 from goodput_queries.errors import IngestError
 
-FILE = GOLDEN / "flight_recorder/a_hang_rank_0_pickled/input.rank_0"
+FILE = golden_path("flight_recorder/a_hang_rank_0_pickled/input.rank_0")
 RECORDED = pickle.loads(FILE.read_bytes())  # noqa: S301 -- a file of ours
 GROUPS = {name: {"0": RECORDED[name]["0"]} for name in ("pg_config", "pg_status")}
 

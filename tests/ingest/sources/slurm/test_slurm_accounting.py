@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 from tests.tables import each
 
 from goodput_ingest.formats import delimited, hostlist
@@ -19,7 +19,7 @@ from goodput_ingest.sources.slurm.texts import Slurm
 from goodput_queries.errors import IngestError
 
 SEPARATOR = "\x1f"
-FILE = GOLDEN / "slurm/every_field_of_sacct_and_what_rejects_it/input.txt"
+FILE = golden_path("slurm/every_field_of_sacct_and_what_rejects_it/input.txt")
 NAMES, VALUES = (line.split(SEPARATOR) for line in FILE.read_text().splitlines()[:2])
 RECORD = dict(zip(NAMES, VALUES, strict=True)) | {"JobID": "7", "JobIDRaw": "7"}
 
@@ -163,7 +163,7 @@ def test_the_listing_that_says_the_nodes_wins(read_text, store, texts):
     assert store.read("select nodes from raw.reservations").rows() == [(["node001"],)]
 
 
-JOB = json.loads((GOLDEN / "slurm/every_field_of_sacct_json/input.txt").read_text())["jobs"][0]
+JOB = json.loads(golden_path("slurm/every_field_of_sacct_json/input.txt").read_text())["jobs"][0]
 
 
 def read_json(folder, **document):

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from tests.ingest.golden_cases import GOLDEN
+from tests.ingest.golden_cases import golden_path
 from tests.tables import gives, refuses
 
 from goodput_ingest.formats import gres
@@ -35,7 +35,7 @@ test_a_sinfo_text_of_unknown_columns_is_refused = refuses(
 
 
 NOON = datetime.fromisoformat("2026-11-20 12:00")
-JOBS = GOLDEN / "slurm/scontrol_jobs_that_ask_for_nodes/input.txt"
+JOBS = golden_path("slurm/scontrol_jobs_that_ask_for_nodes/input.txt")
 JOB = JOBS.read_text().splitlines()[0]  # which waits for resources
 
 
