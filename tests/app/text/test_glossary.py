@@ -10,7 +10,7 @@ import pytest
 from goodput_app.dashboard import table_columns, theme
 from goodput_app.dashboard.components import tables
 from goodput_app.finding_rules import page
-from goodput_app.text import glossary
+from goodput_app.text import connect, glossary
 from goodput_billing.statement.amounts.charges import DEFINITION_VERSION
 from goodput_queries.catalog.find import catalogue
 
@@ -35,12 +35,14 @@ def headers():
                     yield str(key.value), value.value
 
 
-def test_the_pages_are_printed_from_the_glossary_and_from_the_folders_of_rules():
+@pytest.mark.usefixtures("all_packages")
+def test_the_pages_are_printed_from_the_glossary_and_the_folders_of_rules_and_sources():
     docs = ROOT / "docs"
     made_by = "run `python -m goodput_app.text.glossary > docs/glossary.md`"
 
     assert (docs / "glossary.md").read_text("utf-8") == glossary.page(), made_by
     assert (docs / "findings.md").read_text("utf-8") == page()
+    assert (docs / "connect.md").read_text("utf-8") == connect.page()
 
 
 def test_every_column_with_a_unit_has_an_entry():
