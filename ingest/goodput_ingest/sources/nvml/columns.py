@@ -74,15 +74,7 @@ REMAPPED = (  # nvmlDeviceGetRemappedRows gives them in this order
     "row_remap_pending",
     "row_remap_failed",
 )
-LINKS = {  # per link in the recording; kept as sums over the links of the GPU
-    "tx_kib": "nvlink_tx_bytes_total",
-    "rx_kib": "nvlink_rx_bytes_total",
-    "tx_bytes": "nvlink_tx_bytes_total",  # NVLink 5 counts bytes
-    "rx_bytes": "nvlink_rx_bytes_total",
-    "replay": "nvlink_replay_total",
-    "recovery": "nvlink_recovery_total",
-    "crc": "nvlink_crc_error_total",
-}
+LINKS = _columns("link")  # per link in the recording; kept as sums over the links of the GPU
 HOST = (  # columns of raw.node_samples in order: field of the line, scale
     ("memtotal_kb", KIB),
     ("memavailable_kb", KIB),

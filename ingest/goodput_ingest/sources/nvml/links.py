@@ -2,19 +2,11 @@
 
 from typing import Any
 
+from goodput_ingest.sources.nvml import readings
 from goodput_ingest.sources.nvml.asking import Field, field_values
 from goodput_ingest.sources.nvml.library import NeverAnswersError, NoAnswerError, Nvml
 
 LINKS_MAX = 18
-COUNTERS = {  # number of nvmlDeviceGetFieldValues; its scope is the link
-    "tx_kib": 138,
-    "rx_kib": 139,
-    "tx_bytes": 202,  # NVLink 5
-    "rx_bytes": 204,
-    "replay": 161,
-    "recovery": 162,
-    "crc": 163,
-}
 
 
 class Links:
@@ -25,7 +17,7 @@ class Links:
         self._nvml = nvml
         self._handle = handle
         self._fields: list[Field] = [
-            (number, link) for number in COUNTERS.values() for link in range(LINKS_MAX)
+            (number, link) for number in readings.LINKS.values() for link in range(LINKS_MAX)
         ]
         self._fields = list(self._values())
 
@@ -40,7 +32,7 @@ class Links:
             return {}
         values = self._values()
         found: dict[str, list[float | int | None]] = {}
-        for name, number in COUNTERS.items():
+        for name, number in readings.LINKS.items():
             if per_link := [values.get(field) for field in self._fields if field[0] == number]:
                 found[name] = per_link
         return found

@@ -80,3 +80,5 @@ META: Final = tuple(_readings("meta"))  # once, for the meta line
 MEMORY: Final = next(reading for reading in FAST if reading.names == ("mem_used",))
 GPM: Final = {row["name"]: int(row["field"]) for row in ROWS if row["of"] == "gpm"}
 """Numbers of the metrics of nvmlGpmMetricsGet."""
+LINKS: Final = {row["name"]: int(row["field"]) for row in ROWS if row["of"] == "link"}
+"""Numbers of nvmlDeviceGetFieldValues for the counters of a link, which is their scope."""
