@@ -20,9 +20,14 @@ from goodput_queries.evidence.batch import Reject
 WHOLE_CLUSTER = "*"
 RESERVATIONS = raw_tables.columns("reservations", "source")
 EVENT_FIELDS = {"Cluster", "NodeName", "TimeStart", "TimeEnd", "State", "Reason", "User"}
-RESERVATION_FIELDS = {"Cluster", "Name", "TimeStart", "TimeEnd", "Flags", "Nodes"}
-SHORT_NAMES = {"Start": "TimeStart", "End": "TimeEnd", "NodeNames": "Nodes"}
-OF_RESERVATIONS = {**SHORT_NAMES, "NodeName": "Nodes"}  # as the header of format=NodeNames has it
+RESERVATION_FIELDS = {  # what is asked of sacctmgr: its longer name, of events, too
+    **{name: name for name in ("Cluster", "Name", "Flags")},
+    "Start": "TimeStart",
+    "End": "TimeEnd",
+    "NodeNames": "Nodes",
+}
+# as the header of format=NodeNames has it
+OF_RESERVATIONS = {**RESERVATION_FIELDS, "NodeName": "Nodes"}
 _NOTHING = {"", "(null)", "N/A", "None"}
 _USER = re.compile(r"(.*?)\([0-9]+\)")
 _FIELD = re.compile(
@@ -32,13 +37,13 @@ _FIELD = re.compile(
 
 def is_events(names: Sequence[str]) -> bool:
     """Say whether a header is that of `sacctmgr show event`."""
-    found = {SHORT_NAMES.get(name, name) for name in names}
+    found = {RESERVATION_FIELDS.get(name, name) for name in names}
     return {"NodeName", "TimeStart", "TimeEnd", "State"} <= found
 
 
 def is_reservations(names: Sequence[str]) -> bool:
     """Say whether a header is that of `sacctmgr show reservation`."""
-    found = {SHORT_NAMES.get(name, name) for name in names}
+    found = {RESERVATION_FIELDS.get(name, name) for name in names}
     return {"Name", "TimeStart", "TimeEnd"} <= found and not found & {"State", "JobID"}
 
 
@@ -84,7 +89,7 @@ def parse_reservation_rows(
 
     One whose end lies before `observed_at` ended then, even if it was to end later.
     """
-    rows, rejects = _rows(text, RESERVATION_FIELDS, OF_RESERVATIONS)
+    rows, rejects = _rows(text, set(OF_RESERVATIONS.values()), OF_RESERVATIONS)
     starts, ends, problems = _interval(rows, zone)
     reservations: list[dict[str, object]] = []
     for row, start, end, problem in zip(
@@ -158,7 +163,7 @@ def parse_reservations(text: str, *, cluster: str | None, zone: ZoneInfo | None)
 
 
 def _rows(
-    text: str, fields: set[str], longer: Mapping[str, str] = SHORT_NAMES
+    text: str, fields: set[str], longer: Mapping[str, str] = RESERVATION_FIELDS
 ) -> tuple[pl.DataFrame, list[Reject]]:
     """Return the rows of a sacctmgr text under the longer names of the fields."""
     data = text.encode()

@@ -16,14 +16,18 @@ TIMES: Final = {
 }
 TEXTS: Final = {name: column for name, column in FIELDS.items() if column and name not in TIMES}
 REQUIRED: Final = ("State", "Submit", "Start", "End")
-# as a person would write it; docs/connect.md has all fields
-COMMAND: Final = (
-    "TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -D -X -P -S <from> -o Cluster,JobID,JobIDRaw,User,"
-    "Account,QOS,Partition,State,ExitCode,Submit,Eligible,Start,End,NodeList,ReqTRES,AllocTRES,JobName"
-)
 IN_FILES_ALONE: Final = {"Elapsed", "Timelimit", "NCPUS"}  # asked for in their raw form
 # of a release that lacks one (`sacct -e`) the others are asked for
 ASKED: Final = tuple(name for name in FIELDS if name not in IN_FILES_ALONE)
+# as a person writes it, without what older releases lack or few jobs have
+COMMAND: Final = (
+    r"TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -D -X -P --delimiter=$'\x1f' -S <from> -E now+30days -o "
+    + ",".join(
+        name
+        for name in ASKED
+        if name not in {"UID", "AllocCPUS", "ReqCPUS", "Restarts", "Constraints"}
+    )
+)
 STABLE: Final = ASKED.index("State")
 XDMOD: Final = (  # what Open XDMoD's slurm helper asks for, --noheader and | between the fields
     *("JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID"),

@@ -22,17 +22,13 @@ import polars as pl
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.slurm import fields
 from goodput_ingest.sources.slurm.commands import Commands
+from goodput_ingest.sources.slurm.events import RESERVATION_FIELDS
+from goodput_ingest.sources.slurm.nodes import SINFO_FIELDS
 from goodput_ingest.sources.slurm.texts import Slurm
 from goodput_queries.errors import IngestError
 
 SEPARATOR = "\x1f"
 UNTIL = "now+30days"  # a waiting job shows only if it may start before the end that is asked for
-NODES = (
-    *("NodeList", "Partition", "StateComplete", "Gres", "CPUsState", "Memory", "FeaturesAct"),
-    *("Reason", "User"),
-)
-NODES_HEADER = "NODELIST|PARTITION|STATE|GRES|CPUS(A/I/O/T)|MEMORY|ACTIVE_FEATURES|REASON|USER"
-RESERVATIONS = "Cluster,Name,Start,End,Flags,NodeNames"
 NO_ACCOUNTING = re.compile(
     r"^AccountingStorageType\s*=\s*(?:\(null\)|accounting_storage/none)\s*$", re.MULTILINE
 )
@@ -91,7 +87,7 @@ class SlurmLive:
         yield from self._read(options, "scontrol", "show", "reservation", "-o")
         if not has_accounting:
             return
-        for what in (("event",), ("reservation", f"format={RESERVATIONS}")):
+        for what in (("event",), ("reservation", f"format={','.join(RESERVATION_FIELDS)}")):
             name, *form = what  # the controller forgets both once they are over
             since = f"start={_printed(begin)}"
             yield from self._read(options, "sacctmgr", "-P", "show", name, since, *form)
@@ -162,7 +158,7 @@ class SlurmLive:
         if self.form == "json":
             yield from self._read(options, "sinfo", "-a", "--json")
             return
-        columns = ",".join(f"{name}:{SEPARATOR}" for name in NODES)
+        columns = ",".join(f"{name}:{SEPARATOR}" for name in SINFO_FIELDS)
         with self._commands.answer("sinfo", "-N", "-a", "-h", "-O", columns) as file:
             _as_listing(file)
             yield from self._batches(file, options)
@@ -208,7 +204,8 @@ def _without_counts(reject: Reject) -> Reject:
 def _as_listing(file: Path) -> None:
     """Make the listing of nodes one with | between fields: a reason may hold that character."""
     rows = file.read_bytes().replace(b"|", b"/").replace(f"{SEPARATOR}\n".encode(), b"\n")
-    file.write_bytes(NODES_HEADER.encode() + b"\n" + rows.replace(SEPARATOR.encode(), b"|"))
+    header = "|".join(SINFO_FIELDS.values())
+    file.write_bytes(header.encode() + b"\n" + rows.replace(SEPARATOR.encode(), b"|"))
 
 
 def _without_runaways(batch: Batch, known: set[str], now: datetime) -> Batch:

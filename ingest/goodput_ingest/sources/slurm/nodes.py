@@ -23,6 +23,17 @@ NO_TIME = (
 )
 NODES = raw_tables.columns("nodes", "source")
 NODE_STATES = raw_tables.columns("node_states", "source")
+SINFO_FIELDS = {  # what is asked of sinfo: how it heads the column
+    "NodeList": "NODELIST",
+    "Partition": "PARTITION",
+    "StateComplete": "STATE",
+    "Gres": "GRES",
+    "CPUsState": "CPUS(A/I/O/T)",
+    "Memory": "MEMORY",
+    "FeaturesAct": "ACTIVE_FEATURES",
+    "Reason": "REASON",
+    "User": "USER",
+}
 SINFO_HEADER = {
     "NODELIST": "node",
     "HOSTNAMES": "node",
