@@ -17,7 +17,7 @@ from goodput_ingest.prometheus_api.replicas import REPLICA_LABELS, without_doubl
 from goodput_ingest.source import Batch
 from goodput_ingest.sources.kubernetes.memory import PodMemory
 from goodput_ingest.sources.kubernetes.nodes import PIECE_MS
-from goodput_ingest.sources.kubernetes.observation import METRICS, Observation
+from goodput_ingest.sources.kubernetes.observation import METRICS, NEEDED, Observation
 from goodput_ingest.sources.kubernetes.recorded import CLUSTER_UNKNOWN, parsed
 from goodput_queries.evidence.plausible import EARLIEST
 
@@ -28,15 +28,6 @@ CLAIMED = (
     "GPUs that pods have by ResourceClaims (DRA) are in no job run: their number is not said. "
     "`kubectl get pods,resourceclaims,resourceslices -A -o json` says it, for `goodput ingest`."
 )
-NEEDED = {
-    "kube_pod_container_resource_requests": "without it there are no holds",
-    "kube_pod_status_scheduled_time": "holds then begin when the kubelet saw the pod, later",
-    "kube_pod_completion_time": "pods then end when they were last seen",
-    "kube_pod_owner": "without it pods of a Job are not one gang",
-    "kube_pod_labels": "allow JobSet, Kueue and Volcano labels with --metric-labels-allowlist",
-    "kube_node_status_capacity": "without it nodes with GPUs are not known",
-    "kube_node_status_condition": "without it nodes that are down look free",
-}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,9 @@
 """An observation: series of kube-state-metrics by name, with the times of observation."""
 
+import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Self
 
 import numpy as np
@@ -11,19 +13,11 @@ from goodput_ingest.gpu_metrics import is_gpu_metric
 from goodput_ingest.prometheus_api.answer import Series
 
 PREFIX = "kube_"
-METRICS = (
-    *("kube_pod_info", "kube_pod_created", "kube_pod_status_scheduled_time"),
-    *("kube_pod_start_time", "kube_pod_completion_time", "kube_pod_status_phase"),
-    *("kube_pod_container_resource_requests", "kube_pod_init_container_resource_requests"),
-    *("kube_pod_owner", "kube_pod_labels", "kube_pod_status_reason", "kube_pod_scheduler"),
-    *("kube_pod_status_disruption_reason", "kube_pod_container_status_restarts_total"),
-    *("kube_pod_container_status_terminated_reason", "kube_job_owner", "kube_job_complete"),
-    *("kube_pod_container_status_last_terminated_exitcode", "kube_job_failed"),
-    *("kube_node_info", "kube_node_labels", "kube_node_status_capacity"),
-    *("kube_node_status_allocatable", "kube_node_status_condition"),
-    *("kube_node_spec_unschedulable", "kube_node_spec_taint"),
-)
+_SERIES = csv.DictReader((files(__package__) / "series.csv").read_text("utf-8").splitlines())
+METRICS = {row["series"]: row["missing"] for row in _SERIES}
 """The series that are read, as kube-state-metrics 2.20 names them; all others are left alone."""
+NEEDED = {name: why for name, why in METRICS.items() if why}
+"""What is wrong without some of them."""
 
 INTERVAL_UNKNOWN_MS = 60_000
 INTERVAL_MAX_MS = 3_600_000  # what is further apart is no state that was watched in between
