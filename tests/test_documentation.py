@@ -9,7 +9,7 @@ from tests.tables import each
 
 from goodput_app.cli.main import COMMANDS
 from goodput_app.text import glossary
-from goodput_ingest.sources.job_events.job_events import EVENTS, NAMED
+from goodput_ingest.sources.job_events.fields import EVENTS, NAMED
 from goodput_ingest.sources.registry import sources
 
 ROOT = Path(__file__).parents[1]

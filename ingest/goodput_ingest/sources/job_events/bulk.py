@@ -12,47 +12,22 @@ from typing import Final
 import polars as pl
 
 from goodput_ingest.formats.files import Part, with_ends
-from goodput_ingest.formats.json_text.event_lines import (
-    DURATION_MAX_S,
-    INT32_MAX,
-    LINE,
-    MSG_MAX_CHARS,
-    SCHEMA,
-)
+from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S, LINE, SCHEMA
 from goodput_ingest.formats.json_text.json_lines import EPOCH_S_MAX
+from goodput_ingest.sources.job_events.fields import (
+    AMOUNTS,
+    DURATIONS,
+    FIELDS,
+    TEXTS,
+    VERSION,
+    WHOLES,
+)
 
-VERSION: Final = 1
 BLOCK_LINES: Final = 1_024  # a line that is no JSON spoils the block it stands in
 ODD: Final = (  # with one of these a line is left to the other reader
     *(b"\\", b"\x7f", b"[", b"NaN", b"Infinity"),  # escapes, lists, what only Python reads
     *(b" :", b"\t:", b"\r:"),  # else a field's name is followed by its colon
 )
-TEXTS: Final = {  # most characters
-    "run_id": 200,
-    "host": 255,
-    "gpu_uuid": 100,
-    "event": 50,
-    "phase": 100,
-    "kind": 100,
-    "msg": MSG_MAX_CHARS,
-}
-WHOLES: Final = {  # greatest value; None: as far as the type goes
-    "attempt": INT32_MAX,
-    "rank": INT32_MAX,
-    "local_rank": INT32_MAX,
-    "pid": None,
-    "step": None,
-}
-PARTS: Final = ("data_s", "comm_s", "straggler_s", "throttle_s", "fwd_s", "bwd_s", "opt_s")
-DURATIONS: Final = ("dur_s", *PARTS)
-AMOUNTS: Final = ("tokens", "flops", "samples", "gpu_tokens", "gpu_flops", "mfu_ratio")
-FIELDS: Final[dict[str, pl.DataType]] = {
-    "v": pl.Int64(),
-    "ts": pl.Float64(),
-    **dict.fromkeys(TEXTS, pl.String()),
-    **dict.fromkeys(WHOLES, pl.Int64()),
-    **dict.fromkeys((*DURATIONS, *AMOUNTS, "loss"), pl.Float64()),
-}
 
 
 def events_of(

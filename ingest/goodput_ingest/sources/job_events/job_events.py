@@ -5,9 +5,9 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import polars as pl
 
@@ -16,39 +16,24 @@ from goodput_ingest.formats.json_text import event_lines, json_lines
 from goodput_ingest.formats.json_text.event_lines import (
     DURATION_MAX_S,
     EXTRA_MAX_CHARS,
-    INT32_MAX,
-    MSG_MAX_CHARS,
     SCHEMA,
     Row,
 )
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, RecordedFile
-from goodput_ingest.sources.job_events.bulk import AMOUNTS, PARTS, VERSION, events_of
-from goodput_queries.errors import IngestError
-
-EVENTS = (
-    "job.start",
-    "job.end",
-    "step.start",
-    "step",
-    "phase",
-    "phase.start",
-    "phase.end",
-    "ckpt.durable",
-    "failure",
-    "metric",
+from goodput_ingest.sources.job_events.bulk import events_of
+from goodput_ingest.sources.job_events.fields import (
+    AMOUNTS,
+    DURATIONS,
+    EVENTS,
+    NAMED,
+    NEEDS,
+    REQUIRED,
+    TEXTS,
+    VERSION,
+    WHOLES,
 )
-NEEDS = {  # required fields of an event
-    "step": "step",
-    "step.start": "step",
-    "ckpt.durable": "step",
-    "phase": "phase",
-    "phase.start": "phase",
-    "phase.end": "phase",
-}
-REQUIRED = {name: [NEEDS[name]] if name in NEEDS else [] for name in EVENTS}
-REQUIRED["phase"] = ["phase", "dur_s"]
-NAMED = {*SCHEMA, "v"} - {"source", "cluster", "reports_durability", "extra"}
+from goodput_queries.errors import IngestError
 
 
 class JobEvents(RecordedFile):
@@ -97,32 +82,14 @@ class JobEvents(RecordedFile):
         needed = NEEDS.get(name)
         if needed is not None and event.get(needed) is None:
             raise FieldError(f"{needed} is missing, an event {name!r} needs it")
-        dur_s = json_lines.number(event, "dur_s", 0, DURATION_MAX_S)
-        if name == "phase" and dur_s is None:
+        if name == "phase" and json_lines.number(event, "dur_s", 0, DURATION_MAX_S) is None:
             raise FieldError("dur_s is missing, an event 'phase' needs it")
-        return (
-            self.name,
-            self.options.cluster,
-            json_lines.text(event, "run_id") or "",
-            json_lines.whole(event, "attempt", 0, INT32_MAX),
-            json_lines.whole(event, "rank", 0, INT32_MAX),
-            json_lines.whole(event, "local_rank", 0, INT32_MAX),
-            json_lines.text(event, "host", 255),
-            json_lines.whole(event, "pid", 0),
-            json_lines.text(event, "gpu_uuid", 100),
-            json_lines.moment(event, "ts"),
-            name,
-            json_lines.whole(event, "step", 0),
-            dur_s,
-            json_lines.text(event, "phase", 100),
-            *(json_lines.number(event, name, 0, DURATION_MAX_S) for name in PARTS),
-            *(json_lines.number(event, name, 0) for name in AMOUNTS),
-            _loss(event),
-            json_lines.text(event, "kind", 100),
-            json_lines.text(event, "msg", MSG_MAX_CHARS),
-            True,
-            _extra({k: v for k, v in event.items() if k not in NAMED}),
-        )
+        run_id, *others = [
+            read(event, name, *bounds) if name in event or name == "ts" else None
+            for name, read, bounds in _READERS
+        ]
+        more = _extra({name: value for name, value in event.items() if name not in NAMED})
+        return (self.name, self.options.cluster, run_id or "", *others, True, more)
 
 
 def _has_event(head: bytes) -> bool:
@@ -132,18 +99,29 @@ def _has_event(head: bytes) -> bool:
     )
 
 
-def _loss(event: dict[str, Any]) -> float | None:
+def _loss(event: dict[str, Any], name: str) -> float | None:
     """Return the training loss, which may be NaN or infinite; None for what is no number.
 
     JSON has no NaN, so that some writers give numbers as text. A wrong one rejects no step.
     """
-    value = event.get("loss")
+    value = event.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
         return float(value)
     except (ValueError, OverflowError):
         return None
+
+
+_READS: Final[dict[str, tuple[Callable[..., Any], tuple[float, ...]]]] = {
+    "ts": (json_lines.moment, ()),
+    **{name: (json_lines.text, (most,)) for name, most in TEXTS.items()},
+    **{name: (json_lines.whole, (0, most)) for name, most in WHOLES.items()},
+    **dict.fromkeys(DURATIONS, (json_lines.number, (0, DURATION_MAX_S))),
+    **dict.fromkeys(AMOUNTS, (json_lines.number, (0,))),
+    "loss": (_loss, ()),
+}
+_READERS: Final = tuple((name, *_READS[name]) for name in SCHEMA if name in _READS)
 
 
 def _extra(unknown: dict[str, Any]) -> str | None:
