@@ -16,7 +16,7 @@ from goodput_ingest.source import ReadOptions
 
 # tests/ingest: serving engines, until they are a package of their own
 PLACES = (Path(__file__).parents[2] / "ingest", Path(__file__).parent)
-FORMATS = {path.name: path for place in PLACES for path in place.glob("**/golden/*")}
+FORMATS = {path.name: path for place in PLACES for path in place.glob("**/golden/*/")}
 CASES = [case for _, path in sorted(FORMATS.items()) for case in sorted(path.iterdir())]
 
 

@@ -7,97 +7,34 @@ tells it from any other text, it gives something, too, or is rejected.
 
 import contextlib
 import re
+import tomllib
 from collections import Counter
 from itertools import zip_longest
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.ingest.golden_cases import CASES, input_of, name_of, of_cases, options_of
+from tests.ingest.golden_cases import CASES, FORMATS, input_of, name_of, of_cases, options_of
 
 from goodput_ingest.sources.job_logs.formats import formats
 from goodput_ingest.sources.registry import sources
 from goodput_queries.errors import IngestError
 
+# of each source (`lines.toml` beside its golden cases) what tells a line of it from other text,
+# which may say nothing; a group is a name, of which another one may be known to say nothing
+OF_SOURCES = {
+    name: of
+    for folder in {path.parent for path in FORMATS.values()}
+    for name, of in tomllib.loads((folder / "lines.toml").read_text("utf-8")).items()
+}
+OF_FORMATS = OF_SOURCES["job-log"]["telling"]  # the same by format of a job's log
+TELLING = {name: of["telling"] for name, of in OF_SOURCES.items() if "telling" in of}
+TELLING["job-log"] = "|".join(OF_FORMATS.values())
+# of what TELLING names, lines that say nothing
+SILENT = {name: of["silent"] for name, of in OF_SOURCES.items() if "silent" in of}
 # one document, of which a cut leaves nothing or says so; or bytes that are no text
-DOCUMENTS = {
-    *("bundle", "telemetry-parquet", "operation-trace", "flight-recorder", "kineto"),
-    *("prometheus", "kubernetes", "tensorboard"),
-}
-ANY = r"."  # tables: each line is a row
-OF_FORMATS = {  # the same by format of a job's log
-    "megatron": r"\biteration +\d+/.*\| elapsed time per iteration"
-    r"|\bsaved checkpoint .*\biteration ",
-    "torchtitan": r"\[titan\] .* step: .* loss: ",
-    "nemo": r"Training epoch .* iteration .*\| train_step_timing in s: |Global Checkpoint Save ",
-    "hf-trainer": r"\{'loss': .*'epoch': |\bTotal optimization steps =",
-    "lightning": r"Epoch \d+: .*it/s",
-    "deepspeed": r"step=.* skipped=|iter time \(s\): |Checkpoint global_step.*ready",
-    "composer": r"\bTrain time/batch: \d",
-    "maxtext": r"\bcompleted step: \d+, seconds: ",
-    "vllm": r"Avg generation throughput:.* Running:",
-    "torchrun": r"^Root Cause \(first observed failure\):",
-    "nccl-watchdog": r"Watchdog caught collective operation timeout: WorkNCCL\(",
-    "cuda-oom": r"OutOfMemoryError: CUDA out of memory\. Tried to allocate ",
-    "nvrx": r"- Cycle: \d+ Event: (worker_start_started|failure_detected) Node: ",
-    "slurmd": r"error: \*\*\* JOB \S+ ON \S+ CANCELLED AT ",
-    "nanogpt": r"\biter \d+: loss .*, time ",
-    "nanotron": r"\]: iteration: .*\| elapsed_time_per_iteration_ms: ",
-    "mmengine": r" - INFO - Epoch(?!\(val).*\btime: ",
-    "detectron2": r"d2\.utils\.events.*\biter: ",
-    "olmo": r"\bINFO\s+\[step=",
-    "torchtune": r"\d\|\d+\|Loss: |\bStep \d+ \| loss:",
-    "nemo-rl": r"• Loss: ",
-    "litgpt": r"\| loss train: .*\(step\)",
-    "ultralytics": r"\b\d+/\d+ +\S+G .*: 100%",
-    "fairseq2": r"\bTrain Metrics \(step ",
-    "timm": r"\bTrain: \d+ \[.*%\)\]  Loss: ",
-    "fairseq": r"\| epoch \d+:.*\bnum_updates=|\"num_updates\": ",
-    "verl": r"\bstep:\d+ - .*\btiming_s/step:",
-    "open-clip": r"\bTrain Epoch: .*\bBatch \(t\)",
-    "paddleclas": r"\[Train\]\[Epoch .*\bbatch_cost: ",
-    "paddlenlp": r"\bglobal_step: .*\binterval_steps_per_second: ",
-    "dinov2": r"\] Training  \[.*\]  eta: ",
-    "espnet": r"\depoch:train:",
-    "levanter": r"Progress on:train .*remaining:",
-    "lingua": r"step: .*  acc: .*  wps: ",
-    "marian": r"\bEp\. .* : Up\. (?!.*cross-entropy).*: Sen\. ",
-    "mindformers": r"\bEpoch:.* step:.* per_step_time: ",
-    "icefall": r"Epoch .*, batch .*, loss\[",
-    "yolox": r"\bepoch: .*\biter: .*\biter_time: ",
-    "internevo": r"record_current_batch_training_metrics -- .*tokens/gpu/second",
-    "keras": r"\d/\d+ .*/step - ",
-    "plain": r"\bstep \d+ loss |'iter': \d{1,9}, 'loss'|\bbatch \d+ loss",
-    "error-text": r"^(\w*Error): ",
-}
-METRIC = r"^([^\s{#]+)(?:\{.*\})? (?=\S+$)"
-# by source: what tells a line of it from other text, which may say nothing; a group is a name, of
-# which another one may be known to say nothing
-TELLING = {
-    **dict.fromkeys(("inventory", "rates", "tariffs", "budgets", "power-feeds", "carbon"), ANY),
-    **dict.fromkeys(("node-states", "node-tests", "serving-requests", "nvml", "job-events"), ANY),
-    "node-snapshot": ANY,
-    **dict.fromkeys(("dcgm", "serving-metrics"), METRIC),
-    "node-exporter": METRIC.replace(r"\{.*", r'\{(?:.*?device="([^"]*)")?.*'),
-    "gpu-table": r"^(?:\d{4}/\d\d/|\s*\d{8}[ ,]|\S*(?<=\+0100) GPU \d)",
-    "wandb-history": r'^\d|"_step"',
-    "mlflow": r"^\d{12,14} |^(?:start_time|end_time|status|run_id): ",
-    "slurm": r"^(?:JobId|NodeName|ReservationName)=|^(?!\s|\{)[^=]*\|.*$",
-    "goodput-events": r'"job_name": .*_time":',
-    "otel-spans": r'^(?:(?=.*"resourceSpans".*"scopeSpans".*"spans")|(?!.*Spans))'
-    r'.*?"name": ("[^"]*")',
-    "torchtitan-structured": r'"log_type_name": ("[^"]*")',
-    "nccl-inspector": r'"coll_perf": |' + METRIC,
-    "nccl-ras": r'"reply": .*"communicators": .*"ranks": ',
-    "nccl-tests": r"^(?:\[[\d,]+\]<stdout>:)?(?:#\s+Rank\s+\d"
-    r"|\s*\d+\s+\d+\s+[a-z]+\d*\s+\S+(?:\s+[\d.]+){6})",
-    "nccl-debug": r" NCCL INFO (?:.*?(commId \S+ ).*- Init (?:START|COMPLETE)"
-    r"|Channel \d.* via (?:P2P|SHM|NET))",
-    **dict.fromkeys(("mlperf", "node-power"), r'^([^{]*):::MLLOG \{.*"key": ("[^"]*")'),
-    "kernel-log": r"(?:^\[[^\]]*\] |kernel: )(?:\[.*\] )?"
-    r"(?:NVRM: Xid\b|Out of memory: Killed process)",
-    "job-log": "|".join(OF_FORMATS.values()),
-}
+DOCUMENTS = {"bundle", "operation-trace"}  # Parquet without golden cases
+DOCUMENTS |= {name for name, of in OF_SOURCES.items() if "is_document" in of}
 REPEATING = {  # what a rank, instance or other name of a metric repeats says nothing new
     "torchtitan_ranks_that_write_the_same",
     "torchtitan_unlabelled_ranks",
@@ -106,32 +43,6 @@ REPEATING = {  # what a rank, instance or other name of a metric repeats says no
     "jobstats_before_labels_of_jobs_and_instances",
     "readings_of_renamed_and_unknown_metrics",
     "labels_that_say_which_engine_it_is",
-}
-# of what TELLING names, lines that say nothing, and why
-SILENT = {
-    # of the machine or exporter; a job's part of a GPU that another series names; a power supply;
-    # GPUs numbered within a job; what each instance or partition repeats of its GPU
-    "dcgm": r"^gpu_nodes_total|_num_devices|_failed_scrapes|_kube_info|^hami_(?:vgpu|container)_"
-    r'|_job(?:Id|Uid)\{|"power_supply"|^slurm_job_|gpu_partition_id="1"|^xpum_power_watts\{card'
-    r'|GPU_I_ID="[12]"|_milliwatts\{ordinal="1"',
-    # guests' time is in their user's; partitions of disks, and interfaces without a card
-    "node-exporter": r'_guest_|device="(?:nvme0n1p1|dm-0|lo|veth\w+)"',
-    "serving-metrics": r"^python_|^vllm:engine_sleep_state|_count\{",  # a count is its last bucket
-    # jobs that have ended or ask for no GPU or node; a header that comes again, or is the usual one
-    "slurm": r"JobState=(?:COMPLETED|CANCELLED)|JobName=(?:without_gpus|one_without_gpus"
-    r"|one_that_runs_anywhere|ended_on_two_nodes|without_nodes) |^(?:Cluster|NODELIST)\|",
-    "nccl-debug": r"^vm:10\d\d:10\d\d \[3\]",  # a second channel; a completion without a start
-    "mlperf": r'"init_st(?:art|op)"',  # another rank had it before
-    "node-power": r"power_measurement_stop",
-    "node-states": r"^#",
-    "wandb-history": r",,110,2\.75",  # an evaluation
-    "nvml": r'"kind": ?"clock"',  # the next reading has its time
-    "otel-spans": r'"megatron\.other"',
-    "torchtitan-structured": r'"fwd_bwd_end"',
-    "kernel-log": r"watcher: ",
-    # the engine's own line has the step; one node speaks for a cycle
-    "job-log": r"^steps: |TFLOPs: |worker_start_started Node: node002"
-    r"|failure_detected Node: node001",
 }
 LINES_MAX, FORMS_MAX = 25, 5  # of a case
 SEVERAL_FACTS = {  # of a line, or of several lines, of which one may be rejected
