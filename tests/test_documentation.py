@@ -11,6 +11,7 @@ from goodput_app.cli.main import COMMANDS
 from goodput_app.text import glossary
 from goodput_ingest.sources.job_events.fields import EVENTS, NAMED
 from goodput_ingest.sources.registry import sources
+from goodput_ingest.sources.slurm.fields import COMMAND as COMMAND_OF_SACCT
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -103,6 +104,10 @@ def test_the_headers_of_site_files_are_those_that_are_read(source):
 
     also = re.findall(r"\w+_\w+|factor", found[2] or "")
     assert {*found[1].split(","), *also} == set(sources()[source].columns)
+
+
+def test_the_page_has_the_sacct_line_of_messages():
+    assert f"\n{COMMAND_OF_SACCT}\n" in (ROOT / "docs" / "connect.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("all_packages")

@@ -6,6 +6,7 @@ rewrites the expected files; review them as code.
 
 import json
 import os
+import tomllib
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -17,6 +18,11 @@ from goodput_ingest.source import ReadOptions
 # tests/ingest: serving engines, until they are a package of their own
 PLACES = (Path(__file__).parents[2] / "ingest", Path(__file__).parent)
 FORMATS = {path.name: path for place in PLACES for path in place.glob("**/golden/*/")}
+OF_SOURCES = {  # what tests have to know of each source: `format.toml` beside its cases
+    name: of
+    for folder in {path.parent for path in FORMATS.values()}
+    for name, of in tomllib.loads((folder / "format.toml").read_text("utf-8")).items()
+}
 CASES = [case for _, path in sorted(FORMATS.items()) for case in sorted(path.iterdir())]
 
 

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import polars.selectors as cs
 import pytest
 from tests.ingest.fake_live import add, follow, reached
-from tests.ingest.golden_cases import golden_path
+from tests.ingest.golden_cases import FIRST, golden_path, input_of
 
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.run.ingest import ingest
@@ -85,6 +85,11 @@ JOB_LOGS = (
     *("nccl_watchdog_year_of_any_line_before", "slurm_cancelled"),
 )
 FOLLOWED_LOGS = {
+    **{
+        name: golden(f"{case.parent.name}/{case.name}", input_of(case).name)
+        for name, case in FIRST.items()
+        if name in {*followed()} - {"job-log", "kernel-log"}
+    },
     **{name: golden(f"job_log/{name}", "train.log") for name in JOB_LOGS},
     "megatron-of-2021": FollowedLog("job-log", "train.log", OLD_MEGATRON),
     "hf-trainer": golden("job_log/hf_trainer_step_by_epoch", "train.log", more=HF_END),
@@ -92,7 +97,6 @@ FOLLOWED_LOGS = {
     "pods-of-loki": golden("job_log/lines_of_loki_as_json", "train.log"),
     "pods-of-stern": golden("job_log/pods_of_stern_as_json", "train.log"),
     "vllm": FollowedLog("job-log", "serve.log", VLLM),
-    "job-events": golden("job_events/killed_rank_and_restart", "a.jsonl"),
     "torchtitan-structured": golden(
         "torchtitan_structured/one_rank_restores_steps_and_fails", "a.jsonl"
     ),
@@ -101,10 +105,7 @@ FOLLOWED_LOGS = {
     "otel-spans": golden("otel_spans/sdk_and_otlp_lines", "a.jsonl"),
     "nccl-inspector": golden("nccl_inspector/verbose_and_plain_of_two_versions", "vm-pid7.log"),
     "nccl-inspector-markers": golden("nccl_inspector/records_without_a_header", "vm-pid7.log"),
-    "nccl-debug": golden("nccl_debug/a_communicator_and_one_split_off", "nccl.log"),
-    "mlperf": golden("mlperf/two_ranks_of_one_node", "result_0.txt"),
     "serving-requests": golden("serving_requests/json_lines", "requests.jsonl"),
-    "node-snapshot": golden("node_snapshot/two_nodes_of_a_run", "snapshots.jsonl"),
     "kernel-notice": FollowedLog("kernel-log", "kern.log", KERNEL_NOTICE),
     "kernel-journal": golden("kernel_log/journal_of_two_nodes", "kern.log"),
     "kernel-continued": golden("kernel_log/xid_over_lines_in_a_journal", "kern.log"),

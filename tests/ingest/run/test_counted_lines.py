@@ -7,27 +7,21 @@ tells it from any other text, it gives something, too, or is rejected.
 
 import contextlib
 import re
-import tomllib
 from collections import Counter
 from itertools import zip_longest
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.ingest.golden_cases import CASES, FORMATS, input_of, name_of, of_cases, options_of
+from tests.ingest.golden_cases import CASES, OF_SOURCES, input_of, name_of, of_cases, options_of
 
 from goodput_ingest.sources.job_logs.formats import formats
 from goodput_ingest.sources.registry import sources
 from goodput_queries.errors import IngestError
 
-# of each source (`lines.toml` beside its golden cases) what tells a line of it from other text,
-# which may say nothing; a group is a name, of which another one may be known to say nothing
-OF_SOURCES = {
-    name: of
-    for folder in {path.parent for path in FORMATS.values()}
-    for name, of in tomllib.loads((folder / "lines.toml").read_text("utf-8")).items()
-}
-OF_FORMATS = OF_SOURCES["job-log"]["telling"]  # the same by format of a job's log
+OF_FORMATS = OF_SOURCES["job-log"]["telling"]  # by format of a job's log
+# what tells a line of a source from other text, which may say nothing; a group is a name, of which
+# another one may be known to say nothing
 TELLING = {name: of["telling"] for name, of in OF_SOURCES.items() if "telling" in of}
 TELLING["job-log"] = "|".join(OF_FORMATS.values())
 # of what TELLING names, lines that say nothing

@@ -16,13 +16,11 @@ from tests.ingest.golden_cases import CASES, expected_of, golden_path, input_of,
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text.json_lines import STAMPED
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.sources.registry import recognise, sources
+from goodput_ingest.sources.registry import followed, recognise, sources
 
 LOGS = {  # line by line, of programs whose output a collector may take in
-    *("goodput-events", "job-events", "job-log", "kernel-log", "mlperf", "nccl-debug"),
-    *("nccl-inspector", "nccl-ras", "nccl-tests", "node-power", "nvml", "otel-spans"),
-    "node-snapshot",
-    *("serving-requests", "torchtitan-structured"),
+    *followed(),
+    *("nccl-ras", "nccl-tests", "node-power", "nvml"),
 }
 TAKEN_IN = datetime(2026, 8, 20, 14)  # noqa: DTZ001 -- moments are stored naive, in UTC
 WITHOUT_TIMES = {
