@@ -14,14 +14,7 @@ import polars as pl
 from goodput_ingest.formats.files import Part, with_ends
 from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S, LINE, SCHEMA
 from goodput_ingest.formats.json_text.json_lines import EPOCH_S_MAX
-from goodput_ingest.sources.job_events.fields import (
-    AMOUNTS,
-    DURATIONS,
-    FIELDS,
-    TEXTS,
-    VERSION,
-    WHOLES,
-)
+from goodput_ingest.sources.job_events import fields
 
 BLOCK_LINES: Final = 1_024  # a line that is no JSON spoils the block it stands in
 ODD: Final = (  # with one of these a line is left to the other reader
@@ -46,7 +39,7 @@ def events_of(
         "reports_durability": pl.lit(value=True),
         "extra": pl.lit(None),
     }
-    for name, most in TEXTS.items():
+    for name, most in fields.TEXTS.items():
         said[name] = said.get(name, pl.col(name)).str.slice(0, most)
     columns = [said.get(n, pl.col(n)).cast(kind).alias(n) for n, kind in SCHEMA.items()]
     return rows.select(*columns, LINE)
@@ -95,7 +88,7 @@ def _fields(lines: Sequence[bytes], numbers: Sequence[int]) -> pl.DataFrame | No
         return _none()
     chosen = lines if len(numbers) == len(lines) else [lines[number] for number in numbers]
     try:
-        found = pl.read_ndjson(with_ends(chosen), schema=FIELDS)
+        found = pl.read_ndjson(with_ends(chosen), schema=fields.FIELDS)
     except pl.exceptions.PolarsError:
         return None
     if found.height != len(chosen):
@@ -108,7 +101,8 @@ def _fields(lines: Sequence[bytes], numbers: Sequence[int]) -> pl.DataFrame | No
 
 
 def _none() -> pl.DataFrame:
-    return pl.DataFrame(schema={**FIELDS, **dict.fromkeys((LINE, "quotes", "colons"), pl.Int64())})
+    added = dict.fromkeys((LINE, "quotes", "colons"), pl.Int64())
+    return pl.DataFrame(schema={**fields.FIELDS, **added})
 
 
 def _is_plain(needs: Mapping[str, Sequence[str]]) -> pl.Expr:
@@ -118,20 +112,20 @@ def _is_plain(needs: Mapping[str, Sequence[str]]) -> pl.Expr:
     as parsed fields mean that there are no other fields. Quotes, none of them escaped, are two for
     each name and two for each text: that number means that every parsed text is a string.
     """
-    fields_count = pl.sum_horizontal(pl.col(name).is_not_null() for name in FIELDS)
-    texts = pl.sum_horizontal(pl.col(name).is_not_null() for name in TEXTS)
+    fields_count = pl.sum_horizontal(pl.col(name).is_not_null() for name in fields.FIELDS)
+    texts = pl.sum_horizontal(pl.col(name).is_not_null() for name in fields.TEXTS)
     events = pl.lit(value=False)
-    for event, fields in needs.items():
-        events |= pl.all_horizontal(pl.col("event") == event, pl.col(fields).is_not_null())
+    for event, needed in needs.items():
+        events |= pl.all_horizontal(pl.col("event") == event, pl.col(needed).is_not_null())
     return pl.all_horizontal(
         pl.col("colons") == fields_count,
         pl.col("quotes") == 2 * (fields_count + texts),
-        pl.col("v") == VERSION,
+        pl.col("v") == fields.VERSION,
         (pl.col("ts") >= 0) & (pl.col("ts") < EPOCH_S_MAX),
         events,
-        *(_within(name, most) for name, most in WHOLES.items()),
-        *(_within(name, DURATION_MAX_S) for name in DURATIONS),
-        *(_within(name, None) for name in AMOUNTS),
+        *(_within(name, most) for name, most in fields.WHOLES.items()),
+        *(_within(name, DURATION_MAX_S) for name in fields.DURATIONS),
+        *(_within(name, None) for name in fields.AMOUNTS),
         pl.col("loss").is_finite().fill_null(value=True),
     )
 

@@ -13,26 +13,11 @@ import polars as pl
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text import event_lines, json_lines
-from goodput_ingest.formats.json_text.event_lines import (
-    DURATION_MAX_S,
-    EXTRA_MAX_CHARS,
-    SCHEMA,
-    Row,
-)
+from goodput_ingest.formats.json_text.event_lines import DURATION_MAX_S, EXTRA_MAX_CHARS, Row
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, RecordedFile
+from goodput_ingest.sources.job_events import fields
 from goodput_ingest.sources.job_events.bulk import events_of
-from goodput_ingest.sources.job_events.fields import (
-    AMOUNTS,
-    DURATIONS,
-    EVENTS,
-    NAMED,
-    NEEDS,
-    REQUIRED,
-    TEXTS,
-    VERSION,
-    WHOLES,
-)
 from goodput_queries.errors import IngestError
 
 
@@ -64,22 +49,22 @@ class JobEvents(RecordedFile):
             )
 
     def _events(self, part: files.Part) -> pl.DataFrame:
-        return events_of(part, REQUIRED, self.name, self.options.cluster)
+        return events_of(part, fields.REQUIRED, self.name, self.options.cluster)
 
     def _rows(self, event: dict[str, Any]) -> tuple[Row]:
         return (self._row(event),)
 
     def _row(self, event: dict[str, Any]) -> Row:
         version = event.get("v")
-        if isinstance(version, bool) or version != VERSION:
+        if isinstance(version, bool) or version != fields.VERSION:
             shown = json_lines.printable(repr(version), 20)
             raise FieldError(
-                f"v is {shown}, expected {VERSION}" if "v" in event else "v is missing"
+                f"v is {shown}, expected {fields.VERSION}" if "v" in event else "v is missing"
             )
         name = json_lines.text(event, "event", 50)
-        if name not in EVENTS:
+        if name not in fields.EVENTS:
             raise FieldError("event is missing" if name is None else f"unknown event {name!r}")
-        needed = NEEDS.get(name)
+        needed = fields.NEEDS.get(name)
         if needed is not None and event.get(needed) is None:
             raise FieldError(f"{needed} is missing, an event {name!r} needs it")
         if name == "phase" and json_lines.number(event, "dur_s", 0, DURATION_MAX_S) is None:
@@ -88,7 +73,7 @@ class JobEvents(RecordedFile):
             read(event, name, *bounds) if name in event or name == "ts" else None
             for name, read, bounds in _READERS
         ]
-        more = _extra({name: value for name, value in event.items() if name not in NAMED})
+        more = _extra({name: value for name, value in event.items() if name not in fields.NAMED})
         return (self.name, self.options.cluster, run_id or "", *others, True, more)
 
 
@@ -115,13 +100,13 @@ def _loss(event: dict[str, Any], name: str) -> float | None:
 
 _READS: Final[dict[str, tuple[Callable[..., Any], tuple[float, ...]]]] = {
     "ts": (json_lines.moment, ()),
-    **{name: (json_lines.text, (most,)) for name, most in TEXTS.items()},
-    **{name: (json_lines.whole, (0, most)) for name, most in WHOLES.items()},
-    **dict.fromkeys(DURATIONS, (json_lines.number, (0, DURATION_MAX_S))),
-    **dict.fromkeys(AMOUNTS, (json_lines.number, (0,))),
+    **{name: (json_lines.text, (most,)) for name, most in fields.TEXTS.items()},
+    **{name: (json_lines.whole, (0, most)) for name, most in fields.WHOLES.items()},
+    **dict.fromkeys(fields.DURATIONS, (json_lines.number, (0, DURATION_MAX_S))),
+    **dict.fromkeys(fields.AMOUNTS, (json_lines.number, (0,))),
     "loss": (_loss, ()),
 }
-_READERS: Final = tuple((name, *_READS[name]) for name in SCHEMA if name in _READS)
+_READERS: Final = tuple((name, *_READS[name]) for name in event_lines.SCHEMA if name in _READS)
 
 
 def _extra(unknown: dict[str, Any]) -> str | None:

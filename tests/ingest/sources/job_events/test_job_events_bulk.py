@@ -15,7 +15,7 @@ from goodput_ingest.formats.files import LINE_MAX_BYTES
 from goodput_ingest.formats.json_text import event_lines
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_events import bulk as job_events_bulk
-from goodput_ingest.sources.job_events import job_events
+from goodput_ingest.sources.job_events import fields
 from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_queries.errors import IngestError
 
@@ -35,10 +35,10 @@ TEXTS = st.text(max_size=4) | st.sampled_from(ODD_TEXTS)
 FIELDS = st.fixed_dictionaries(
     {},
     optional={
-        **dict.fromkeys(job_events_bulk.TEXTS, TEXTS),
-        **dict.fromkeys(job_events_bulk.WHOLES, NUMBERS),
-        **dict.fromkeys((*job_events_bulk.DURATIONS, *job_events_bulk.AMOUNTS), NUMBERS),
-        "event": st.sampled_from([*job_events.EVENTS, "other", None, 1]),
+        **dict.fromkeys(fields.TEXTS, TEXTS),
+        **dict.fromkeys(fields.WHOLES, NUMBERS),
+        **dict.fromkeys((*fields.DURATIONS, *fields.AMOUNTS), NUMBERS),
+        "event": st.sampled_from([*fields.EVENTS, "other", None, 1]),
         "v": st.sampled_from([1, 1.0, 2, "1", True]),
         "ts": st.one_of(NUMBERS, st.floats(1.7e9, 1.8e9), st.just("2026-08-20T14:02:29Z")),
         **dict.fromkeys(("loss", ":", "a :b"), NUMBERS),
@@ -103,7 +103,7 @@ def test_lines_that_are_parsed_in_bulk(monkeypatch, lines, parsed):
     monkeypatch.setattr(job_events_bulk, "BLOCK_LINES", 2)
     part = files.Part(1, files.with_ends(line.encode() for line in lines), "")
 
-    found = job_events_bulk.events_of(part, job_events.REQUIRED, "job-events", "lab")
+    found = job_events_bulk.events_of(part, fields.REQUIRED, "job-events", "lab")
 
     assert found["line"].to_list() == parsed
 
