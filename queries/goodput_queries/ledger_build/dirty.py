@@ -35,6 +35,8 @@ ROLL_UPS = {
 NODES = {"staging.stg_node_clusters", "staging.stg_unscheduled"}
 # its hours are those of serving telemetry, which reach farther than those of readings
 SERVING = "intermediate.int_serving_timeline"
+# the first ten minutes of an allocation, which it leaves out, may lie in the hour after it began
+OF_ALLOCATIONS = "intermediate.int_held_hours"
 # with the stages it reads it says from when to when the ledger goes
 BOUNDING = "intermediate.int_gpu_units"
 
@@ -130,6 +132,8 @@ def close(dirty: DirtySet, model: Model) -> DirtyHours:
         return DirtyHours(frozenset(hours))
     elif not dirty.is_full:
         found = DirtyHours(dirty.added) | dirty.differing(models.inputs(model))
+        if model.qualified_name == OF_ALLOCATIONS:
+            found = found.with_next()
     return found.within({hour for hour in hours if hour >= dirty.frozen_until})
 
 

@@ -68,6 +68,8 @@ FULL = {"since": None, "readings": frozenset({3, 8}), "frozen_until": 8}
     "every hour, where an input differs as a whole": (
         {"stages": {"intermediate.int_gpu_units": Change(hours=EVERY)}}, SEGMENTS,
         set(range(2, 10))),
+    "and the next, where an allocation is young": (
+        {"stages": {"intermediate.int_holds": hours(4)}}, "intermediate.int_held_hours", {4, 5}),
     # hours whose readings were dropped stay, but in roll-ups of a full build
     "of readings those that are there": (FULL, BY_HOST, {8}),
     "of segments those after frozen ones": (FULL, SEGMENTS, {8, 9}),

@@ -10,18 +10,34 @@
 -- dirty_bytes: most that a host had to write to its disks; page_cache_bytes: most that a host kept of files
 -- memory_available_bytes: least of a host
 -- need_bytes_per_gpu_s: `input_bytes_per_gpu_s` of the job; null: it does not say
-with bins as (
-    select cluster, node, start_ms, any_value(job_run_key) as job_run_key, count(*) as gpus
-    from intermediate.int_held_bins
-    -- those of the scope's runs: few, where it is one run
+with nodes as (
+    -- of the scope's runs: few, where it is one run
+    select distinct holds.cluster, holds.node
+    from intermediate.int_holds as holds
+    inner join intermediate.int_holds_in_scope as mine using (job_run_key, gpu_uuid)
+),
+
+holds as (
+    select
+        holds.cluster, holds.node, holds.gpu_uuid, holds.job_run_key, holds.start_ms,
+        least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms) as end_ms
+    from intermediate.int_holds as holds
+    inner join nodes using (cluster, node)
+    inner join intermediate.int_clusters as clusters using (cluster)
+    where holds.gpu_instance = '' and in_window(holds.start_ms, holds.end_ms)
+),
+
+-- ten minutes of whole GPUs, as in intermediate.int_held_bins
+bins as (
+    select holds.cluster, holds.node, read.start_ms, any_value(holds.job_run_key) as job_run_key, count(distinct gpu_uuid) as gpus
+    from holds
+    inner join intermediate.int_gpu_metrics as read using (gpu_uuid)
     where
-        (cluster, node) in (
-            select holds.cluster, holds.node
-            from intermediate.int_holds as holds
-            inner join intermediate.int_holds_in_scope as mine using (job_run_key, gpu_uuid)
-        )
-    group by cluster, node, start_ms
-    having count(distinct job_run_key) = 1
+        read.gpu_instance = ''
+        and read.start_ms >= greatest(holds.start_ms, scope_from_ms())
+        and read.start_ms <= least(holds.end_ms, scope_to_ms()) - ten_minutes_ms()
+    group by holds.cluster, holds.node, read.start_ms
+    having count(distinct holds.job_run_key) = 1
 ),
 
 reads as (
