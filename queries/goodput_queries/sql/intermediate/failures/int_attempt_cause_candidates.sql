@@ -2,6 +2,8 @@
 -- the GPUs say. The lowest place is the cause (intermediate.int_attempt_causes); what only explains it further is added in
 -- marts.attempt_causes.
 -- grain: attempt_key, place, sequence
+-- evaluated: first
+-- skip_if_empty: intermediate.int_attempts
 -- place: the most specific first: hardware, the scheduler's word for a failure or a preemption, the job's, the scheduler's
 -- sequence: among several of one place
 -- cause: as it is shown; blame_cause: as it stands in reference.blame_by_cause

@@ -1,4 +1,5 @@
--- Hosts in the scope's window by ten minutes. Where two sources read a host, those of the source with more readings.
+-- Hosts in the scope's window by ten minutes; where a run is chosen, those that it had. Where two sources read a host,
+-- those of the source with more readings.
 -- grain: cluster, node, start_ms
 -- start_ms: start of the ten minutes, epoch ms
 -- cpu_busy_ratio, cpu_iowait_ratio: share of the time of all cores; busy_disks: mean number of disks with an operation in
@@ -16,6 +17,15 @@ with readings as (
         and start_ms >= scope_from_ms() - 1200000
         and start_ms < scope_to_ms()
         and in_place(cluster, node, null, null)
+        and (
+            chosen_run() is null
+            or node in (
+                select holds.node
+                from intermediate.int_holds as holds
+                inner join intermediate.int_job_run_owners as owners using (job_run_key)
+                where owners.run_key = chosen_run()
+            )
+        )
 ),
 
 -- numbered, since names take several times as long to sort by

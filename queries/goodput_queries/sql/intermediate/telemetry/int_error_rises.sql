@@ -6,7 +6,7 @@
 -- rise: two sources, or a counter since driver load beside one of the GPU's life, count the same errors:
 --  the greatest of them; parts of a kind add up
 -- highest: value of a flag or code
-with known as (
+with known as not materialized (
     select *
     from intermediate.int_error_counters
     where
@@ -16,20 +16,26 @@ with known as (
 
 -- most counters never change: what follows looks at the others
 changing as (
-    select source, gpu_uuid, gpu_instance, metric
+    -- grouped by a number: two counters of one number are looked at together, which changes nothing
+    select hash(source, gpu_uuid, gpu_instance, metric) as counter
     from known
-    group by source, gpu_uuid, gpu_instance, metric
+    group by counter
     having
         sum(gain) > 0
         or min(first_value) < max(last_value)
         or min(last_value) < max(first_value)
-        or (metric = 'row_remap_failed' and max(highest) > 0)
+        or max(highest) filter (where metric = 'row_remap_failed') > 0
+),
+
+changed as materialized (
+    select known.*
+    from known
+    inner join changing on hash(known.source, known.gpu_uuid, known.gpu_instance, known.metric) = changing.counter
 ),
 
 counters as (
-    select known.*, kinds.kind, kinds.part
-    from known
-    inner join changing using (source, gpu_uuid, gpu_instance, metric)
+    select changed.*, kinds.kind, kinds.part
+    from changed
     inner join reference.error_counters as kinds using (metric)
 ),
 

@@ -9,7 +9,7 @@
 -- use_ratio: mean SM activity; without it engine activity, else the share of time with a kernel (use_metric says which)
 -- use_max_ratio: of its samples
 -- is_starting: in the first ten minutes of the allocation, or the job was starting, restoring, suspended or ending
-with readings as (
+with readings as not materialized (
     from intermediate.int_gpu_metrics where hour_ms > scope_from_ms() - one_hour_ms() and hour_ms < scope_to_ms()
 )
 

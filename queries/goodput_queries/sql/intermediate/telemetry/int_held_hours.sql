@@ -4,7 +4,7 @@
 -- first_ms, last_ms: first and last moment of these ten minutes; bins: how many
 -- use_ratio ... sm_occupancy_ratio: sum, and n of them that have it
 -- most_ratio: highest activity in a sample; memory_peak_bytes: most memory in use
-with readings as (
+with readings as not materialized (
     from intermediate.int_gpu_metrics where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
 )
 

@@ -7,7 +7,7 @@
 -- use_metric: of use_ratio: SM active, else engine active, else GPU utilisation
 -- busy_ratio: use in the busiest ten minutes
 -- is_unused: active in no reading
-with cut as (
+with cut as not materialized (
     from intermediate.int_gpu_metrics
     where hour_ms > scope_from_ms() - one_hour_ms() and hour_ms < scope_to_ms() and not is_whole_hour(hour_ms)
 ),

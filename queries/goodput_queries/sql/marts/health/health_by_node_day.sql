@@ -5,37 +5,33 @@
 -- kind: reference.health_kinds, with unit
 -- value: number of incidents, rise of the counters of errors (never their raw value), or seconds of GPU time
 -- gpus: number of GPUs that were read; null where the kind is not of single GPUs
-with read_bins as materialized (
-    select
-        cluster,
-        node,
-        gpu_uuid,
-        start_ms,
-        greatest(clocks_event_reasons.sw_thermal, clocks_event_reasons.hw_thermal) as slowed,
-        clocks_event_reasons.n as read
-    from marts.gpu_metrics
-    where clocks_event_reasons.n > 0 and node is not null
+with slowed_gpus as (
+    select distinct gpu_uuid
+    from intermediate.int_gpu_metrics
+    where
+        clocks_event_reasons.sw_thermal + clocks_event_reasons.hw_thermal > 0
+        and hour_ms > scope_from_ms() - one_hour_ms()
+        and hour_ms < scope_to_ms()
 ),
 
-slowed_gpus as (select distinct gpu_uuid from read_bins where slowed > 0),
-
 thermal_by_reason as (
-    select
-        cluster,
-        node,
-        gpu_uuid,
-        start_ms // one_day_ms() as day,
-        sum(value) as value
+    select cluster, node, gpu_uuid, day, sum(value) as value
     from (
-        -- instances of a GPU slow down with it
-        select cluster, node, gpu_uuid, start_ms, 600.0 * max(slowed) / max(read) as value
-        from read_bins
-        where gpu_uuid in (from slowed_gpus)
-        group by cluster, node, gpu_uuid, start_ms
-        union all
-        select cluster, node, gpu_uuid, start_ms, 0.0 from read_bins where gpu_uuid not in (from slowed_gpus)
+        select
+            metrics.cluster,
+            metrics.node,
+            metrics.gpu_uuid,
+            metrics.start_ms // one_day_ms() as day,
+            -- instances of a GPU slow down with it; of one that never did a day is as good as its ten minutes
+            case when slowed_gpus.gpu_uuid is not null then metrics.start_ms end as slowed_ms,
+            600.0 * max(greatest(metrics.clocks_event_reasons.sw_thermal, metrics.clocks_event_reasons.hw_thermal))
+            / max(metrics.clocks_event_reasons.n) as value
+        from marts.gpu_metrics as metrics
+        left join slowed_gpus using (gpu_uuid)
+        where metrics.clocks_event_reasons.n > 0 and metrics.node is not null
+        group by all
     )
-    group by cluster, node, gpu_uuid, start_ms // one_day_ms()
+    group by cluster, node, gpu_uuid, day
 ),
 
 counted as (
