@@ -1,5 +1,6 @@
 -- How a job run used each of its whole GPUs in the scope's window, by the ten-minute roll-up outside start-up, where at
--- least threshold low_use_min_ms of it was read. No filter restricts it, so that another one asks it again.
+-- least threshold low_use_min_ms of it was read; where a run is chosen, of its job runs. No other filter restricts it, so
+-- that another one asks it again.
 -- grain: job_run_key, gpu_uuid
 -- evaluated: first
 -- skip_if_empty: intermediate.int_gpu_metrics
@@ -34,8 +35,12 @@ select
     max(memory_peak_bytes) as memory_peak_bytes
 from hours
 where
+    (
+        chosen_run() is null
+        or job_run_key in (select job_run_key from intermediate.int_job_run_owners where run_key = chosen_run())
+    )
     -- other GPUs of the node that nobody has were active meanwhile: they may be the ones
-    job_run_key not in (
+    and job_run_key not in (
         select job_run_key
         from intermediate.int_segments_in_window
         where category = 'unknown' and phase = 'gpu_assumed'
