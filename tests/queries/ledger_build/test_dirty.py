@@ -66,8 +66,7 @@ FULL = {"since": None, "readings": frozenset({3, 8}), "frozen_until": 8}
                     "intermediate.int_node_intervals": hours(5),
                     "intermediate.int_prices": hours(7)}}, SEGMENTS, {4, 5}),
     "every hour, where an input differs as a whole": (
-        {"stages": {"intermediate.int_gpu_units": Change(hours=EVERY)}}, SEGMENTS,
-        set(range(2, 10))),
+        {"stages": {"intermediate.int_gpu_units": Change(hours=EVERY)}}, SEGMENTS, {*range(2, 10)}),
     "and the next, where an allocation is young": (
         {"stages": {"intermediate.int_holds": hours(4)}}, "intermediate.int_held_hours", {4, 5}),
     # hours whose readings were dropped stay, but in roll-ups of a full build
@@ -135,8 +134,7 @@ def cursor():
 
 def test_without_loads_of_samples_no_engine_is_new(cursor):
     """Nor where all is built; the database is not asked."""
-    samples = {"raw.serving_samples"}
-    assert not has_new_engines_of_known_requests(cursor, samples, since=None)
+    assert not has_new_engines_of_known_requests(cursor, {"raw.serving_samples"}, since=None)
     assert not has_new_engines_of_known_requests(cursor, set(), since=1)
 
 
