@@ -79,6 +79,7 @@ MACROS = {
     # of 90 allocated with evidence 9 were idle or waiting
     "active_ratio(9, 10, 100)": 0.9, "active_ratio(0, 100, 100)": None,
     "nvcre_goodput_ratio(110, 10, 10, 20, 30)": 0.4, "nvcre_goodput_ratio(10, 0, 10, 0, 0)": 0.0,
+    "nvcre_goodput_ratio(110, 120, 10, 0, 0)": 0.0,
 }  # fmt: skip
 
 

@@ -45,17 +45,6 @@ def test_a_log_gives_the_parts_and_the_ratio(cluster, case):
     assert {**found, "goodput": round(run["nvcre_goodput_ratio"], 6)} == given["expected"]
 
 
-RATIOS = {  # wall, lost, rescheduling, resuming, saving: the ratio
-    "7200, 600, 120, 80, 40": 6360 / 7080, "3600, 0, 0, 0, 0": 1, "3600, 0, 0, 0, 90": 0.975,
-    "3600, 4000, 0, 0, 0": 0, "300, 0, 300, 0, 0": 0,
-}  # fmt: skip
-
-
-def test_the_ratio_of_its_parts(shared_evidence):
-    ratios = ", ".join(f"nvcre_goodput_ratio({parts})" for parts in RATIOS)
-    assert shared_evidence.read(f"select {ratios}").row(0) == pytest.approx([*RATIOS.values()])
-
-
 MEASURED, UNMEASURED = steps(1, 100, 20, comm_s=1.0, straggler_s=1.0), steps(101, 299, 1025)
 
 
