@@ -290,18 +290,3 @@ def test_example_3_shares_idle_time_in_proportion_to_direct_cost_to_the_cent(exa
     assert sum(billed["total_cost"]) == Decimal("396.60")
     assert sum(billed["energy_mj"]) == 60 * 3_600_000_000
     assert sum(billed["gpu_ms"]) == 192 * 3_600_000
-
-
-def test_what_nobody_used_nobody_carries(evidence):
-    """The edge of example 3: all weights are 0, and the idle cost must not vanish."""
-    node = evidence
-    load_node(node)
-    node.job("cpu-only", 0, 1, ["n"], 0)  # without a scheduler the activity would be somebody's
-    for gpu in range(8):
-        node.energy(f"c/n#{gpu}", rising(7.5))
-    node.store.build()
-
-    for idle in ("proportional", "uniform", "by_quota"):
-        billed = in_cents(computed(node.store, DAY, Policy(idle)))
-        assert set(billed["line"]) == {"idle"}
-        assert sum(billed["total_cost"]) == Decimal("396.60")
