@@ -1,6 +1,5 @@
 """Real output of Slurm 22.05 and 24.11: texts in every form, and JSON that says what they say."""
 
-import csv
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -123,33 +122,3 @@ def test_running_jobs_name_the_gpus_that_scontrol_names(release):
     keys = ["job_id_raw", "submit_at", "node", "slurm_index", "gpu_type", "gpus"]
     named = text.filter(pl.col("slurm_index").is_not_null())
     assert found.select(keys).sort(keys).rows() == named.select(keys).sort(keys).rows()
-
-
-@pytest.mark.parametrize(("release", "file"), [
-    ("22.05.8", "midrun/sinfo.json"),
-    ("24.11.5", "midrun/sinfo.json.gz"),
-    ("24.11.5", "midrun/scontrol_nodes.json"),
-])  # fmt: skip
-def test_nodes_are_as_scontrol_prints_them(release, file):
-    files = (f"{release}/midrun/scontrol_node_o.txt", f"{release}/{file}")
-    text, found = map(batches_of, files)
-
-    for table in ("nodes", "gpus", "gpu_instances"):
-        ignored = ["observed_at", "source", "gpus_used", "used_indices"]  # the text has no GresUsed
-        rows = [b[table].rows.drop(ignored, strict=False) for b in (text, found)]
-        if table == "nodes":
-            rows = [r.with_columns(pl.col("partitions").list.sort()) for r in rows]
-        reported, as_json = (r.sort(r.columns[:4]) for r in rows)
-        assert as_json.equals(reported), (table, as_json, reported)
-
-
-def test_records_without_an_exit_code_that_can_be_true_have_none():
-    """22.05 says SUCCESS of jobs that failed with 3; its JSON has no better word for them."""
-    reported = batches_of("22.05.8/final/sacct_D.json.gz")["job_runs"].rows
-    with (SLURM / "expected_gpu_seconds_22.05.8.csv").open() as lines:
-        failed = [r["jobid"] for r in csv.DictReader(lines) if r["state"] == "FAILED"]
-
-    codes = reported.filter(pl.col("job_id").is_in(failed))["exit_code"].to_list()
-
-    assert codes
-    assert "0:0" not in codes
