@@ -32,8 +32,8 @@ def moment(seconds):
 class Pods:
     """The pods on a node with four GPUs, as two exporters print them on one page."""
 
-    def __init__(self, exporter, replicas=1):
-        self.exporter, self.replicas = exporter, replicas
+    def __init__(self, exporter):
+        self.exporter = exporter
         self.pods = {}
         self.show()
 
@@ -53,7 +53,7 @@ class Pods:
         """Render the page again."""
         now_s = time.time() + 1  # after all times of pods, which are rounded
         shown = Cluster(until_s=0, start_s=now_s)
-        shown.node(NODE, GPUS * self.replicas, label_nvidia_com_gpu_replicas=self.replicas)
+        shown.node(NODE, GPUS)
         shown.add("kube_node_status_condition", node=NODE, condition="Ready", status="true")
         owners = {gpu: [] for gpu in range(GPUS)}
         for name, pod in self.pods.items():
@@ -134,17 +134,3 @@ def test_pods_hold_the_gpus_that_the_exporter_names_over_outages_of_both(
     assert held(whole_store) == expected
     states = whole_store.read("select job_id, state from raw.job_runs order by all").rows()
     assert states == [("nlp/eval", "RUNNING"), ("nlp/train", "COMPLETED")]
-
-
-def test_pods_on_one_gpu_in_shares_hold_a_share_each(whole_store, exporter, seen, poll):
-    pods = Pods(exporter, replicas=2)
-    for name in ("a", "b"):
-        pods.start(name, [2], name)
-    seen()
-    poll()
-
-    rows = held(whole_store)
-
-    assert [(row[0], row[1]) for row in rows] == [("nlp/a", uuid(2)), ("nlp/b", uuid(2))]
-    assert {row[2] for row in rows} == {"share.0/2", "share.1/2"}
-    assert whole_store.read("from intermediate.int_hold_conflicts").is_empty()
