@@ -6,9 +6,13 @@ import polars as pl
 
 from goodput_ingest.gpu_metrics.memory import Memory
 
+KEYS: Final = ["gpu_uuid", "gpu_instance"]
 NUMBERS: Final = ("gpu_index", "slurm_index")
 FROM_LABELS: Final = (*NUMBERS, "pci_bus_id", "gpu_model", "driver_version", "vbios_version")
+PARTS: Final = ("memory_free_bytes", "memory_reserved_bytes")  # with what is used, all of a memory
+SUM: Final = "memory_parts_bytes"
 FROM_VALUES: Final = {  # metric of raw.gpu_samples_other, column of raw.gpus; a later one wins
+    SUM: "memory_bytes",
     "memory_total_bytes": "memory_bytes",
     "power_limit_w": "power_limit_w",
     "power_limit_enforced_w": "power_limit_w",
@@ -17,13 +21,14 @@ FROM_VALUES: Final = {  # metric of raw.gpu_samples_other, column of raw.gpus; a
 }
 PROCESSES: Final = "processes"
 PROCESSES_MAX: Final = 4_194_304  # pids that Linux has at most
-METRICS: Final = (*FROM_VALUES, PROCESSES)
+METRICS: Final = (*FROM_VALUES, *PARTS, PROCESSES)
 
 
 def gpus(
     seen: pl.DataFrame,
     label_sets: pl.DataFrame,
     facts: pl.DataFrame,
+    wide: pl.DataFrame,
     cluster: str | None,
     memory: Memory,
 ) -> pl.DataFrame:
@@ -42,7 +47,7 @@ def gpus(
             *(pl.col(n).min() if n in NUMBERS else pl.col(n).max() for n in FROM_LABELS),
             valid_from_at=pl.col("ts").min(),
         )
-        .join(_values(facts), on="gpu_uuid", how="left")
+        .join(_values(facts, _sizes(facts, wide, memory)), on="gpu_uuid", how="left")
         .sort("valid_from_at", "gpu_uuid")
         .with_columns(cluster=pl.lit(cluster, dtype=pl.String))
     )
@@ -63,13 +68,39 @@ def processes(facts: pl.DataFrame) -> pl.DataFrame:
     return counts.select("gpu_uuid", "ts", processes=pl.col("value").cast(pl.Int32))
 
 
-def _values(facts: pl.DataFrame) -> pl.DataFrame:
+def _sizes(facts: pl.DataFrame, wide: pl.DataFrame, memory: Memory) -> pl.DataFrame:
+    """Return memory sizes that are not known yet: used, free and reserved at one moment.
+
+    Rounding moves the sum by a MiB, so that it is taken once.
+    """
+    known = [uuid for uuid, now in memory.gpus.items() if "memory_bytes" in now]
+    is_new = (pl.col("gpu_instance") == "") & ~pl.col("gpu_uuid").is_in(known)
+    parts = facts.filter(is_new & pl.col("metric").is_in(PARTS) & pl.col("value").is_not_null())
+    if "memory_used_bytes" not in wide.columns or parts.is_empty():
+        return facts.clear()
+    used = wide.select(pl.col(KEYS).cast(pl.String), "ts", "memory_used_bytes")
+    sizes = (
+        parts.group_by(*KEYS, "ts")
+        .agg(pl.col("value").sum(), parts=pl.col("metric").n_unique())
+        .filter(pl.col("parts") == len(PARTS))
+        .join(used.drop_nulls(), on=[*KEYS, "ts"])
+        .group_by(KEYS)
+        .agg(pl.col("ts").max(), (pl.col("value") + pl.col("memory_used_bytes")).max())
+    )
+    return sizes.with_columns(metric=pl.lit(SUM))
+
+
+def _values(facts: pl.DataFrame, sizes: pl.DataFrame) -> pl.DataFrame:
     """Return the latest limits of each GPU, a column each."""
-    of_gpu = facts.filter(
-        pl.col("metric").is_in(list(FROM_VALUES))
-        & (pl.col("gpu_instance") == "")
-        & pl.col("value").is_not_null()
-    ).sort("ts")
+    of_gpu = (
+        pl.concat([facts, sizes], how="diagonal")
+        .filter(
+            pl.col("metric").is_in(list(FROM_VALUES))
+            & (pl.col("gpu_instance") == "")
+            & pl.col("value").is_not_null()
+        )
+        .sort("ts")
+    )
     latest: dict[str, list[pl.Expr]] = {}
     for metric, column in FROM_VALUES.items():
         value = pl.col("value").filter(pl.col("metric") == metric).last()

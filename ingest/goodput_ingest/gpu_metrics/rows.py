@@ -53,10 +53,11 @@ def gpu_rows(
     of_use = {*inventory.METRICS, xids.LATCH}
     used = [m for m in plan.metrics if m in of_use or m.partition("{")[0] in xids.HEALTHS]
     facts = other.filter(pl.col("metric").is_in(used)).with_columns(pl.col(TEXTS).cast(pl.String))
+    wide = samples.wide(usable, plan)
     found = [
-        Parsed("gpu_samples", samples.wide(usable, plan), without),
+        Parsed("gpu_samples", wide, without),
         Parsed("gpu_samples_other", other),
-        Parsed("gpus", inventory.gpus(seen, label_sets, facts, cluster, memory)),
+        Parsed("gpus", inventory.gpus(seen, label_sets, facts, wide, cluster, memory)),
         Parsed("gpu_instances", instances.instances(seen, label_sets, cluster, memory)),
         Parsed("gpu_processes", inventory.processes(facts)),
         Parsed("gpu_events", xids.events(seen, label_sets, facts, cluster, memory)),
