@@ -71,10 +71,8 @@ SUBJECT = {
     "node": "varchar", "gpu_uuid": "varchar", "run_key": "varchar", "gpu_ms": "bigint",
     "cost": "double",
 }  # fmt: skip
-OF_A_FAMILY = {"effect": "varchar", "is_over": "boolean"}
-OF_ONE_RULE = {
-    "team": "varchar", "detail": "varchar", "cause": "varchar", "what_to_do": "varchar"
-}  # fmt: skip
+OF_A_FAMILY = {"effect": "varchar", "is_over": "boolean", "what_to_do": "varchar"}
+OF_ONE_RULE = {"team": "varchar", "detail": "varchar", "cause": "varchar"}
 COLUMNS = REQUIRED | SUBJECT | OF_A_FAMILY | OF_ONE_RULE
 
 

@@ -56,7 +56,7 @@ def _as(row, spec, name):
         value = row[of]
         if isinstance(value, str):
             value = value.removeprefix(f"{name}/")
-        if column in ("evidence", "what_to_do") and wanted in value:
+        if column in ("evidence", "what_to_do") and wanted in f"{value}$":
             value = wanted
         elif wanted == "":
             value = "" if value is None else value

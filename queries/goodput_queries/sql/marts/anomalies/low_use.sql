@@ -6,7 +6,8 @@
 -- rule: unused_gpus: GPUs active in no reading after start-up; low_use: mean activity of SMs, tensor cores and memory interface
 --  all under thresholds low_use_sm_ratio, low_use_tensor_ratio, low_use_dram_ratio; busy_without_work: kernels run all the time,
 --  and tensor cores and memory do nothing; half_use: mean activity under half_use_ratio for half_use_min_ms, without an engine;
---  low_occupancy: busy SMs hold few warps, and no tensor cores work; below_full_use: kernels run for less than full_use_ratio
+--  low_occupancy: busy SMs hold few warps, and no tensor cores work; below_full_use: kernels run for less than full_use_ratio;
+--  memory_bound: memory is busy and tensor cores are not
 -- node, gpu_uuid: null where the job run had several
 -- start_at, end_at: first and last ten minutes that were looked at
 -- gpus: number of GPUs read; unused_gpus: of them never active
@@ -18,6 +19,7 @@
 -- mig_profile: smallest MIG profile with room for the load of a single GPU; null: none, or it has several
 -- held_gpu_ms: allocated time in the scope, milliseconds of a whole GPU
 -- gpu_ms: of it what the smaller allocation would have left to others; cost: of that, null without a price
+-- what_to_do: with a larger batch where most of the memory is free and tensor cores are hardly used; else null
 -- effect: unconfirmed: how much of it would do is not known
 -- score: distance from the limit as a share of it; for unused GPUs their share
 -- confidence: Confirmed where SM, tensor and memory activity are measured, else Likely
@@ -86,7 +88,15 @@ judged as (
         and tensor_active_ratio < threshold('hollow_tensor_ratio')
         -- counters that are stuck are at 0
         and dram_active_ratio > 0
-        and dram_active_ratio < threshold('hollow_dram_ratio') as is_hollow
+        and dram_active_ratio < threshold('hollow_dram_ratio') as is_hollow,
+        coalesce(
+            dram_active_ratio >= threshold('bound_dram') and tensor_active_ratio < threshold('memory_bound_tensor_ratio'), false
+        ) as is_memory_bound,
+        coalesce(
+            memory_peak_bytes < threshold('small_memory_ratio') * memory_bytes
+            and tensor_active_ratio < threshold('low_occupancy_tensor_ratio'),
+            false
+        ) as has_room
     from of_jobs
     left join saves using (job_run_key)
 ),
@@ -106,7 +116,7 @@ sized as (
         end as needed_gpus,
         case
             when
-                gpus = 1 and unused_gpus = 0
+                gpus = 1 and unused_gpus = 0 and not is_memory_bound
                 -- models that can be partitioned
                 and regexp_matches(lower(gpu_model), 'a100|h100|h200|h20|b100|b200|b300|gh200|gb200|gb300')
                 then (
@@ -120,6 +130,7 @@ sized as (
         end as mig
     from judged
     where is_low or is_half or unused_gpus > 0 or coalesce(is_hollow, false) or coalesce(is_thin, false) or coalesce(is_below, false)
+        or is_memory_bound
 ),
 
 priced as (
@@ -130,6 +141,7 @@ priced as (
             when is_low then 'low_use'
             when is_hollow then 'busy_without_work'
             when is_half then 'half_use'
+            when is_memory_bound then 'memory_bound'
             when is_thin then 'low_occupancy'
             else 'below_full_use'
         end as rule,
@@ -183,6 +195,12 @@ select
             then 'Confirmed'
         else 'Likely'
     end as confidence,
+    case
+        when priced.has_room and priced.rule in ('low_use', 'half_use', 'low_occupancy') then printf(
+            '%s; or try a larger batch: at most %.0f %% of the memory of a GPU is in use',
+            rules.action, 100 * priced.memory_peak_bytes / priced.memory_bytes
+        )
+    end as what_to_do,
     case when priced.rule in ('busy_without_work', 'below_full_use') then coalesce(printf('GPU utilisation %.1f %%, ', 100 * priced.gpu_busy_ratio), '') else '' end
     || priced.use_metric || ' ' || printf('%.1f', 100 * priced.use_ratio) || ' % of the time on average'
     || coalesce(', tensor active ' || printf('%.1f', 100 * priced.tensor_active_ratio) || ' %', '')
@@ -202,6 +220,7 @@ select
         else ''
     end) as evidence
 from priced
+inner join reference.finding_rules as rules using (rule)
 left join intermediate.int_job_run_owners as owners using (job_run_key)
 where
     of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
