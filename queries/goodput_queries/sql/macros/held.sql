@@ -29,7 +29,9 @@ create or replace macro held_bins(readings, since_ms, until_ms) as table (
             power_w.min as power_min_w,
             sm_clock_hz.mean as sm_clock_hz,
             gpu_temperature_c.mean as gpu_temperature_c,
-            memory_used_bytes.max as memory_used_bytes
+            memory_used_bytes.max as memory_used_bytes,
+            pcie_tx_bytes_per_s.mean as pcie_tx_bytes_per_s,
+            pcie_rx_bytes_per_s.mean as pcie_rx_bytes_per_s
         from query_table(readings)
         where
             gpu_instance = ''

@@ -5,14 +5,14 @@
 -- skip_if_empty: intermediate.int_holds
 -- rule: io_starved, cpu_starved (GPUs wait for disks, for cores); small_reads (for disks that read little at a time); slow_feed
 --  (they get less input than their job says it needs); unexplained_wait (cores, disks and network are idle as well);
---  cpu_oversubscribed (more runnable programs than cores),
+--  cpu_oversubscribed (more runnable programs than cores; half as many do where several jobs have GPUs of the node),
 --  gpu_oversubscribed (several processes on each of its GPUs), swap_in_use (swap grew while it ran), host_memory_full,
---  gpu_memory_full, driver_skew (several driver versions in one job run), ecc_off
+--  gpu_memory_full, memory_oversubscribed (it is full, and pages move to the host and back), driver_skew (several driver versions in one job run), ecc_off
 -- node, gpu_uuid: null for the whole job run, or the whole node
 -- start_at, end_at: first and last ten minutes of it
 -- gpu_ms: unused time of the node's GPUs meanwhile (io_starved, cpu_starved, small_reads, slow_feed); else null, since nobody knows what it cost
 -- cost: of gpu_ms; null without a price
--- score: value / limit
+-- score: value / limit; of cpu_oversubscribed that of a node with one job
 -- confidence: Likely; Not confirmed where a healthy job may look the same (several processes, a full GPU memory); Confirmed for
 --  what the inventory reports
 with bins as materialized (
@@ -23,7 +23,8 @@ with bins as materialized (
         start_ms,
         count(*) as gpus,
         avg(use_ratio) as use_ratio,
-        avg(coalesce(gpu_busy_ratio, use_ratio)) as busy_ratio
+        avg(coalesce(gpu_busy_ratio, use_ratio)) as busy_ratio,
+        count(*) over (partition by cluster, node, start_ms) as jobs
     from intermediate.int_held_bins
     where not is_starting
     group by cluster, node, job_run_key, start_ms
@@ -88,7 +89,7 @@ networks as (
 
 of_bins as (
     select
-        cluster, node, job_run_key, null as gpu_uuid, start_ms, gpus,
+        cluster, node, job_run_key, null as gpu_uuid, start_ms, gpus, jobs,
         unnest([
             {
                 'rule': 'io_starved',
@@ -114,7 +115,7 @@ of_bins as (
                 'lost': gpus * (1 - use_ratio)
             },
             {
-                'rule': 'cpu_oversubscribed', 'is_so': load1 >= threshold('oversubscribed_load') * cpus,
+                'rule': 'cpu_oversubscribed', 'is_so': load1 >= if(jobs > 1, threshold('shared_load'), threshold('oversubscribed_load')) * cpus,
                 'value': load1 / cpus / threshold('oversubscribed_load'), 'lost': null
             },
             {
@@ -149,7 +150,12 @@ of_bins as (
     union all by name
     select
         bins.cluster, bins.node, bins.job_run_key, bins.gpu_uuid, bins.start_ms, 1 as gpus,
-        'gpu_memory_full' as rule, true as is_so,
+        if(
+            bins.pcie_tx_bytes_per_s >= threshold('paging_bytes_per_s')
+            and bins.pcie_rx_bytes_per_s >= threshold('paging_bytes_per_s'),
+            'memory_oversubscribed', 'gpu_memory_full'
+        ) as rule,
+        true as is_so,
         bins.memory_used_bytes / sizes.memory_bytes / threshold('gpu_memory_full_ratio') as value
     from intermediate.int_held_bins as bins
     inner join (select gpu_uuid, max(memory_bytes) as memory_bytes from staging.stg_gpus group by gpu_uuid) as sizes
@@ -175,7 +181,8 @@ of_rules as (
         count(*) as bins,
         sum(lost * ten_minutes_ms()) as gpu_ms,
         median(value) as score,
-        max(network_ratio) as network_ratio
+        max(network_ratio) as network_ratio,
+        max(jobs) as jobs
     from of_bins
     where is_so
     group by rule, cluster, node, job_run_key, gpu_uuid
@@ -241,7 +248,7 @@ found as (
 )
 
 select
-    found.* exclude (first_ms, last_ms, bins, gpu_ms, network_ratio, versions),
+    found.* exclude (first_ms, last_ms, bins, gpu_ms, network_ratio, jobs, versions),
     owners.run_key,
     owners.run_id,
     owners.job_name,
@@ -253,7 +260,7 @@ select
     found.gpu_ms / 3600000.0 * prices.price_per_gpu_h as cost,
     case
         when found.rule in ('driver_skew', 'ecc_off') then 'Confirmed'
-        when found.rule in ('gpu_oversubscribed', 'gpu_memory_full') then 'Not confirmed'
+        when found.rule in ('gpu_oversubscribed', 'gpu_memory_full', 'memory_oversubscribed') then 'Not confirmed'
         when found.rule in ('unexplained_wait', 'slow_feed') and found.network_ratio is null then 'Not confirmed'
         else 'Likely'
     end as confidence,
@@ -280,13 +287,17 @@ select
         )
         when 'cpu_oversubscribed' then printf(
             'load average %.1f times the number of cores', found.score * threshold('oversubscribed_load')
-        )
+        ) || case when found.jobs > 1 then '; ' || found.jobs || ' jobs have GPUs of the node' else '' end
         when 'gpu_oversubscribed' then printf('%.0f processes on the GPU at once', found.score)
         when 'host_memory_full' then printf(
             '%.1f %% of the memory of the host in use', 100 * found.score * threshold('host_memory_full_ratio')
         )
         when 'gpu_memory_full' then printf(
             '%.1f %% of the memory of the GPU in use', 100 * found.score * threshold('gpu_memory_full_ratio')
+        )
+        when 'memory_oversubscribed' then printf(
+            '%.1f %% of the memory of the GPU in use, and at least %.0f GB/s over PCIe in both directions',
+            100 * found.score * threshold('gpu_memory_full_ratio'), threshold('paging_bytes_per_s') / 1e9
         )
         when 'swap_in_use' then printf(
             'swap in use grew by %.1f GB while it ran', found.score * threshold('swap_growth_bytes') / 1e9
