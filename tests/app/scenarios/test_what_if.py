@@ -47,21 +47,22 @@ SAVED_WELL = 300 / 7301.388889 + 7301.388889 / 172_800
     ),
     "half as many GPUs may cost twice as much each": (
         "upgrade",
-        {**HUNDRED_H100, "old_unit_cost": 30_000},
-        {"Capital-neutral up to": 2, "Capital-neutral unit price": 60_000},
+        {**HUNDRED_H100, "old_unit_cost": 30_000, "price_per_kwh": "0.12"},
+        {"Capital-neutral up to": 2, "Capital-neutral unit price": 60_000,
+         "Electricity saved a year": 21_024},
     ),
     "a cap at equal speed gives a quarter more work per watt": (
         "power-cap",
         {"cap_ratio": "0.8", "slowdown_ratio": 0},
         {"Work per watt at the limit": 1.25},
     ),
-    # 140 W x 100 x 8,760 h = 122,640 kWh; 100 x 8,760 x 0.8 x 0.05 = 35,040 h
+    # 140 W x 100 x 8,760 h = 122,640 kWh; 100 x 8,760 x 0.8 x 0.01 = 7,008 h
     "a cap that loses more work than it saves energy leaves less than nothing": (
         "power-cap",
-        {"slowdown_ratio": "0.05", "gpus": 100, "held_power_w": 700, "power_limit_w": 700,
+        {"slowdown_ratio": "0.01", "gpus": 100, "held_power_w": 700, "power_limit_w": 700,
          "held_ratio": 1, "price_per_kwh": "0.1", **OF_WORK},
-        {"Energy saved a year": 122_640, "Work lost a year": 35_040,
-         "Left over a year": 12_264 - 105_120},
+        {"Energy saved a year": 122_640, "Work lost a year": 7_008,
+         "Left over a year": 12_264 - 21_024, "Work per watt at the limit": 1.2375},
     ),
     "halving a data wait of four tenths makes a job a quarter faster": (
         "halve-a-loss",

@@ -217,6 +217,18 @@ test_a_late_meter = shown_by({"a meter that comes later than the build is seen b
     read=lambda c: energies(c)["usage"], builds=2)  # fmt: skip
 
 
+# 72 GPU-hours of 120 kW at 0.10 a kWh: 1.667 kWh and 0.1667 each, 12.00 in all
+test_three_teams_pay_a_metered_rack = shown_by({"by their GPUs": (
+    {"A": 8, "B": 16, "C": 48},
+    [("A", 8, 13.333, 1.333), ("B", 16, 26.667, 2.667), ("C", 48, 80.0, 8.0)])},
+    load=lambda c, gpus: [
+        c.node("a", 72, watched=HOUR_S), meter(c, "a", 0, HOUR_S, 120_000), c.tariff("0.1"),
+        *(c.job(team, 0, HOUR_S, ["a"], n, account=team) for team, n in gpus.items())],
+    read="select team, sum(gpu_ms) / 3600000, round(sum(wall_mj) / 3.6e9, 3), round(sum("
+    "metered_mj_price)::double / 3.6e9, 3) from marts.statement_lines group by team order by team",
+)  # fmt: skip
+
+
 # what it shows: GPUs of the node; start, end and GPUs of its job; when the meter of 700 W is read;
 # seconds of the meter by line
 test_a_meter_alone = shown_by({

@@ -145,13 +145,13 @@ test_line_rates_of_ports = shown_by({
     "a port without a speed has no share, and two sources are one port": (
         line_rates(1, UNKNOWN, *TWICE), LINE_RATES,
         [("eth0", None, None), ("eth1", *map(pytest.approx, (0.08, GB)))]),
-    # two nodes with two GPUs of 900 GB/s of NVLink each; the second hour has more traffic
+    # 18 nodes: four GPUs of 1.8 TB/s of NVLink, four ports of 400 Gbit/s; more traffic at last
     "a rack has the sum of its ports in its busiest hour": (
-        lambda c: [[c.node(node, 2, model="NVIDIA H100 80GB HBM3"),
-                    c.add("node_racks", node=node, rack="r1"), port(c, node, first),
-                    port(c, node, then, second=HOUR_S)]
-                   for node, first, then in (("a", 1.0, 5.0), ("b", 2.0, 10.0))],
+        lambda c: [port(c, "n0", 1.0, speed=50),
+                   *([c.node(n, 4, model="GB200"), c.add("node_racks", node=n, rack="r"),
+                      *(port(c, n, 30.0, speed=50, second=HOUR_S, device=f"eth{d}")
+                        for d in range(4))] for n in map("n{}".format, range(18)))],
         "select rack, nodes, ports, busiest_at, line_bytes_per_s, gpu_link_bytes_per_s, "
         "round(line_rate_ratio, 6) from marts.rack_line_rates",
-        [("r1", 2, 2, at(HOUR_S), 25 * GB, 3_600 * GB, 0.6)]),
+        [("r", 18, 72, at(HOUR_S), 3_600 * GB, 129_600 * GB, 0.6)]),
 })  # fmt: skip

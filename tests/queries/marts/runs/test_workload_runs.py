@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from tests.queries.conftest import START, START_MS, shown_by, steps
 
 from goodput_queries.scope import Scope
@@ -105,13 +106,15 @@ test_workloads = shown_by({
 
 
 def test_what_a_new_model_is_worth_is_measured_on_workloads_of_both(cluster):
-    for place, (job, length) in enumerate([("llm", 1.0), ("vlm", 0.8)]):
-        trained(cluster, f"a{place}", samples=8.0, job=job, model="A100-SXM4-80GB")
-        trained(cluster, f"h{place}", samples=8.0, job=job, length=length, model="H100 SXM")
+    for place, (job, old, new) in enumerate([("llm", 0.57, 4.33), ("vlm", 1.0, 3.4)]):
+        trained(cluster, f"a{place}", samples=old, job=job, model="H100 SXM")
+        trained(cluster, f"h{place}", samples=new, job=job, model="GH200")
     yield
     columns = "speed_up, lowest_speed_up, highest_speed_up, workloads, runs"
-    of_a100 = "from marts.gpu_model_speed_ups where old_model = 'A100-SXM4-80GB'"
-    assert cluster.read(f"select {columns} {of_a100}").row(0) == (2.25, 2.0, 2.5, 2, 4)
-    given = measured(cluster.store, "upgrade", Scope(cluster=cluster.name), "A100-SXM4-80GB")
-    assert (given["speed_up"].span.lo, given["speed_up"].span.hi) == (2, 2.5)
-    assert "H100 SXM, 2 workloads, 4 runs" in given["speed_up"].source
+    of_h100 = "from marts.gpu_model_speed_ups where old_model = 'H100 SXM'"
+    found = cluster.read(f"select {columns} {of_h100}").row(0)
+    assert found == pytest.approx((5.498, 3.4, 7.596, 2, 4), abs=1e-3)
+    given = measured(cluster.store, "upgrade", Scope(cluster=cluster.name), "H100 SXM")
+    span = given["speed_up"].span
+    assert (float(span.lo), float(span.hi)) == pytest.approx((3.4, 7.596), abs=1e-3)
+    assert "GH200, 2 workloads, 4 runs" in given["speed_up"].source

@@ -64,6 +64,9 @@ test_instances_of_a_gpu = shown_by({
     "readings of instances are those of the parts that telemetry reports": (
         [one("dcgm", FOUR_THREE), job(2), read("1", active=True), read("2", active=False)],
         {("1", "busy_unclassified"): 400, ("2", "idle_held"): 300}),
+    "of seven slices one is used, and six sevenths are idle": (
+        [one("dcgm", [(n, "1g.10gb", None) for n in "1234567"]), job(1), read("1", active=True)],
+        {("1", "busy_unclassified"): 100, **{(n, "idle_no_demand"): 100 for n in "234567"}}),
     # how a GPU is cut when it is seen first is how it was cut before
     "a job that began before the first reading held an instance from its start": (
         [one("dcgm", FOUR_THREE, 60, seen=60), job(2)],
