@@ -74,6 +74,7 @@ nodes = reader(
 )
 fleet = reader("fleet_reliability", "cluster")
 by_job_size = reader("reliability_by_job_size", "cluster, gpus_to")
+by_job_age = reader("reliability_by_job_age", "cluster, age_from_s")
 xids = reader("xids_by_code", "incidents desc, code")
 incidents = reader(
     "gpu_incidents",

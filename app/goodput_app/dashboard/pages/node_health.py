@@ -39,6 +39,12 @@ with panel(
     else:
         parts.by_job_size(sizes)
 with panel(
+    "Failures by job age",
+    "marts.reliability_by_job_age",
+    help="Early failures are of start-up and set-up; hardware fails at any age.",
+):
+    places.table("health.ages", health.by_job_age(scope))
+with panel(
     "Time between failures by cause",
     "marts.reliability_by_cause",
     help="Run time of all attempts over the number that failed for this reason.",

@@ -105,6 +105,10 @@ test_outages_and_failures = read_from_world({
     "sizes are counted up to powers of two and without a failure the interval is open": (
         f"select gpus_to, {OF_SIZE} where gpus_from = 2",
         [(2, 7_200_000, 0, None, near(3_600 / 3.688879), None)]),
+    "attempts fail at an age": (
+        "select age, attempts, run_ms, failures, other_failures "
+        "from marts.reliability_by_job_age where cluster = 'c' order by age_from_s",
+        [("under 10 min", 5, 2_600_000, 1, 1), ("10 min to 1 h", 1, 3_000_000, 0, 0)]),
     # Garwood 1936; Ulm 1990, table 1
     **{f"the interval of {counted} events is the exact one": (
            f"select poisson_low({counted}), poisson_high({counted})",
