@@ -4,23 +4,24 @@ The copy is made by another program (`cp`): a second file handle of this process
 lock on the database as soon as it is closed.
 """
 
+import contextlib
 import fcntl
 import os
 import re
 import shutil
 import subprocess
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 
 from goodput_queries.errors import StoreError
 from goodput_queries.storage import opening
-from goodput_queries.storage.damage import wal_of
+from goodput_queries.storage.damage import note_ignored_wal, wal_of
 from goodput_queries.storage.database_file import DatabaseFile
-from goodput_queries.storage.opening import IN_MEMORY
+from goodput_queries.storage.opening import ATTACHED_AS, IN_MEMORY
 from goodput_queries.storage.private import keep_private
 
 SCHEMA: dict[str, Any] = {
@@ -132,7 +133,7 @@ def _copy(source: Path, target: Path) -> None:
 def _summary(draft: Path, final: Path) -> pl.DataFrame:
     """Open a copy, which merges its log into it, and return what it has under its final name."""
     opening.refuse_unless_duckdb(str(draft))
-    with closing(DatabaseFile(draft)) as copy:
+    with contextlib.closing(DatabaseFile(draft)) as copy:
         batches, until = copy.read(
             "select coalesce(max(sequence), 0)::bigint, max(window_end_at) from state.ingested"
         ).row(0)
@@ -144,7 +145,11 @@ def _kept(path: Path) -> Path:
     """Give a database and its log a second name, be it damaged; raise StoreError if it is in use.
 
     It stays under its own name until the backup takes that: at no moment is there no database.
+    Its log is merged into it first: the old database alone, without what its log holds, is there
+    for a moment only where the log or the file is damaged.
     """
+    if wal_of(str(path)).exists():
+        _merge_log(path)
     with path.open("r+b") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the lock that DuckDB takes
@@ -158,6 +163,15 @@ def _kept(path: Path) -> Path:
         _link(wal, wal_of(str(replaced)))
         wal.unlink()  # it is of the old database alone
     return replaced
+
+
+def _merge_log(path: Path) -> None:
+    """Merge the log of a database into it, unless it is in use or damaged."""
+    with contextlib.suppress(duckdb.Error):
+        root = opening.connect(str(path), is_read_only=False, threads=None, memory_mib=None)
+        with contextlib.closing(root):
+            note_ignored_wal(root, str(path), ATTACHED_AS)
+            root.execute("checkpoint")
 
 
 def _link(path: Path, name: Path) -> None:

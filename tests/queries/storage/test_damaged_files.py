@@ -272,7 +272,12 @@ def test_a_restored_database_is_the_backup_and_the_other_is_kept(store, tmp_path
 def test_a_killed_restore_leaves_the_database_or_backup(store, tmp_path, monkeypatch, has_links):
     copy, fleet = tmp_path / "copy.duckdb", tmp_path / "fleet.duckdb"
     back_up(store, copy)
+    store.load(rows_of("dcgm", 2))
+    wal = Path(f"{fleet}.wal")
+    files = {file: file.read_bytes() for file in (fleet, wal)}
     store.close()
+    for file, content in files.items():  # as a process that was killed leaves them
+        file.write_bytes(content)
     there = []
 
     def killed(_path, _target):
@@ -286,5 +291,6 @@ def test_a_killed_restore_leaves_the_database_or_backup(store, tmp_path, monkeyp
     with pytest.raises(KeyboardInterrupt):
         restore(copy, fleet, is_replacing=True)
 
-    assert there == [samples(copy)]
-    assert len(list(tmp_path.glob("fleet.duckdb.replaced-*"))) == 1
+    assert there == [[("dcgm", 2), ("nvml", 3)]]
+    (replaced,) = tmp_path.glob("fleet.duckdb.replaced-*")
+    assert samples(replaced) == there[0]
