@@ -33,7 +33,6 @@ ANSWER_MAX_CHARS = (
 )  # 100,000 ranks in ten communicators have 300 MB: asked too much
 
 COUNTS = raw_tables.columns("comm_counts")
-STATES = raw_tables.columns("comm_states")
 RANK_MAP = raw_tables.columns("rank_map", "comm_name", "local_rank", "pci_bus_id", "gpu_uuid")
 
 
@@ -51,7 +50,6 @@ class Rows:
     """Rows of some answers by raw table, and the answers that could not be parsed."""
 
     counts: list[tuple[Any, ...]] = field(default_factory=list)
-    states: list[tuple[Any, ...]] = field(default_factory=list)
     places: dict[tuple[Any, ...], tuple[Any, ...]] = field(default_factory=dict)
     rejects: list[Reject] = field(default_factory=list)
 
@@ -73,7 +71,7 @@ class NcclRas(RecordedFile):
         return text.startswith(TEXT_START.encode()) and all(mark in text for mark in TEXT_MARKS)
 
     def extract(self) -> Iterator[Batch]:
-        """Yield counts, states and the rank map, some hundred answers at a time."""
+        """Yield counts and the rank map, some hundred answers at a time."""
         head = files.head(self.path)
         if head.strip() and not self.recognises(self.path, head):
             raise IngestError(
@@ -124,7 +122,6 @@ class NcclRas(RecordedFile):
         digest = text.hexdigest()[: files.DIGEST_CHARS]
         for table, schema, found, rejected in (
             ("comm_counts", COUNTS, rows.counts, rows.rejects),
-            ("comm_states", STATES, rows.states, []),
             ("rank_map", RANK_MAP, list(rows.places.values()), []),
         ):
             frame = pl.DataFrame(found, schema=schema, orient="row")
@@ -137,8 +134,6 @@ class NcclRas(RecordedFile):
             for (operation, launched), group in sorted(comm.launched.items()):
                 count = (operation, launched, group.rank_count, group.ranks)
                 rows.counts.append((*key, comm.size, at, *count))
-            for state, group in sorted(comm.states.items()):
-                rows.states.append((*key, comm.size, at, state, group.rank_count, group.ranks))
             for place in comm.places:
                 where = (place.node, place.pid, place.gpu_index, at)
                 identity = (comm.comm_id, place.rank, place.node, place.pid)

@@ -1,4 +1,4 @@
-"""One answer of NCCL's RAS thread (`VERBOSE STATUS`), JSON or text, as counts, states and places.
+"""One answer of NCCL's RAS thread (`VERBOSE STATUS`), JSON or text, as counts and places.
 
 RAS sorts the ranks of a communicator by how many operations of a kind each has launched; so does
 this. The JSON of NCCL 2.28 lacks a comma in each missing rank; it is put back. The text names the
@@ -62,7 +62,7 @@ class Place:
 
 @dataclass
 class Communicator:
-    """One communicator in an answer."""
+    """One communicator in an answer; states: of a text, which has its size by them."""
 
     comm_id: str
     size: int | None = None
@@ -95,19 +95,13 @@ def _communicator(fields: dict[str, Any]) -> Communicator:
     for rank_fields in _objects(fields, "ranks"):
         place = _place(rank_fields)
         found.places.append(place)
-        found.states[_state(_object(rank_fields, "status"))].add(place.rank)
+        _object(rank_fields, "status")  # which an answer has, if any, as an object
         counts = _object(rank_fields, "collective_counts")
         for operation in counts:
             launched = json_lines.whole(counts, operation, 0)
             if launched is not None:
                 found.launched[json_lines.printable(operation, 40), launched].add(place.rank)
-    for rank_fields in _objects(fields, "missing_ranks"):
-        place = _place(rank_fields)
-        found.places.append(place)
-        status = _object(rank_fields, "status")
-        is_dead, is_silent = status.get("considered_dead"), status.get("unresponsive")
-        state = "DEAD" if is_dead is True else "SILENT" if is_silent is True else "NOCOMM"
-        found.states[state].add(place.rank)
+    found.places += map(_place, _objects(fields, "missing_ranks"))
     used = {operation for operation, launched in found.launched if launched}
     found.launched = {key: group for key, group in found.launched.items() if key[0] in used}
     return found
@@ -119,17 +113,6 @@ def _place(fields: dict[str, Any]) -> Place:
     if rank is None or node is None or pid is None:
         raise FieldError("a rank lacks rank, host or pid")
     return Place(rank, node, pid, json_lines.whole(fields, "nvml_dev", 0, INT32_MAX))
-
-
-def _state(status: dict[str, Any]) -> str:
-    """Return the state of a rank that answered, in the order in which RAS's own text decides."""
-    if json_lines.whole(status, "async_error"):
-        return "ERROR"
-    if status.get("abort_flag") is True:
-        return "ABORT"
-    if status.get("finalize_called") is True or status.get("destroy_flag") is True:
-        return "FINALIZE"
-    return "INIT" if json_lines.whole(status, "init_state") else "RUNNING"
 
 
 def _objects(fields: dict[str, Any], name: str) -> list[dict[str, Any]]:
