@@ -41,3 +41,28 @@ create or replace macro is_small_on_a_fast_card(settings, most, speeds, fast) as
         )
     )
 );
+
+-- The numbers of a list of them, as Linux writes it: `0-2,4`.
+create or replace macro numbers_of(listed) as (
+    flatten(list_transform(
+        string_split(listed, ','),
+        lambda part: range(
+            try_cast(split_part(part, '-', 1) as bigint), try_cast(regexp_extract(part, '[0-9]+$') as bigint) + 1
+        )
+    ))
+);
+
+-- The numbers that a setting has (`0-63: 0; 64-127: 1`, or one text for all) for the things of these numbers; null: for all.
+create or replace macro numbers_for(setting, things) as (
+    numbers_of(array_to_string(
+        list_transform(
+            list_filter(
+                string_split(setting, '; '),
+                lambda part: things is null or not contains(part, ': ')
+                or list_has_any(numbers_of(split_part(part, ': ', 2)), things)
+            ),
+            lambda part: split_part(part, ': ', 1)
+        ),
+        ','
+    ))
+);

@@ -23,13 +23,14 @@ SAVED = [*steps(1, 8, 10), durable(4, 50)]
 })  # fmt: skip
 def test_a_number_that_each_job_run_restarts_names_two_lives(cluster, first, second, expected):
     cluster.job_on_a_node("7", 0, 100, 1, "FAILED", job_name="r")
-    cluster.job("8", 150, 300, ["a"], 1, job_name="r")
+    cluster.job("8", 150, 300, ["a"], 1, job_name="r", cpus=16)
     cluster.events("r", first, attempt=0)
     cluster.events("r", second, attempt=0)
     yield
     assert lives(cluster) == [("7", 0, 0, 100, "failed"), ("8", 1, 150, 300, "ok")]
     assert cluster.gpu_s().items() >= expected.items()
     assert cluster.read("select restarts, attempts from marts.runs").rows() == [(1, 2)]
+    assert cluster.own("job_id, cores_per_gpu", "marts.attempts") == [("7", None), ("8", 16.0)]
 
 
 @pytest.mark.parametrize("numbers", [(0, 1), (20_000, 30_000)])

@@ -36,10 +36,20 @@ found as (
         or min(value) over (partition by run_key, setting) <> max(value) over (partition by run_key, setting)
 ),
 
+-- from the start of the job to its first step, of attempts on nodes that unload the driver
+starts as (
+    select cluster, node, median(first_ms - start_ms) / 1000 as start_s, count(*) as attempts
+    from (select attempt_key, min(start_ms) as first_ms from intermediate.int_train_steps group by attempt_key)
+    inner join intermediate.int_attempts as attempts using (attempt_key)
+    inner join (select distinct cluster, node, job_run_key from intermediate.int_holds) using (cluster, job_run_key)
+    where node in (select node from found where setting = 'gpu.persistence') and in_window(first_ms, first_ms + 1)
+    group by cluster, node
+),
+
 of_values as (
     select
         rule,
-        cluster,
+        found.cluster,
         on_node as node,
         run_key,
         min(taken_at) as start_at,
@@ -47,13 +57,21 @@ of_values as (
         setting || ' is ' || value
         || case
             when on_node is not null then ''
-            when count(*) = 1 then ' on ' || any_value(node)
+            when count(*) = 1 then ' on ' || any_value(found.node)
             else ' on ' || counted(count(*), 'node')
         end
         || case when bool_or(is_different) then coalesce(', elsewhere ' || any_value(usual_value), '') else '' end
-        || coalesce(': ' || any_value(problem), '') as text
+        || coalesce(': ' || any_value(problem), '')
+        || coalesce(
+            printf(
+                '; from its start to the first step %s took %.1f s (median)',
+                counted(any_value(starts.attempts), 'attempt'), any_value(starts.start_s)
+            ),
+            ''
+        ) as text
     from found
-    group by rule, cluster, on_node, run_key, setting, value
+    left join starts on setting = 'gpu.persistence' and found.cluster = starts.cluster and on_node = starts.node
+    group by rule, found.cluster, on_node, run_key, setting, value
 ),
 
 listed as (

@@ -35,9 +35,11 @@ names as (
 members as (
     select
         'run ' || owners.run_key as peers, owners.run_key, holds.cluster, holds.node,
-        max(coalesce(holds.end_ms, forever_ms())) as until_ms
+        max(coalesce(holds.end_ms, forever_ms())) as until_ms,
+        list(distinct gpus.gpu_index) filter (where holds.method <> 'assumed' and gpus.gpu_index is not null) as gpus
     from intermediate.int_holds as holds
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    left join intermediate.int_gpu_names as gpus using (gpu_uuid)
     where
         in_window(holds.start_ms, holds.end_ms)
         and of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
@@ -49,7 +51,7 @@ members as (
             ' ', cluster, arg_max(value, at_ms) filter (where setting = 'gpu.count'),
             arg_max(value, at_ms) filter (where setting = 'gpu.model')
         ) as peers,
-        null as run_key, cluster, node, forever_ms() as until_ms
+        null as run_key, cluster, node, forever_ms() as until_ms, null as gpus
     from read
     where sees_all_teams()
     group by cluster, node
@@ -94,7 +96,7 @@ every_setting as (
 ),
 
 seen as (
-    select peers, run_key, cluster, node, until_ms, belongs_to, max(at_ms) as at_ms from taken group by all
+    select peers, run_key, cluster, node, until_ms, gpus, belongs_to, max(at_ms) as at_ms from taken group by all
 ),
 
 -- what a snapshot does not have is not set there, or unknown where all of its kind is
@@ -132,7 +134,7 @@ compared as (
 )
 
 select
-    compared.* exclude (peers, at_ms, until_ms, nodes_alike),
+    compared.* exclude (peers, at_ms, until_ms, gpus, nodes_alike),
     coalesce(known.is_compared, 1) = 1
     and coalesce(compared.value <> compared.usual_value, compared.value is not null and compared.run_key is not null)
     and compared.nodes >= if(compared.run_key is null, threshold('settings_min_nodes'), 2) as is_different,
@@ -159,6 +161,11 @@ select
             compared.setting in ('env:NCCL_SOCKET_IFNAME', 'env:NCCL_IB_HCA')
             and not names_a_device(compared.value, needed.value)
             then 'the node has none that is called so; it has ' || needed.value
+        when
+            compared.setting in ('process.cpus', 'process.numa')
+            and len(near_gpus) > 0
+            and not list_has_any(numbers_of(compared.value), near_gpus)
+            then known.problem
         when known.setting is null and starts_with(compared.setting, 'env:NCCL_') then (
             select 'NCCL has no such variable; it has ' || min(near.setting[5:])
             from reference.known_settings as near
@@ -175,4 +182,14 @@ left join taken as needed
     and compared.cluster = needed.cluster
     and compared.node = needed.node
     and known.needs = needed.setting
+left join taken as places
+    on compared.peers = places.peers
+    and compared.cluster = places.cluster
+    and compared.node = places.node
+    and compared.setting = 'process.cpus'
+    and places.setting = 'numa.cpus'
+cross join lateral (
+    select numbers_for(needed.value, compared.gpus) as numa,
+        if(compared.setting = 'process.cpus', numbers_for(places.value, numa), numa) as near_gpus
+) as near
 where in_place(compared.cluster, compared.node, null, null)

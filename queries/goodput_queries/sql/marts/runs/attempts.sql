@@ -4,6 +4,7 @@
 -- end_at: null while it runs
 -- outcome: ok, failed, limit, unknown, running
 -- has_events: the job sent events
+-- cores_per_gpu: CPU cores that the scheduler gave it; not judged, since what a job needs differs
 -- lost_steps: rolled back; null: the next attempt began at a step that was not reached before, so that none shows it
 -- cause: failure reason, where evidence shows one; marts.attempt_causes has further ones
 -- cause_class: hardware, node, network, host memory, storage, numerics, user code, scheduler, unknown
@@ -38,6 +39,7 @@ select
     from_ms(attempts.start_ms) as start_at,
     from_ms(attempts.end_ms) as end_at,
     attempts.gpus,
+    nullif(job_runs.cpus, 0) / nullif(job_runs.gpus, 0) as cores_per_gpu,
     coalesce(steps.steps, 0) as steps,
     steps.first_step,
     steps.last_step,
@@ -53,6 +55,7 @@ select
     causes.fix as cause_fix
 from intermediate.int_attempts as attempts
 left join steps using (attempt_key)
+left join intermediate.int_job_runs as job_runs using (job_run_key)
 left join intermediate.int_skipped_steps as skipped using (attempt_key)
 left join intermediate.int_attempt_causes as causes using (attempt_key)
 where
