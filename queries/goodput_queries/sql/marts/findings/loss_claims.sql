@@ -11,7 +11,8 @@
 -- sure_ms: the part that is certainly recoverable: its cause is confirmed, or idleness was measured
 -- cases: number of attempts; of a loss of no run, of nodes
 -- cause, what_to_do: of an ending, that of the attempt that lost most; of GPUs free while jobs wait, the names of three of
---  them; else null
+--  them; of waits for input their share of step time against the target, and that its hosts have no room for more loaders;
+--  else null
 -- base_ms: what the loss is a share of: allocated time of the runs concerned, else the capacity of the cluster
 -- run_share_ratio: the share of its allocated time that the run lost of which it took most; null where no run is concerned
 -- the allocated time of a run counts once in the base of a row
@@ -43,6 +44,36 @@ waiting as (
         ) || case when count(*) > 3 then ' ...' else '' end as names
     from marts.waiting_jobs
     group by cluster
+),
+
+inputs as (
+    select
+        run_key,
+        sum(gpu_ms) filter (where category = 'data_stall') / sum(gpu_ms) as wait_ratio,
+        percent_text(wait_ratio) || ' of step time waits for input, '
+        || if(wait_ratio < threshold('input_wait_ratio'), 'under', 'over') || ' the target of '
+        || percent_text(threshold('input_wait_ratio')) as cause
+    from marts.run_categories
+    where category = 'data_stall' or is_kept_step(category) and category <> 'other_declared'
+    group by run_key
+    having wait_ratio > 0
+),
+
+full_hosts as (
+    select
+        owners.run_key,
+        nullif(concat_ws(
+            ' and ',
+            case when count_if(cpu_busy_ratio >= threshold('starved_cpu_ratio')) >= threshold('host_min_bins') then 'cores' end,
+            case
+                when count_if(memory_used_ratio >= threshold('host_memory_full_ratio')) >= threshold('host_min_bins') then 'memory'
+            end
+        ), '') as full_parts
+    from (select distinct cluster, node, job_run_key, start_ms from intermediate.int_held_bins where not is_starting)
+    inner join intermediate.int_host_bins using (cluster, node, start_ms)
+    inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    where owners.run_key in (select run_key from inputs)
+    group by owners.run_key
 )
 
 select
@@ -59,12 +90,18 @@ select
     sum(parts.cost) as cost,
     coalesce(sum(parts.gpu_ms) filter (where parts.is_sure), 0)::bigint as sure_ms,
     count(distinct parts.case_key) as cases,
-    coalesce(arg_max(parts.cause, parts.gpu_ms), any_value(waiting.names)) as cause,
-    arg_max(parts.what_to_do, parts.gpu_ms) as what_to_do,
+    coalesce(arg_max(parts.cause, parts.gpu_ms), any_value(waiting.names), any_value(inputs.cause)) as cause,
+    coalesce(
+        arg_max(parts.what_to_do, parts.gpu_ms),
+        'Prefetch or cache the input, or move preprocessing off its hosts: their ' || any_value(full_hosts.full_parts)
+        || ' have no room for more loader workers'
+    ) as what_to_do,
     coalesce(any_value(bases.base_ms), any_value(parts.cluster_base_ms)) as base_ms,
     any_value(bases.run_share_ratio) as run_share_ratio
 from marts.loss_parts as parts
 left join waiting on parts.cluster = waiting.cluster and parts.rule = 'idle_with_demand'
+left join inputs on parts.rule = 'input_stall' and parts.run_key = inputs.run_key
+left join full_hosts on parts.rule = 'input_stall' and parts.run_key = full_hosts.run_key
 left join bases
     on parts.rule = bases.rule
     and parts.cluster = bases.cluster
