@@ -124,11 +124,17 @@ class UiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the dashboard shows before anybody chose something, and what it lets people do.
 
     range: as in `--from`. edit_prices: prices, tariffs and budgets may be written on the Cost page:
-    by finance and admins where people sign in, else by whoever sees it.
+    by finance and admins where people sign in, else by whoever sees it. mfu_target: the MFU that
+    runs are to reach, and the share of time with active tensor cores; unset: none.
     """
 
     range: str = "now-24h"
     edit_prices: bool = False
+    mfu_target: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a target that is no share."""
+        refuse_outside("ui", self, mfu_target=(0, 1))
 
 
 class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -20,15 +20,18 @@ throughputs = reader("run_speed", "run_key", columns="run_key, tokens_per_s, mfu
 
 
 def run_speed(scope: Scope) -> pl.DataFrame:
-    """Return the speed of the scope's run beside its peers, its costs and its bound: one row."""
+    """Return the speed of the scope's run beside peers, ceiling, costs and bound: one row."""
     return read(
         """select speed.*, peers.peers, peers.peer_ratio, peers.peer_reason,
             costs.tokens_per_cost, costs.cost_reason, costs.tokens_per_j, costs.energy_reason,
-            bounds.bound_by, bounds.sentence as bound_sentence
+            bounds.bound_by, bounds.sentence as bound_sentence, bounds.dram_active_ratio,
+            ceilings.* exclude (run_key, work, held_ms), roofs.* exclude (run_key)
         from marts.run_speed as speed
         left join marts.run_peers as peers using (run_key)
         left join marts.run_token_costs as costs using (run_key)
         left join marts.run_bounds as bounds using (run_key)
+        left join marts.run_ceilings as ceilings using (run_key)
+        left join marts.run_rooflines as roofs using (run_key)
         where run_key = $1""",
         scope,
         scope.run,
@@ -120,6 +123,14 @@ def pipeline_workers(scope: Scope) -> pl.DataFrame:
 
 pipeline_timeline = run_reader("pipeline_timeline", "stage, start_s")
 pipeline_bubbles = run_reader("pipeline_bubbles", "stage")
+# by GPU model for all workloads, and for each with its class of price
+work_by_model = reader("work_by_gpu_model", "held_ms desc, gpu_model, work_unit", where="is_total")
+work_by_workload = reader(
+    "work_by_gpu_model",
+    "workload, work_unit, work_per_cost desc nulls last, gpu_model, price_class",
+    where="not is_total",
+    limit=WORKLOADS_SHOWN,
+)
 tokens_by_account = reader("tokens_by_account", "tokens desc, cluster, team")
 
 

@@ -109,7 +109,7 @@ def _panels() -> dict[str, list[dict[str, Any]]]:
 
 
 def panels(limits: Mapping[str, Any]) -> list[Panel]:
-    """Return the small multiples; limits: `power_limit_w` and `slowdown_temperature_c`, or None."""
+    """Return the small multiples; limits: what telemetry.toml names, or None."""
     return [
         Panel(**{**panel, "limit": limits.get(panel.get("limit", ""))})
         for panel in _panels()["gpu"]

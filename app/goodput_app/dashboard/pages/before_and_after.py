@@ -68,6 +68,12 @@ with panel(
 ):
     places.table("baseline.speed_ups", speed.speed_ups(view.scope))
 with panel(
+    "Work for cost and energy",
+    "marts.work_by_gpu_model",
+    help="Each workload on each GPU model and class of price, what gives most for its cost first.",
+):
+    places.table("baseline.work", speed.work_by_workload(view.scope))
+with panel(
     "Published results",
     "marts.reference_results",
     help="MLPerf Training v4.0: jobs named like its benchmarks, on as many GPUs.",

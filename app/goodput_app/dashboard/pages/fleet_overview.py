@@ -8,8 +8,9 @@ from goodput_app.dashboard.components import charts, details, redraw, scope_bar,
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.fleet import fleet_wall
 from goodput_app.dashboard.components.overview import actions, ledger, moved, status, teams
+from goodput_app.dashboard.components.runs import speed_parts
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import findings, health, ledger_groups, marts
+from goodput_app.dashboard.data import findings, health, ledger_groups, marts, speed
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.text import headline
 from goodput_queries.catalog.rules import rules
@@ -100,6 +101,10 @@ with states.folded("Top losses by cost", "loss") as is_open:
     if is_open:
         with panel("", "marts.loss_causes"):
             details.losses(marts.losses(scope))
+with states.folded("Work for cost and energy", "work") as is_open:
+    if is_open:
+        with panel("", "marts.work_by_gpu_model"):
+            speed_parts.of_models(speed.work_by_model(scope))
 with states.folded("Allocated, active, executing idle", "allocation") as is_open:
     if is_open:
         with panel("", "marts.losing_now"):

@@ -8,7 +8,8 @@ An empty cell matches anything. A row gives a price, or a factor that multiplies
 holds, or what a GPU of one's own cost: `purchase_cost`, `life_h`, `availability_ratio` and perhaps
 `overhead_cost_per_gpu_h` make the price purchase / (life x availability) + overhead. Charges are
 sums over whole hours, so a price changes on one. Amounts are in the currency of the statement;
-`currency` names it, and makes sure of it.
+`currency` names it, and makes sure of it. `price_class` (on-demand, reserved, spot) says what is
+bought, to compare work per cost by it.
 """
 
 from decimal import Decimal
@@ -43,6 +44,7 @@ class Rates(SiteTable):
         "factor",
         *OWNED,
         "currency",
+        "price_class",
         "valid_from",
         "valid_to",
         "note",
@@ -54,6 +56,7 @@ class Rates(SiteTable):
         shared: dict[str, object] = {
             **{name: row.get(name) or None for name in MATCHED},
             **validity(row, instant),
+            "price_class": row.get("price_class", "")[:TEXT_MAX_CHARS] or None,
             "note": row.get("note", "")[:TEXT_MAX_CHARS] or None,
         }
         shared["cluster"] = shared["cluster"] or self.options.cluster

@@ -12,6 +12,7 @@ create table raw.rate_factors (
     factor decimal(18, 6) not null,
     valid_from_at timestamp,            -- null: always
     valid_to_at timestamp,
+    price_class varchar,                -- on-demand, reserved, spot, or what the site calls it
     note varchar,
     load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

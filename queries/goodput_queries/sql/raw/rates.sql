@@ -12,6 +12,7 @@ create table raw.rates (
     valid_from_at timestamp,            -- null: always
     valid_to_at timestamp,
     currency varchar,                   -- ISO 4217; null: that of the statement
+    price_class varchar,                -- on-demand, reserved, spot, or what the site calls it
     note varchar,                       -- where the figure comes from
     load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

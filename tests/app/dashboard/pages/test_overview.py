@@ -112,6 +112,10 @@ def test_goodput_of_a_range_is_compared_with_the_one_before_and_the_sentence_is_
     assert "No earlier window" not in sent(app)
 
 
+def test_work_is_shown_for_cost_and_energy_with_goodput_by_throughput(capture, visit):
+    assert "they work at 95.6 % of it" in texts(visit(capture, "fleet_overview", work="1"))
+
+
 def test_the_ledger_is_one_bar_of_nine_groups_that_lead_on(capture, page):
     shown = sent(page)
     summary = capture.read("from marts.goodput_summary").row(0, named=True)

@@ -106,6 +106,13 @@ NO_TOKENS = "the job reports no tokens"
         lambda c: [trained(c, name=name, length=length, ranks=ranks, tokens=10.0, count=20)
                    for name, (length, ranks) in FOUR_RUNS.items()],
         "run_peers", {"right(run_key, 2)": "/1", "peers": 2, "peer_ratio": 0.5}),
+    "W01: 300 of 1,000 samples/s are a goodput of 0.3, whatever time says": (
+        lambda c: [trained(c, name=n, samples=s) for n, s in (("1", 600.0), ("2", 2000.0))],
+        "run_ceilings", {"goodput_ratio": 1, "throughput_goodput_ratio": 0.3, "work": 240_000,
+                         "left(ceiling_source, 13)": "best measured", "ceiling_per_gpu_s": 1000}),
+    "a declared ceiling that is passed is flagged": (
+        lambda c: trained(c, tokens=9.0, metric='{"ceiling_tokens_per_gpu_s": 3}'), "run_ceilings",
+        {"ceiling_ratio": 1.5, "ceiling_source": "declared", "left(ceiling_reason, 5)": "above"}),
     "without price, tokens and energy there is a reason": (
         trained, "run_token_costs",
         {"tokens_per_cost": None, "cost_reason": NO_TOKENS, "energy_reason": NO_TOKENS}),
@@ -128,7 +135,7 @@ def test_retained_tokens_are_held_against_all_allocated_time(cluster):
     cluster.job_on_a_node("1", 0, 1000, 1, state="FAILED")
     events = steps(1, 100, 0, 10.0, tokens=600.0)
     cluster.events("1", [*events, durable(50, 505)])
-    cluster.add("rates", price_per_gpu_h=3.6, currency="USD")
+    cluster.add("rates", price_per_gpu_h=3.6, price_class="spot", currency="USD")
     cluster.readings(cluster.gpu("a#0"), range(0, 1001, 10), energy_j=lambda t: 100.0 * t)
     yield
     found = speed(cluster, "run_token_costs")
@@ -136,6 +143,9 @@ def test_retained_tokens_are_held_against_all_allocated_time(cluster):
     assert found["tokens"] == 30_000
     assert found["tokens_per_cost"] == pytest.approx(30_000)
     assert found["tokens_per_j"] == pytest.approx(0.3, rel=0.02)
+    columns = "price_class, work_unit, round(work_per_cost), round(work_per_kj, -1)"
+    found = cluster.read(f"select {columns} from marts.work_by_gpu_model where not is_total")
+    assert found.rows() == [("spot", "tokens", 30_000, 300)]
 
 
 def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(evidence, tmp_path):

@@ -15,6 +15,7 @@ from goodput_app.dashboard.components.fleet import what_happened
 from goodput_app.dashboard.data import marts, metrics, node_axis, other_metrics
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
+from goodput_app.settings import settings
 from goodput_app.text import units
 from goodput_app.text.throttling import empty_meaning
 from goodput_queries.scope import Scope
@@ -245,6 +246,7 @@ def _limits(card: Mapping[str, Any], scope: Scope) -> dict[str, float | None]:
     return {
         "power_limit_w": card["power_limit_w"] if power is None else power,
         "slowdown_temperature_c": card["slowdown_temperature_c"] if heat is None else heat,
+        "mfu_target": settings().ui.mfu_target,
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.figures import bars
 from goodput_app.dashboard.figures.bars import text_of
@@ -51,7 +52,7 @@ def draw(
         for column, row in zip(columns, groups.iter_rows(named=True), strict=True):
             with column, st.container(gap=None):
                 _group(row, capacity, moved.get(row["category"]))
-        st.caption(_caption(first, groups))
+        st.caption(_caption(summary, first, groups))
 
 
 def categories(frame: pl.DataFrame) -> None:
@@ -132,10 +133,12 @@ def _group(row: Mapping[str, Any], capacity_ms: int, moved: float | None) -> Non
     )
 
 
-def _caption(first: headline.Headline, groups: pl.DataFrame) -> str:
+def _caption(summary: Mapping[str, Any], first: headline.Headline, groups: pl.DataFrame) -> str:
     notes = "; ".join(first.notes)
     said = f"{notes[:1].upper()}{notes[1:]}." if notes else ""
-    return f"{_wasted(groups)} {said}".strip()
+    cost = summary["capacity_cost"]
+    point = theme.markdown_text(f"One point costs {units.cost(cost / 100)}.") if cost else ""
+    return " ".join(filter(None, (_wasted(groups), point, said)))
 
 
 def _wasted(groups: pl.DataFrame) -> str:

@@ -14,6 +14,7 @@ from goodput_app.dashboard.data import marts, metrics, run_axis, spread
 from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
+from goodput_app.settings import settings
 from goodput_app.text import units
 from goodput_queries.scope import Scope, epoch_ms
 
@@ -45,7 +46,8 @@ def draw(view: View, *, is_serving: bool = False) -> None:
     ]
     if not of_steps.is_empty():
         lines.append(figures.Line("steps", of_steps))
-    shown = [panel for panel in (STEPS, *figures.panels({})) if figures.is_measured(panel, lines)]
+    every = (STEPS, *figures.panels({"mfu_target": settings().ui.mfu_target}))
+    shown = [panel for panel in every if figures.is_measured(panel, lines)]
     shown = parts.without_lesser_activity(shown)
     details = [panel for panel in shown if panel.title not in FIRST]
     shown = [panel for panel in shown if panel.title in FIRST]

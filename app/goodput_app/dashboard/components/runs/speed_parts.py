@@ -9,9 +9,10 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables, tiles
 from goodput_app.dashboard.components.tiles import Tile
 from goodput_app.dashboard.table_columns import headers
+from goodput_app.settings import settings
 from goodput_app.text import units
 
-COLUMNS_LEAST = 4  # fewer tiles are no wider
+COLUMNS_LEAST = 4  # of a row of tiles; fewer are no wider
 
 
 def of_accounts(frame: pl.DataFrame) -> None:
@@ -23,17 +24,42 @@ def of_accounts(frame: pl.DataFrame) -> None:
     places.table("speed.tokens", shown, wide={"tokens_per_cost": per_cost} if is_known else None)
 
 
+def of_models(frame: pl.DataFrame) -> None:
+    """Draw what GPU models did for cost and energy, and goodput by throughput beside that by time.
+
+    frame: marts.work_by_gpu_model of all workloads
+    """
+    known = frame.filter(pl.col("ceiling_held_ms") > 0)
+    if places.table("speed.work", frame) and known.height:
+        weight = pl.col("ceiling_held_ms")
+        names = ("throughput_goodput_ratio", "goodput_ratio")
+        work, time = known.select((pl.col(names) * weight).sum() / weight.sum()).row(0)
+        st.caption(
+            f"Goodput by throughput {units.percent(work)}, by time {units.percent(time)} of "
+            f"{units.gpu_time(int(known['ceiling_held_ms'].sum()))} allocated to runs with a "
+            f"ceiling: in useful time they work at {units.percent(work / time if time else None)} "
+            "of it. The page of a run says where its ceiling is from."
+        )
+
+
 def of_run(speed: dict[str, Any]) -> None:
     """Draw the tiles of a run's speed, and name what is not known. speed: `speed.run_speed`."""
-    found = [_step_time(speed), _throughput(speed), _mfu(speed), _per_cost(speed), _bound(speed)]
+    found = [
+        *(_step_time(speed), _throughput(speed), _by_throughput(speed), _mfu(speed)),
+        *(_bandwidth(speed), _per_cost(speed), _bound(speed)),
+    ]
     known = [tile for tile in found if tile[1] != units.NOT_KNOWN]
     if known:
-        tiles.row("speed-tiles", known, COLUMNS_LEAST)
+        for first in range(0, len(known), COLUMNS_LEAST):
+            cells = known[first : first + COLUMNS_LEAST]
+            tiles.row(f"speed-tiles-{first}", cells, COLUMNS_LEAST)
     missing = [
         f"{label} ({why.rstrip('.')})" for label, value, why in found if value == units.NOT_KNOWN
     ]
     if missing:
         st.caption(theme.markdown_text(f"Not known: {'; '.join(missing)}."))
+    if speed["roof_ratio"] is not None:
+        st.caption(_roofline(speed))
 
 
 def _step_time(speed: dict[str, Any]) -> Tile:
@@ -63,8 +89,49 @@ def _throughput(speed: dict[str, Any]) -> Tile:
     return "Tokens/s", units.NOT_KNOWN, speed["work_reason"] or ""
 
 
+def _by_throughput(speed: dict[str, Any]) -> Tile:
+    label, ratio = "Goodput by throughput", speed["throughput_goodput_ratio"]
+    if ratio is None:
+        reason = speed["ceiling_reason"] or "not all steps report tokens, or all samples"
+        return label, units.NOT_KNOWN, reason
+    ceiling = f"{amount(speed['ceiling_per_gpu_s'])} {speed['work_unit']}/s of a GPU"
+    second = (
+        f"by time {units.percent(speed['goodput_ratio'])}: retained steps take "
+        f"{units.percent(speed['step_ratio'])} of allocated time, at "
+        f"{units.percent(speed['ceiling_ratio'])} of the ceiling, {ceiling} "
+        f"({speed['ceiling_source']})"
+    )
+    return label, units.percent(ratio), "; ".join(filter(None, (second, speed["ceiling_reason"])))
+
+
+def _bandwidth(speed: dict[str, Any]) -> Tile:
+    label, peak = "Memory bandwidth", speed["peak_bytes_per_s"]
+    if speed["dram_active_ratio"] is None or peak is None:
+        what = "DRAM active is not measured" if peak else "no peak of its GPUs is known"
+        return label, units.NOT_KNOWN, what
+    of = f"{units.percent(speed['dram_active_ratio'])} of the peak {amount(peak)}B/s"
+    return label, f"{amount(speed['bytes_per_gpu_s'])}B/s", f"{of}, by DRAM active"
+
+
+def _roofline(speed: dict[str, Any]) -> str:
+    """Return where the run is under the roofline of its GPUs, in a sentence."""
+    intensity, ridge = speed["intensity_flops_per_byte"], speed["ridge_flops_per_byte"]
+    limit = "memory bandwidth" if intensity < ridge else "arithmetic"
+    return (
+        f"Roofline of a GPU: {amount(speed['flops_per_gpu_s'])}FLOP/s of "
+        f"{amount(speed['peak_flops_per_s'])}FLOP/s, {amount(speed['bytes_per_gpu_s'])}B/s of "
+        f"{amount(speed['peak_bytes_per_s'])}B/s. At {intensity:,.0f} FLOP/B (ridge: {ridge:,.0f}) "
+        f"{limit} allows {amount(speed['roof_flops_per_s'])}FLOP/s, of which the model does "
+        f"{units.percent(speed['roof_ratio'])}."
+    )
+
+
 def _mfu(speed: dict[str, Any]) -> Tile:
-    return "MFU", units.percent(speed["mfu_ratio"]), _of_mfu(speed)
+    target, second = settings().ui.mfu_target, _of_mfu(speed)
+    if target is not None and speed["mfu_ratio"] is not None:
+        side = "below" if speed["mfu_ratio"] < target else "reaches"
+        second += f"; {side} the target, {units.percent(target)}"
+    return "MFU", units.percent(speed["mfu_ratio"]), second
 
 
 def _of_mfu(speed: dict[str, Any]) -> str:

@@ -3,7 +3,8 @@
 -- evaluated: first
 -- access: team
 -- gpu_models: names of the models, in order; held_gpus: number of different GPUs and GPU instances
--- bf16_flops_per_s .. sparse_factor: mean over the GPUs; null: not known for each of them, or one is a GPU instance
+-- memory_bytes_per_s: of its memory, and bf16_flops_per_s .. sparse_factor: mean over the GPUs; null: not known for each of them, or
+--  one is a GPU instance
 with held as (
     select distinct owners.run_key, holds.gpu_uuid, holds.gpu_instance
     from intermediate.int_holds as holds
@@ -35,8 +36,8 @@ select
     string_agg(distinct gpu_model, ', ' order by gpu_model) as gpu_models,
     count(*) as held_gpus,
     count(*) filter (where gpu_instance != '') as gpu_instances,
-    case when bool_and(has_peak) and count(columns('_flops_per_s$|^sparse_factor$')) = count(*)
-        then avg(columns('_flops_per_s$|^sparse_factor$'))
+    case when bool_and(has_peak) and count(columns('_flops_per_s$|^sparse_factor$|^memory_bytes_per_s$')) = count(*)
+        then avg(columns('_flops_per_s$|^sparse_factor$|^memory_bytes_per_s$'))
     end
 from known
 group by run_key

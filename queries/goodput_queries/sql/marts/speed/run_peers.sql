@@ -3,9 +3,10 @@
 -- grain: run_key
 -- access: team
 -- speed_unit: tokens, else samples, else steps: what its speed is in, and that of its peers
--- speed: median of a step, per second; steps: number of steps
+-- speed: median of a step, per second; steps: number of steps; gpus: of its largest attempt
 -- peers: number of other runs that report the same; peer_speed: their median
 -- peer_ratio: speed / peer_speed; peer_reason: why it is not known
+-- best_peer_speed: of the fastest of those that declare the same parameters, and have `peer_speed_steps`
 with runs as (
     select
         attempts.run_key,
@@ -61,15 +62,32 @@ speeds as (
     group by steps.run_key
 ),
 
+declared as (
+    select owners.run_key, arg_max(models.params, models.at_ms) as params
+    from staging.stg_job_models as models
+    inner join (select distinct cluster, run_id, job_run_key from intermediate.int_attempt_lives) as lives
+        on models.cluster = lives.cluster and models.run_id = lives.run_id
+    inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    where models.params > 0 and of_teams(owners.team) and owners.run_key in (select run_key from candidates)
+    group by owners.run_key
+),
+
 known as (
-    select candidates.*, models.gpu_models, speeds.speed_unit, speeds.speed, speeds.steps
+    select candidates.*, models.gpu_models, declared.params, speeds.speed_unit, speeds.speed, speeds.steps
     from candidates
     inner join speeds using (run_key)
     left join models using (run_key)
+    left join declared using (run_key)
 ),
 
 others as (
-    select known.run_key, count(*) as peers, median(peers.speed) as peer_speed
+    select
+        known.run_key,
+        count(*) as peers,
+        median(peers.speed) as peer_speed,
+        max(peers.speed) filter (
+            where known.params is not distinct from peers.params and peers.steps >= threshold('peer_speed_steps')
+        ) as best_peer_speed
     from known
     inner join known as peers
         on known.run_key != peers.run_key
@@ -86,8 +104,10 @@ select
     known.speed_unit,
     known.speed,
     known.steps,
+    known.gpus,
     coalesce(others.peers, 0) as peers,
     others.peer_speed,
+    others.best_peer_speed,
     known.speed / others.peer_speed as peer_ratio,
     case
         when others.peers > 0 then null
