@@ -46,7 +46,7 @@ TOKENS = (50 + 100) * HOUR  # of `llama` in the first hour, of which the second 
         "llama", FIRST, None,
         {"cost": PRICE, "energy_j": ENERGY_J, "cost_per_m_tokens": PRICE / TOKENS * 1e6,
          "joules_per_m_tokens": ENERGY_J / TOKENS * 1e6, "reason": "",
-         "output_tokens": 100 * HOUR}),
+         "output_tokens": 100 * HOUR, "cost_per_request": PRICE / HOUR}),
     "all time has each token once": ("llama", EVERYTHING, None, {"output_tokens": 300 * HOUR}),
     "twice the tokens on the same GPU halve the cost of a token": (
         "llama", SECOND, None,

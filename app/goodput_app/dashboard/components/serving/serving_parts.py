@@ -99,7 +99,7 @@ def costs(frame: pl.DataFrame) -> None:
     prices = {
         name: tables.price_column(header, named[name])
         for name, header in COSTS.items()
-        if name.startswith("cost_per_m")
+        if name.startswith("cost_per_")
     }
     tables.show(named, reported(named, COSTS), "served-costs", wide=prices)
     st.caption(

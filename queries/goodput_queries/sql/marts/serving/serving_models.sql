@@ -12,6 +12,7 @@
 -- cost_per_m_tokens: a million of input and output tokens; joules_per_m_tokens
 -- cost_per_m_input_tokens, cost_per_m_output_tokens: cost divided by role, on engines of both by the seconds that their requests
 --  spent in prefill and in decode; they add up to the cost. Null: these are not reported
+-- cost_per_request: the cost over the requests that ended, failed ones included
 -- input_share_ratio: share of the cost that is put on input
 -- reason: why cost or energy of tokens is not known
 with counted as (
@@ -104,6 +105,7 @@ select
     paces.request_tokens_per_s,
     known.input_cost / nullif(known.cost, 0) as input_share_ratio,
     case when known.is_observed then per_million(known.cost, known.tokens) end as cost_per_m_tokens,
+    case when known.is_observed then known.cost / nullif(known.requests_finished, 0) end as cost_per_request,
     case when known.is_observed then per_million(known.input_cost, known.input_tokens) end as cost_per_m_input_tokens,
     case when known.is_observed then per_million(known.cost - known.input_cost, known.output_tokens) end
         as cost_per_m_output_tokens,

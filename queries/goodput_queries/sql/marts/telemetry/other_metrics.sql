@@ -3,6 +3,7 @@
 -- evaluated: first
 -- meaning, unit, kind: null where the metric is not in the catalogue
 -- kind: gauge, rate, counter (only its increase says something), latch (keeps its last code), window (a sliding count)
+-- good_range: values of a sound GPU; any: they follow the work, or say nothing of the GPU
 -- gpus, samples: number of GPUs that report it and of samples in the window
 -- lowest, highest: values in the window
 with gpus as (
@@ -30,6 +31,7 @@ select
     catalogue.meaning,
     catalogue.unit,
     catalogue.kind,
+    catalogue.good_range,
     found.* exclude (metric)
 from found
 left join reference.other_gpu_metrics as catalogue using (metric)
