@@ -52,7 +52,7 @@ def test_it_opens_with_a_sentence_for_each_change(opened):
     store, sentences = opened
 
     assert sentences[0].startswith(f"{store.path}: migrated to schema version 3: ")
-    assert len(sentences) == 3
+    assert len(sentences) == 4
     assert "the next build recomputes the ledger" in sentences[-1]
     assert store.read("select max(schema_version) from raw.catalog").item() == VERSION
     assert not Path(store.path).with_name(KEPT).exists()
