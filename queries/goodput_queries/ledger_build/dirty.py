@@ -133,7 +133,7 @@ def close(dirty: DirtySet, model: Model) -> DirtyHours:
     elif not dirty.is_full:
         found = DirtyHours(dirty.added) | dirty.differing(models.inputs(model))
         if model.qualified_name == OF_ALLOCATIONS:
-            found = found.with_next()
+            found |= DirtyHours(frozenset(hour + 1 for hour in found.hours))
     return found.within({hour for hour in hours if hour >= dirty.frozen_until})
 
 

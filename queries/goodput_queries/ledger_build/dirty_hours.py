@@ -28,10 +28,6 @@ class DirtyHours:
         """Return what lies in these hours."""
         return DirtyHours(frozenset(hours) if self.is_every else self.hours & frozenset(hours))
 
-    def with_next(self) -> DirtyHours:
-        """Return these and the hour after each."""
-        return DirtyHours(self.hours | {hour + 1 for hour in self.hours}, self.is_every)
-
 
 NOTHING = DirtyHours()
 EVERY = DirtyHours(is_every=True)

@@ -7,7 +7,11 @@ create or replace macro mean_of(sums) as (sum(sums.sum) / nullif(sum(sums.n), 0)
 -- readings: name of a relation with rows of intermediate.int_gpu_metrics
 create or replace macro held_bins(readings, since_ms, until_ms) as table (
     with rivals as (
-        select gpu_uuid from state.reading_series where gpu_instance = '' group by gpu_uuid having count(distinct source) > 1
+        select gpu_uuid
+        from state.reading_series
+        where gpu_instance = ''
+        group by gpu_uuid
+        having count(distinct source) > 1
     ),
 
     in_window as not materialized (
@@ -112,7 +116,8 @@ create or replace macro held_bins(readings, since_ms, until_ms) as table (
     select
         holds.cluster, holds.node, holds.job_run_key, holds.gpu_model, holds.gang, holds.hold,
         bins.* exclude (gpu_instance, hour_ms, samples),
-        bins.start_ms < holds.start_ms + ten_minutes_ms() or (holds.job_run_key, bins.start_ms) in (from declared) as is_starting
+        bins.start_ms < holds.start_ms + ten_minutes_ms()
+            or (holds.job_run_key, bins.start_ms) in (from declared) as is_starting
     from bins
     inner join hold_hours as holds
         on bins.gpu_uuid = holds.gpu_uuid

@@ -1,5 +1,5 @@
--- The ledger of the scope's window by GPU; where a run is chosen, of that run alone. Whole hours come from the ledger's pieces, hours that the window cuts from the
--- segments, whose stretches of steps are counted step by step where it cuts ten minutes.
+-- The ledger of the scope's window by GPU; where a run is chosen, of that run alone. Whole hours come from segments
+-- with amounts, and the archive; in hours that it cuts, stretches are counted step by step where it cuts ten minutes.
 -- grain: none (parts of hours)
 -- start_ms, end_ms: first and last of it in the hour; from_ms, until_ms: of the segment or stretch that it is in
 -- is_amount: it is not the whole of [from_ms, until_ms), but gpu_ms of it
@@ -22,7 +22,9 @@ select
     start_ms as from_ms, end_ms as until_ms, is_amount
 from ledger_of('segments')
 union all by name
-select *, hour_ms as start_ms, hour_ms + one_hour_ms() as end_ms, start_ms as from_ms, end_ms as until_ms, false as is_amount
+select
+    *, hour_ms as start_ms, hour_ms + one_hour_ms() as end_ms,
+    start_ms as from_ms, end_ms as until_ms, false as is_amount
 from state.ledger_archive
 where is_whole_hour(hour_ms)
 union all by name

@@ -1,6 +1,6 @@
 -- How a job run used each of its whole GPUs in the scope's window, by the ten-minute roll-up outside start-up, where at
--- least threshold low_use_min_ms of it was read; where a run is chosen, of its job runs. No other filter restricts it, so
--- that another one asks it again.
+-- least threshold low_use_min_ms of it was read; where a run is chosen, of its job runs. No other filter restricts it,
+-- so that another one asks it again.
 -- grain: job_run_key, gpu_uuid
 -- evaluated: first
 -- skip_if_empty: intermediate.int_gpu_metrics

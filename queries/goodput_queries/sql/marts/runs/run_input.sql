@@ -29,7 +29,7 @@ holds as (
 
 -- ten minutes of whole GPUs, as in intermediate.int_held_bins
 bins as (
-    select holds.cluster, holds.node, read.start_ms, any_value(holds.job_run_key) as job_run_key, count(distinct gpu_uuid) as gpus
+    select cluster, node, read.start_ms, any_value(job_run_key) as job_run_key, count(distinct gpu_uuid) as gpus
     from holds
     inner join intermediate.int_gpu_metrics as read using (gpu_uuid)
     where
