@@ -6,12 +6,9 @@ DEMAND, NONE = {"idle_with_demand": 100}, {"idle_no_demand": 100}
 # what it shows: what the accounting has of a job that waits 100 s, GPU-seconds of a free GPU
 test_a_job_that_waits = shown_by({
     "for resources": ({"reason": "Resources"}, DEMAND),
-    "for jobs before it": ({"reason": "Priority"}, DEMAND),
     "without a reason": ({"reason": None}, DEMAND),
     "for a reason that no table has": ({"reason": "SomethingNew"}, DEMAND),
-    "for another job": ({"reason": "Dependency"}, NONE),
     "for its time": ({"reason": "BeginTime"}, NONE),
-    "for a licence": ({"reason": "Licenses"}, NONE),
     "held by its user": ({"reason": "JobHeldUser"}, NONE),
     "held by a limit of its QOS": ({"reason": "QOSMaxGRESPerUser"}, NONE),
     "held by a limit of its association": ({"reason": "AssocGrpGRES"}, NONE),
