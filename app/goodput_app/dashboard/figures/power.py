@@ -12,7 +12,7 @@ import polars as pl
 from plotly.subplots import make_subplots
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.figures.ledger import PATTERN
+from goodput_app.dashboard.figures.ledger import PATTERN, finished
 from goodput_app.dashboard.figures.legend import with_legend
 
 DRAWN_PX = 330
@@ -121,3 +121,17 @@ def _look(colour: str, hatch: str) -> dict[str, Any]:
 def _end(covered: pl.DataFrame, bucket_ms: int) -> list[datetime]:
     """Return where the last bucket ends."""
     return covered["at"].tail(1).dt.offset_by(f"{bucket_ms}ms").to_list()
+
+
+def clock_by_temperature(frame: pl.DataFrame) -> go.Figure:
+    """Return a point for each bin. frame: gpu, gpu_temperature_c, sm_clock_hz."""
+    figure = go.Figure()
+    for (name,), rows in frame.group_by("gpu", maintain_order=True):
+        clock_mhz = (rows["sm_clock_hz"] / 1e6).to_list()
+        figure.add_scattergl(
+            x=rows["gpu_temperature_c"].to_list(), y=clock_mhz, mode="markers", name=str(name),
+            marker={"size": 4},
+        )  # fmt: skip
+    figure.update_xaxes(title_text="Temperature (°C)")
+    figure.update_yaxes(title_text="SM clock (MHz)")
+    return finished(figure, height=DRAWN_PX, has_legend=True)

@@ -38,8 +38,10 @@ def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs_and_its_lost_lin
     assert "Where the GPU time went (%)" in drawn
     app.session_state["node_details"] = True  # lanes of each GPU and its host, once opened
     app.run()
-    assert len(app.get("plotly_chart")) == 3
-    assert "CPU busy" in str([e.proto.spec for e in app.get("plotly_chart")])
+    assert len(app.get("plotly_chart")) == 4
+    specs = str([e.proto.spec for e in app.get("plotly_chart")])
+    assert "CPU busy" in specs
+    assert "SM clock (MHz)" in specs
 
 
 def test_a_gpu_opens_from_a_link_with_the_peers_of_a_run_events_and_what_held_it(hit, visit, gpu):

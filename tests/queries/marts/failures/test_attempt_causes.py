@@ -97,6 +97,9 @@ OF_ECC, OF_BUS = (OF_RUN.format(run) for run in ("ecc", "bus"))
 test_what_ended_attempts = read_from_world({
     **{f"causes of {run}, by what they prove": (OF_RUN.format(run), ranked)
        for run, ranked in RANKED.items()},
+    "uncorrected errors of the GPUs that a run had, however it ended": (
+        "select job_name, uncorrected_errors from marts.run_gpus inner join marts.runs "
+        "using (run_key) where uncorrected_errors > 0 order by 1", [("ecc", 5), ("own", 1)]),
     "the first cause is the failure reason of the attempt": (
         """select attempts.attempt_key from marts.attempts
         left join marts.attempt_causes as causes

@@ -7,12 +7,12 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import flag_parts, places, tables
+from goodput_app.dashboard.components import charts, flag_parts, places, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.components.fleet.node_axis import Node, flagged
 from goodput_app.dashboard.data import ledger_groups, metrics, node_axis
-from goodput_app.dashboard.figures import bars
+from goodput_app.dashboard.figures import bars, power
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.scope import View
 from goodput_app.dashboard.table_columns import headers
@@ -23,6 +23,7 @@ POINTS_MAX = 240
 NODES = headers("node.nodes")
 GPUS = headers("node.gpus")
 SPARK_BINS = 48
+BUSY_RATIO = 0.5  # an idle GPU lowers its clock at any temperature
 NO_READING = -0.15  # in a sparkline, which knows no holes: below all values
 ACTIVITY = pl.coalesce("sm_active_ratio", "engine_active_ratio", "gpu_busy_ratio")
 
@@ -214,6 +215,12 @@ def draw(view: View, node: Node, categories: pl.DataFrame, host_series: pl.DataF
     if len(read_names) > len(shown):
         text += f" Metrics of the first {len(shown)} of {len(read_names)} GPUs and instances."
     st.caption(text)
+    busy = every.filter(ACTIVITY >= BUSY_RATIO).drop_nulls(["sm_clock_hz", "gpu_temperature_c"])
+    busy = busy.with_columns(gpu=pl.col("gpu_uuid").replace(first)).sort("gpu", "at")
+    if not busy.is_empty():
+        clocks = busy.select("gpu", "at", "gpu_temperature_c", "sm_clock_hz")
+        title = "SM clock by temperature, while the GPU is in use"
+        charts.draw(power.clock_by_temperature(clocks), clocks, "node-clocks", title)
 
 
 def _names(

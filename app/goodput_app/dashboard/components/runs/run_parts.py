@@ -153,7 +153,7 @@ def served(frame: pl.DataFrame) -> pl.DataFrame:
 
 def gpus(frame: pl.DataFrame, *, is_serving: bool) -> None:
     """Draw the GPUs of a run; `frame`: marts.run_gpus."""
-    empty = [name for name in GPUS if name.endswith("_ms") and not frame[name].sum()]
+    empty = [name for name in GPUS if name.endswith(("_ms", "_errors")) and not frame[name].sum()]
     columns = GPUS.hiding((*GPUS.hidden, *empty))
     if is_serving:
         columns["step_ms"] = SERVED

@@ -9,6 +9,7 @@
 -- idle_held_ms: allocated but idle
 -- unsettled_ms: at risk, active without job telemetry, unknown
 -- overhead_ms: all else: start-up, restore, checkpoints, input, declared work, waits for the gang, suspension, teardown
+-- uncorrected_errors: of the GPU's memory in the hours that the run had it, whether it failed or not; null: none is known
 -- power_w, sm_active_ratio, tensor_active_ratio, gpu_temperature_c: means over the hold's readings
 with ledger as (
     select
@@ -49,6 +50,17 @@ telemetry as (
         and samples.ts >= from_ms(holds.start_ms)
         and samples.ts < from_ms(holds.end_ms)
     group by holds.run_key, holds.gpu_uuid
+),
+
+memory_errors as (
+    select run_key, gpu_uuid, sum(errors)::bigint as uncorrected_errors
+    from (
+        select distinct holds.run_key, errors.*
+        from holds
+        inner join intermediate.int_uncorrected_errors as errors using (gpu_uuid)
+        where in_window(hour_ms, hour_ms + one_hour_ms()) and hour_ms + one_hour_ms() > start_ms and hour_ms < end_ms
+    )
+    group by run_key, gpu_uuid
 )
 
 select
@@ -59,7 +71,9 @@ select
     ledger.* exclude (run_key, gpu_uuid, node),
     ledger.gpu_ms - ledger.step_ms - ledger.slowdown_ms - ledger.lost_ms - ledger.idle_held_ms
         - ledger.unsettled_ms as overhead_ms,
+    memory_errors.uncorrected_errors,
     telemetry.* exclude (run_key, gpu_uuid)
 from ledger
 left join telemetry using (run_key, gpu_uuid)
+left join memory_errors using (run_key, gpu_uuid)
 left join intermediate.int_gpu_names as units using (gpu_uuid)
