@@ -107,6 +107,16 @@ outages = reader(
     limit=ROWS_SHOWN,
 )
 repairs = reader("repairs", "end_at is not null, start_at desc, cluster, node")
+acts_by_cause = reader(
+    "acts_by_cause", "coalesce(act_ms, 0) + untouched_ms desc, acts desc, actor, cause, kind"
+)
+acts = reader(
+    "acts", "start_at desc, cluster, kind, node, run_key", columns=COUNTED, limit=ROWS_SHOWN
+)
+silent_corruption = reader(
+    "silent_corruption",
+    "healed_without desc, not_finite + diverged desc, failed_tests desc nulls last, cluster, node",
+)
 
 
 def outages_seen(scope: Scope) -> pl.DataFrame:

@@ -66,16 +66,23 @@ with panel(
 ):
     places.table("health.fabric", health.fabric_incidents(scope))
 with panel(
-    "Repairs of nodes",
-    "marts.repairs",
-    help="From the first sign of a fault to the return; outages ten minutes apart are one repair.",
+    "Acts on nodes and jobs",
+    "marts.acts",
+    help="Repairs and drains of nodes; restarts, requeues and preemptions of jobs: what waited "
+    "before somebody acted, what the act cost, and what it saved against leaving a node as it was.",
 ):
-    parts.repairs(health.repairs(scope))
+    parts.acts(health.acts_by_cause(scope), health.acts(scope))
 with panel(
     "Outages of nodes",
     "marts.node_outages",
     help="States of a node that overlap are one outage, whichever sources report them.",
 ):
     places.table("health.outages", health.outages(scope))
+with panel(
+    "Silent corruption: evidence by node, not confirmed",
+    "marts.silent_corruption",
+    help="What a GPU that computes wrongly without an error could leave behind.",
+):
+    places.table("health.silent", health.silent_corruption(scope))
 with panel("Drivers", "marts.driver_versions"):
     parts.drivers(health.drivers(scope))

@@ -1,11 +1,15 @@
 """Repairs of nodes: who acted and when, what waiting and repair cost, and whether it held."""
 
+import tomllib
+
 import pytest
-from tests.queries.conftest import START_MS, built_once, each
+from tests.queries.conftest import FOLDER, START, START_MS, built_once, each, is_time
+from tests.queries.findings import given
 
 from goodput_queries.scope import Scope
 
 WINDOW = Scope(START_MS, START_MS + 10_000_000)
+CASES = tomllib.loads((FOLDER / "marts/health/acts.toml").read_text())["case"]
 
 
 @built_once
@@ -72,3 +76,14 @@ def test_all_repairs_add_up_to_the_time_down_and_drained(world):
 
     assert repairs[0] == ledger[0] > 0
     assert float(repairs[1]) == pytest.approx(float(ledger[1]))
+
+
+@each({case["name"]: (case,) for case in CASES})
+def test_an_act_and_evidence_by_node(cluster, case):
+    given.load(cluster, case["given"])
+    yield
+    rows = cluster.read(f"from marts.{case['view']} order by {case['order']}").to_dicts()
+    for row, of in zip(rows, case["expected"], strict=True):
+        found = {k: "" if row[k] is None else row[k] for k in of}
+        found |= {k: (v - START).total_seconds() for k, v in found.items() if is_time(k) and v}
+        assert found == pytest.approx(of)

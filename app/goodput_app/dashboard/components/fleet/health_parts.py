@@ -164,22 +164,34 @@ def by_job_size(found: pl.DataFrame) -> None:
     tables.show(shown, headers("health.sizes"), "sizes")
 
 
-def repairs(found: pl.DataFrame) -> None:
-    """Draw what repairs of nodes cost and whether they held; found: marts.repairs."""
+def acts(sums: pl.DataFrame, found: pl.DataFrame) -> None:
+    """Draw what acts on nodes and jobs cost, and whether they held; sums: marts.acts_by_cause."""
     if found.is_empty():
-        st.caption("No node was down or drained in this time range.")
+        st.caption("Nobody acted on a node or a job in this time range, and no node was down.")
         return
-    parts = (
-        f"{units.gpu_time(int(found[f'{part}_ms'].sum()))} ({units.cost(_sum(found, part))}) {said}"
-        for part, said in (("untouched", "down before anyone acted"), ("repair", "in repair"))
+    again = int(sums["again"].sum())
+    parts = [
+        f"{units.gpu_time(int(sums[f'{part}_ms'].sum()))} ({units.cost(_sum(sums, part))}) {said}"
+        for part, said in (
+            ("untouched", "lost before anyone acted"),
+            ("act", "by the acts"),
+            ("again", f"of it by {again:,} after which the same cause came again within a day"),
+        )
+    ]
+    text = f"{units.count(int(sums['acts'].sum()), 'act')}: {', '.join(parts)}."
+    if unknown := int(sums["unknown"].sum()):
+        text += f" What {unknown:,} cost is not known: their jobs report no steps."
+    st.caption(text)
+    places.table("health.acts_by_cause", sums)
+    shown = found.with_columns(
+        actor=pl.concat_str(
+            pl.col("actor").fill_null(units.NOT_KNOWN),
+            "acted_by",
+            separator=": ",
+            ignore_nulls=True,
+        )
     )
-    again = found.filter(pl.col("verdict") == "no progress").height
-    st.caption(
-        f"{units.count(found.height, 'repair')}: {', '.join(parts)}; "
-        f"after {again:,} of them the node failed again or was taken out within a week."
-    )
-    shown = found.with_columns(acted_by=pl.coalesce("acted_by", pl.lit("nobody")))
-    tables.show(shown, headers("health.repairs"), "repairs", rows=8)
+    places.table("health.acts", shown)
 
 
 def _sum(found: pl.DataFrame, part: str) -> float | None:
