@@ -1,5 +1,7 @@
 """Input of a run: what its GPUs need against what the store, local disks and memory give."""
 
+from decimal import Decimal
+
 from goodput_scenarios.scenario import scenario
 
 FEED = scenario(
@@ -24,6 +26,14 @@ FEED = scenario(
     (
         lambda v: (1 - v.real_per_s / v.synthetic_per_s) * 100,
         "(1 - {real_per_s} / {synthetic_per_s}) x 100 = {it} %",
+    ),
+    (
+        lambda v: (v.synthetic_per_s / v.real_per_s * Decimal("0.85")).at_least(Decimal(1)),
+        "0.85 x {synthetic_per_s} / {real_per_s} = {it:3} x",
+    ),
+    (
+        lambda v: (v.synthetic_per_s / v.real_per_s * Decimal("0.95")).at_least(Decimal(1)),
+        "0.95 x {synthetic_per_s} / {real_per_s} = {it:3} x",
     ),
     parts={
         "need_gb": lambda v: v.gpus * v.feed_mb_per_gpu_s / 1000,

@@ -46,6 +46,12 @@ accounts = marts.reader(
 idle = marts.reader(
     "idle_power", "energy_kwh desc nulls last, gpu_ms desc, cluster, gpu_model, category"
 )
+idle_nodes = marts.reader(
+    "idle_nodes",
+    "energy_kwh desc nulls last, idle_s desc, cluster, node",
+    limit=NODES_SHOWN,
+    of=marts.of_any_owner,
+)
 # the nearest to the limit first; nodes: of all
 headroom = marts.reader(
     "power_headroom",

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components.energy import energy_parts as parts
 from goodput_app.dashboard.components.energy import energy_use_parts as use
 from goodput_app.dashboard.components.states import panel
@@ -28,6 +28,12 @@ with panel(
     help="Mean of one GPU over ten minutes in which it was in the category all the time.",
 ):
     parts.idle(energy.idle(view.scope))
+with panel(
+    "Idle nodes",
+    "marts.idle_nodes",
+    help="Wholly free until the end of the time range, and no job waits that could use them.",
+):
+    places.table("energy.idle_nodes", energy.idle_nodes(view.scope))
 with panel(
     "Executing idle",
     "marts.executing_idle",

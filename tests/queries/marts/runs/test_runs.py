@@ -141,8 +141,9 @@ test_what_is_read_of_runs = shown_by({
         lambda c: [gang(c, "1", ["a", "b"]), c.events("1", [*steps(1, 300, 0, 10), NEED]),
                    host(c, "a", 400_000_000, 100), host(c, "b", 200_000_000, 50)],
         "select gpus, nodes, read_bytes_per_gpu_s, mean_read_bytes, most_read_bytes_per_gpu_s, "
-        "need_bytes_per_gpu_s, memory_available_bytes from marts.run_input",
-        [(4, 2, 150_000_000, 4_000_000, 150_000_000, 2e8, 6 * 10**11)]),
+        "need_bytes_per_gpu_s, memory_available_bytes, memory_used_ratio, cpu_busy_ratio, "
+        "line_rate_ratio from marts.run_input",
+        [(4, 2, 150_000_000, 4_000_000, 150_000_000, 2e8, 6 * 10**11, 0.4, None, None)]),
     "a first epoch waits longer than the next": (
         lambda c: [gang(c, "1", ["a"]), c.events("1", EPOCHS)],
         "select epoch, steps, data_wait_ratio, median_step_s from marts.run_epochs order by epoch",

@@ -93,10 +93,12 @@ test_workloads = shown_by({
         f"{SCALING}",
         [("llm", 2, 1.0, 0.0, "the smallest size"),
          ("llm", 8, 0.6, 3.2, "do not scale yet: 3 GPUs of 8 add nothing")]),
-    # a fifth of the steps on eight GPUs; on two nothing measures it
+    # 10 and 20 % on two and eight GPUs, so 25 % on 16; on four nothing measures it
     "a size has the share of exposed communication that its runs measure": (
-        [{"samples": 8.0, "gpus": 2}, {"samples": 8.0, "gpus": 8, "length": 1.0, "comm_s": 0.2}],
-        f"select gpus, round(usual_comm_ratio, 2) {SCALING}", [(2, None), (8, 0.2)]),
+        [{"samples": 8.0, "gpus": gpus, "length": 1.0} | more for gpus, more in
+         ((2, {"comm_s": 0.1}), (4, {}), (8, {"comm_s": 0.2}))],
+        f"select gpus, round(columns(['usual_comm_ratio', 'twice_comm_ratio']), 2) {SCALING}",
+        [(2, 0.1, None), (4, None, None), (8, 0.2, 0.25)]),
     "runs of a benchmark stand beside published times": (
         [{"gpus": 8, "job": "bert", "count": 327}],
         "select published_time_s, own_runs, own_time_s, time_ratio from marts.reference_results "

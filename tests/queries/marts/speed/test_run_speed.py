@@ -57,9 +57,6 @@ NO_PEAK = "no peak in {} is known of {}"
         {"model": "h100", "flops": 1e12},
         {"mfu_ratio": None, "model_flops_per_s": 1e12,
          "mfu_reason": NO_PEAK.format("fp16", "h100")}),
-    "nor of one that has none in the type": (
-        {"model": "Tesla V100-SXM2-32GB", "flops": 1e12, "metric": '{"dtype": "bf16"}'},
-        {"mfu_ratio": None, "mfu_reason": NO_PEAK.format("bf16", "Tesla V100-SXM2-32GB")}),
     "nor in a type that is none": (
         {"flops": 1e12, "metric": '{"dtype": "quantised"}'},
         {"mfu_ratio": None, "mfu_reason": NO_PEAK.format("quantised", H100)}),

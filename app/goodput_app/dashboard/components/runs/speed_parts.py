@@ -192,6 +192,16 @@ def feed(frame: pl.DataFrame) -> None:
         if row["dirty_bytes"] is not None:
             text += f"; up to {amount(row['dirty_bytes'])}B of a host waited to be written"
         st.caption(f"{text}. Reads of network file systems are not in it.")
+        known = {
+            f"processors busy {units.percent(row['cpu_busy_ratio'])}": row["cpu_busy_ratio"],
+            f"memory used up to {units.percent(row['memory_used_ratio'])}": row[
+                "memory_used_ratio"
+            ],
+            f"ports {amount(row['port_bytes_per_s'])}B/s a host, the busiest at "
+            f"{units.percent(row['line_rate_ratio'])} of its line rate": row["line_rate_ratio"],
+        }
+        if said := [text for text, value in known.items() if value is not None]:
+            st.caption(f"Its hosts: {', '.join(said)}.")
 
 
 def memory(frame: pl.DataFrame) -> None:

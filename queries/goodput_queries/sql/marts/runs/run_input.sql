@@ -9,6 +9,8 @@
 -- mean_read_bytes: mean size of a read; null: the number of reads is not known
 -- dirty_bytes: most that a host had to write to its disks; page_cache_bytes: most that a host kept of files
 -- memory_available_bytes: least of a host
+-- cpu_busy_ratio: mean of the hosts; memory_used_ratio: most of one
+-- port_bytes_per_s: mean of a host by the hour, received or sent, whichever is more; line_rate_ratio: of the busiest port; null: not read
 -- need_bytes_per_gpu_s: `input_bytes_per_gpu_s` of the job; null: it does not say
 with nodes as (
     -- of the scope's runs: few, where it is one run
@@ -49,7 +51,9 @@ reads as (
         sum(hosts.reads_per_s) as reads_per_s,
         max(hosts.dirty_bytes) as dirty_bytes,
         max(hosts.page_cache_bytes) as page_cache_bytes,
-        min(hosts.memory_available_bytes) as memory_available_bytes
+        min(hosts.memory_available_bytes) as memory_available_bytes,
+        avg(hosts.cpu_busy_ratio) as cpu_busy_ratio,
+        max(hosts.memory_used_ratio) as memory_used_ratio
     from bins
     inner join intermediate.int_host_bins as hosts using (cluster, node, start_ms)
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
@@ -57,6 +61,22 @@ reads as (
         hosts.read_bytes_per_s is not null
         and of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
     group by owners.run_key, bins.start_ms
+),
+
+ports as (
+    select run_key, avg(bytes_per_s) as bytes_per_s, max(line_rate_ratio) as line_rate_ratio
+    from (
+        select
+            owners.run_key,
+            sum(links.line_rate_ratio * links.speed_bytes_per_s) as bytes_per_s,
+            max(links.line_rate_ratio) as line_rate_ratio
+        from (select distinct cluster, node, start_ms // one_hour_ms() * one_hour_ms() as hour_ms, job_run_key from bins) as hours
+        inner join intermediate.int_link_hours as links using (cluster, node, hour_ms)
+        inner join intermediate.int_job_run_owners as owners using (job_run_key)
+        where of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
+        group by owners.run_key, links.source, hours.cluster, hours.node, hours.hour_ms
+    )
+    group by run_key
 ),
 
 needs as (
@@ -76,7 +96,12 @@ select
     max(reads.dirty_bytes) as dirty_bytes,
     max(reads.page_cache_bytes) as page_cache_bytes,
     min(reads.memory_available_bytes) as memory_available_bytes,
+    avg(reads.cpu_busy_ratio) as cpu_busy_ratio,
+    max(reads.memory_used_ratio) as memory_used_ratio,
+    any_value(ports.bytes_per_s) as port_bytes_per_s,
+    any_value(ports.line_rate_ratio) as line_rate_ratio,
     any_value(needs.bytes_per_s) as need_bytes_per_gpu_s
 from reads
 left join needs using (run_key)
+left join ports using (run_key)
 group by reads.run_key
