@@ -10,6 +10,7 @@ from goodput_scenarios.comparison.sides import Side
 
 CHANGES_SHOWN = 100
 GPUS_SHOWN = 100
+METRICS_SHOWN = 200
 WORKLOADS_SHOWN = 200
 
 _version_changes = reader(
@@ -74,6 +75,7 @@ memory_growth = run_reader(
 )
 run_input = run_reader("run_input", "run_key")
 run_epochs = run_reader("run_epochs", "epoch")
+run_metrics = run_reader("run_metrics", "metric", limit=METRICS_SHOWN)
 
 
 def inferred_steps(scope: Scope) -> pl.DataFrame:

@@ -110,6 +110,11 @@ if not is_serving:
             speed_parts.epochs(speed.run_epochs(scope))
         speed_parts.feed(speed.run_input(scope))
         failure_parts.losses(scope)
+    if not (reported := speed.run_metrics(scope)).is_empty():
+        with panel(
+            "Reported metrics", "marts.run_metrics", help="Numbers of the job that nothing judges."
+        ):
+            places.table("run.metrics", reported)
 ranks = "GPUs over time" if is_serving else "Ranks over time"
 with panel(ranks, "marts.rank_lateness", help=None if is_serving else "Own work above the median."):
     run_axis.ranks(view, is_serving=is_serving)

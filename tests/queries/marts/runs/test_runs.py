@@ -148,6 +148,10 @@ test_what_is_read_of_runs = shown_by({
         lambda c: [gang(c, "1", ["a"]), c.events("1", EPOCHS)],
         "select epoch, steps, data_wait_ratio, median_step_s from marts.run_epochs order by epoch",
         [(0, 10, 0.4, 10.0), (1, 10, 0.1, 10.0)]),
+    "numbers that a job reports under names of its own are shown, and the plan is not": (
+        lambda c: run(c, [{**PLAN, "t": at, "extra": f'{{"noise.scale": {at}, "note": "x"}}'}
+                          for at in (30, 10, 20)]),
+        "select * exclude (run_key) from marts.run_metrics", [("noise.scale", 3, 10, 30, 10, 30)]),
     "a run ends at its pace with its pauses, at the earliest at that of its steps": (
         lambda c: run(c, WITH_A_PAUSE), ENDS,
         [(101, 0.092, 15.0, 10.0, 16_510, 11_510, 300.0, 200.0)]),

@@ -199,7 +199,12 @@ select
         when priced.has_room and priced.rule in ('low_use', 'half_use', 'low_occupancy') then printf(
             '%s; or try a larger batch: at most %.0f %% of the memory of a GPU is in use',
             rules.action, 100 * priced.memory_peak_bytes / priced.memory_bytes
-        )
+        ) || case
+            when priced.rule = 'half_use' then printf(
+                '; if it cannot be faster, two such jobs may share its GPUs by MPS: together they use %.0f %%', 200 * priced.use_ratio
+            )
+            else ''
+        end
     end as what_to_do,
     case when priced.rule in ('busy_without_work', 'below_full_use') then coalesce(printf('GPU utilisation %.1f %%, ', 100 * priced.gpu_busy_ratio), '') else '' end
     || priced.use_metric || ' ' || printf('%.1f', 100 * priced.use_ratio) || ' % of the time on average'
