@@ -83,16 +83,13 @@ class OperationTrace(RecordedFile):
 
     def _rows(self) -> tuple[pl.DataFrame, list[Reject]]:
         """Return the rows that have all fields within their range, and the others."""
-        try:
-            frame = pl.read_parquet(self.path, columns=list(COLUMNS))
-        except (OSError, UnicodeError, pl.exceptions.PolarsError) as error:
-            raise IngestError(
-                f"{self.path}: this is not Parquet that can be read: {error}"
-            ) from error
-        if frame.height > ROWS_MAX:
+        height = sum(parquet_columns.described(self.path)[1])
+        if height > ROWS_MAX:
             raise IngestError(
                 f"{self.path}: more than {ROWS_MAX:,} operations. Record fewer steps."
             )
+        parts = [*parquet_columns.parts(self.path, [height], COLUMNS)]
+        frame = pl.concat(parts) if parts else pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Null))
         try:
             rows = frame.with_row_index("row", offset=1).with_columns(
                 pl.col("optype").cast(pl.String),

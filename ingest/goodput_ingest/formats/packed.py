@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import cast
 
 MAGIC_BYTES = 6  # of the longest
+# how much what is packed may hold: logs of one kind of line over and over shrink to a hundredth
+RATIO_MAX, ALWAYS_BYTES = 200, 256 * 1024 * 1024
 READ_BYTES = 1 << 16
 XZ_MEMORY_MAX_BYTES = 128 << 20  # xz -9 needs 65 MiB; a header may ask for gigabytes
 # what a cut or damaged stream raises

@@ -3,11 +3,15 @@
 from zoneinfo import ZoneInfo
 
 import polars as pl
+from polars import selectors
 
 from goodput_ingest.formats.json_text.json_lines import EPOCH, LATEST
 from goodput_ingest.formats.parsed import INSTANT
 from goodput_queries.errors import IngestError
 
+# Polars panics where it writes a moment beyond the year 262,142
+_FAR = pl.lit(2**62).cast(INSTANT)
+PRINTABLE = selectors.datetime("us").clip(pl.lit(-(2**62)).cast(INSTANT), _FAR)
 UNSET = ("", "0", "Unknown", "None", "NONE", "N/A", "n/a", "(null)", "INVALID", "4294967294")
 EPOCH_CERTAIN_S = (1, 4_294_967_293)  # what is above or 0 may mean that no time was set
 EPOCH_MAX_S = 253_402_300_799  # the end of the year 9999

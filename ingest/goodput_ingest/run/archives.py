@@ -17,14 +17,14 @@ from typing import IO, Self
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_text.json_lines import printable
+from goodput_ingest.formats.packed import ALWAYS_BYTES, RATIO_MAX
 
 TAR_MARK, TAR_MARK_AT = b"ustar", 257
 ZIP_MAGIC = b"PK\x03\x04"
 ZIP_SUFFIX = ".zip"  # other suffixes are other formats made of a zip: .pt, .npz, .whl
 OPENERS: dict[bytes, Callable[[Path], IO[bytes]]] = {b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
-RATIO_MAX = 200  # logs of one kind of line over and over shrink to a hundredth
-ALWAYS_BYTES = 256 * 1024 * 1024
-MEMBERS_MAX = 100_000
+UNPACKED_MAX_BYTES = 64 << 30
+MEMBERS_MAX = 20_000  # empty ones take some 2 CPU s
 HEADER_MAX_BYTES = 1024 * 1024  # of a name or of extended attributes, which are held in memory
 NAME_MAX_BYTES, DEPTH_MAX = 200, 30  # of a part of a path, and parts of it
 COPY_BYTES = 1024 * 1024
@@ -43,20 +43,21 @@ class Allowance:
     """How many bytes and files an archive, with the archives inside it, may still unpack to."""
 
     bytes_left: int
-    members_left: int = MEMBERS_MAX
+    members_left: int
 
     @classmethod
     def of(cls, archive: Path) -> Self:
         """Return the allowance of an archive by its size; raises OSError."""
-        return cls(max(ALWAYS_BYTES, RATIO_MAX * archive.stat().st_size))
+        ratio = max(ALWAYS_BYTES, RATIO_MAX * archive.stat().st_size)
+        return cls(min(ratio, UNPACKED_MAX_BYTES), MEMBERS_MAX)
 
     def take(self, size: int) -> None:
         """Count bytes that came out; raises SpentError."""
         self.bytes_left -= size
         if self.bytes_left < 0:
             raise SpentError(
-                f"unpacks to over {RATIO_MAX} times its size, as archives do that are made to "
-                "fill disks: unpack it by hand and name the folder"
+                f"unpacks to over {RATIO_MAX} times its size or {UNPACKED_MAX_BYTES >> 30} GiB, as "
+                "archives do that are made to fill disks: unpack it by hand and name the folder"
             )
 
     def take_member(self) -> None:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
+from goodput_ingest.formats.timestamps import PRINTABLE
 from goodput_queries.catalog import models
 from goodput_queries.evidence import plausible
 from goodput_queries.evidence.batch import Batch, Reject
@@ -124,7 +125,9 @@ def _without_marked(batch: Batch, marked: pl.DataFrame) -> Batch:
         return batch
     reasons = bad[REASON]
     content = bad.select(c for c in bad.drop(REASON) if c.null_count() < c.len())
-    lines = content.write_ndjson().split("\n")[:-1]  # texts may have other ends of lines in them
+    lines = (
+        content.with_columns(PRINTABLE).write_ndjson().split("\n")[:-1]
+    )  # texts may have other ends of lines in them
     rejects = [Reject(None, reason, line) for reason, line in zip(reasons, lines, strict=True)]
     return replace(
         batch,

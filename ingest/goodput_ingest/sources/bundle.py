@@ -7,14 +7,13 @@ from typing import ClassVar
 
 import polars as pl
 import pyarrow.parquet as pq
-from pyarrow import ArrowException
 
+from goodput_ingest.formats import parquet_columns
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.catalog import models
 from goodput_queries.errors import IngestError
 from goodput_queries.storage.row_groups import ROW_GROUP
 
-MAGIC = b"PAR1"
 README_BEGIN = "A bundle of Goodput:"  # of the text for people in it, which says nothing else
 FORMAT_KEY, FORMAT = "goodput.bundle", "1"
 TABLE_KEY = "goodput.table"
@@ -35,7 +34,7 @@ class Bundle:
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
         """Say whether this is Parquet that names its table, or the text that goes with it."""
-        is_table = head.startswith(MAGIC) and TABLE_KEY in _metadata(path)
+        is_table = head.startswith(parquet_columns.MAGIC) and TABLE_KEY in _metadata(path)
         return is_table or head.startswith(README_BEGIN.encode())
 
     def extract(self) -> Iterator[Batch]:
@@ -52,16 +51,18 @@ class Bundle:
         model = models.of_layer("raw").get(said.get(TABLE_KEY, ""))
         if model is None or model.name in NO_TABLES:
             raise IngestError(f"{self.path}: there is no table {said.get(TABLE_KEY)!r}.")
-        try:
-            rows = pl.read_parquet(self.path)
-        except (OSError, UnicodeError, pl.exceptions.PolarsError) as error:
-            raise IngestError(f"{self.path}: this Parquet file cannot be read: {error}") from error
-        if rows.schema.get("source") != pl.String or rows["source"].has_nulls():
+        columns, groups = parquet_columns.described(self.path)
+        heights = [BATCH_ROWS] * (1 + sum(groups) // BATCH_ROWS)
+        if columns.get("source") != pl.String or any(
+            part["source"].has_nulls()
+            for part in parquet_columns.parts(self.path, heights, ["source"])
+        ):
             raise IngestError(f"{self.path}: each row needs the source it came from.")
-        content = hashlib.blake2b(self.path.read_bytes(), digest_size=16).hexdigest()
-        for (source,), of_source in rows.partition_by("source", as_dict=True).items():
-            for number, part in enumerate(of_source.iter_slices(BATCH_ROWS)):
-                digest = f"{content} {number} {BATCH_ROWS}"
+        with self.path.open("rb") as file:
+            content = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        for number, rows in enumerate(parquet_columns.parts(self.path, heights)):
+            digest = f"{content} {number} {BATCH_ROWS}"
+            for (source,), part in rows.partition_by("source", as_dict=True).items():
                 yield Batch(model.name, part, str(source), str(self.path), digest)
 
 
@@ -70,7 +71,7 @@ def _metadata(path: Path) -> dict[str, str]:
     try:
         with pq.ParquetFile(path) as file:
             found = file.metadata.metadata or {}
-    except (OSError, ArrowException, UnicodeError):
+    except parquet_columns.UNREADABLE:
         return {}
     return {
         key.decode(errors="replace"): value.decode(errors="replace") for key, value in found.items()

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import json
 import re
 from datetime import datetime
@@ -13,10 +14,13 @@ from polars.exceptions import PanicException
 from tests.ingest.golden_cases import CASES, golden_path, input_of, name_of
 from tests.tables import each
 
+from goodput_formats_extra.operation_trace.source import COLUMNS
+from goodput_ingest.formats import parquet_columns
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.run import ingest as load
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.bundle import FORMAT_KEY, TABLE_KEY
 from goodput_ingest.sources.registry import sources
 from goodput_queries.errors import IngestError
 
@@ -75,6 +79,7 @@ EXTREME = {
     "log_1.log": of_year("0001", "job_log/megatron_two_lives_and_a_hang/input.log"),
     "log_9999.log": of_year("9999", "job_log/megatron_two_lives_and_a_hang/input.log"),
     "year_1.parquet": parquet(datetime(1, 1, 1)),  # noqa: DTZ001
+    "beyond_calendars.parquet": parquet(pl.Series([2**63 - 1]).cast(pl.Datetime("us"))),
     "before_year_1.parquet": parquet(pl.Series([-(2**62)]).cast(pl.Datetime("us"))),
 }
 
@@ -92,15 +97,31 @@ def test_extreme_values_are_rows_or_rejects(store, tmp_path, name, zone):
     assert summary.rows + summary.rejects + len(summary.refused) > 0
 
 
-@pytest.mark.parametrize("name", ["auto", "telemetry-parquet"])
-def test_a_parquet_schema_that_is_not_utf_8_is_refused(store, tmp_path, name):
-    content = parquet(datetime(2025, 8, 20)).replace(b"my_own", b"my\xff\xfewn")  # noqa: DTZ001
-    (tmp_path / "file.parquet").write_bytes(content)
+def test_a_wrong_byte_of_a_parquet_file_ends_no_process(tmp_path):
+    whole = parquet([datetime(2025, 8, 20)] * 3)  # noqa: DTZ001
+    path = tmp_path / "file.parquet"
+    for at, bits in itertools.product(range(2, len(whole), 5), (1, 129)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ bits]) + whole[at + 1 :])
+        parquet_columns.names(path, whole)
+        with contextlib.suppress(IngestError):
+            _, rows = parquet_columns.described(path)
+            assert sum(part.height for part in parquet_columns.parts(path, rows)) <= sum(rows)
 
-    summary = ingest(store, tmp_path, name)
 
-    assert summary.failed == []
-    assert len(summary.refused) + len(summary.unrecognised) == 1
+@each(
+    ("telemetry-parquet", {"ts": datetime(2025, 8, 20), "gpu_uuid": "GPU-1", "power_w": 1.0}, {}),  # noqa: DTZ001
+    ("bundle", {"source": "nvml", "name": "x"}, {FORMAT_KEY: "1", TABLE_KEY: "gpus"}),
+    ("operation-trace", dict.fromkeys(COLUMNS, 1), {}),
+)
+def test_a_small_parquet_file_that_unpacks_to_a_huge_one_is_refused(tmp_path, name, row, metadata):
+    path = tmp_path / "file.parquet"
+    rows = pl.select(x=pl.repeat(0, 20_000_000)).with_columns(
+        pl.lit(v).alias(c) for c, v in row.items()
+    )
+    rows.write_parquet(path, metadata=metadata)
+
+    with pytest.raises(IngestError, match=r"unpacks to 20,000,000 rows .* over 200 times its size"):
+        list(sources()[name](path, ReadOptions("c", ZoneInfo("UTC"))).extract())
 
 
 BYTES = (b"", b"\n\n", b"\x1f\x8b", b"\x1f\x8b\x08\x00", b"\xff\xfe{\x00", b"{" * 10_000)

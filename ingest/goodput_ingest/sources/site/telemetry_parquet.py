@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import polars as pl
-import pyarrow.parquet as pq
-from pyarrow import ArrowException
 
 from goodput_ingest.formats import parquet_columns
 from goodput_ingest.formats.json_text.json_lines import EPOCH, LATEST
@@ -69,19 +67,14 @@ class TelemetryParquet(RecordedFile):
         others = self._others(schema)
         content = self._digest_of_content()
         rejects = self._skipped_columns(schema)
-        frame = pl.scan_parquet(self.path)
-        for number, (first, rows) in enumerate(_parts(groups)):
-            try:
-                part = frame.slice(first, rows).collect()
-            except pl.exceptions.PolarsError as error:
-                raise IngestError(f"{self.path}: row {first + 1} on cannot be read: {error}") from (
-                    error
-                )
+        first = 0
+        for number, part in enumerate(parquet_columns.parts(self.path, _heights(groups))):
             digest = hashlib.blake2b(
                 f"{content}\n{number}\n{ROWS_PER_BATCH}\n{self.options.zone}".encode(),
                 digest_size=16,
             ).hexdigest()
             keyed, incomplete = self._keyed(part, first)
+            first += part.height
             yield Batch(
                 "gpu_samples", _samples(keyed), self.name, str(self.path), digest,
                 [*rejects, *incomplete],
@@ -94,15 +87,7 @@ class TelemetryParquet(RecordedFile):
 
     def _open(self) -> tuple[dict[str, pl.DataType], list[int]]:
         """Return the columns and the rows of each row group."""
-        try:
-            with pq.ParquetFile(self.path) as file:
-                metadata = file.metadata
-                groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-            schema = dict(pl.read_parquet_schema(self.path))
-        except (OSError, ArrowException, UnicodeError, pl.exceptions.PolarsError) as error:
-            raise IngestError(
-                f"{self.path}: this is not a Parquet file that can be read: {error}"
-            ) from error
+        schema, groups = parquet_columns.described(self.path)
         missing = [name for name in ("ts", "gpu_uuid") if name not in schema]
         if missing or not set(schema) & set(METRICS):
             lacks = missing or ["any metric (engine_active_ratio, power_w ...)"]
@@ -152,7 +137,9 @@ class TelemetryParquet(RecordedFile):
     def _keyed(self, part: pl.DataFrame, first: int) -> tuple[pl.DataFrame, list[Reject]]:
         """Return the rows with their key in the store's types, and those without a key."""
         zone = self.options.zone
-        moment = pl.col("ts")
+        far = 2**52 if part.schema["ts"].time_unit == "ms" else 2**62  # type: ignore[attr-defined]
+        # Polars panics at moments beyond the year 262,142
+        moment: pl.Expr = pl.when(pl.col("ts").to_physical().is_between(-far, far)).then("ts")
         if part.schema["ts"].time_zone is None and zone is not None:  # type: ignore[attr-defined]
             moment = moment.dt.replace_time_zone(zone.key, ambiguous="null", non_existent="null")
         instance = pl.col("gpu_instance") if "gpu_instance" in part.columns else pl.lit("")
@@ -189,19 +176,19 @@ def _is_number(kind: pl.DataType) -> bool:
     return kind.is_numeric() or isinstance(kind, pl.Null)
 
 
-def _parts(groups: list[int]) -> list[tuple[int, int]]:
-    """Return (first row, rows) of parts that hold whole row groups as far as these are small."""
-    parts: list[tuple[int, int]] = []
-    first = size = 0
+def _heights(groups: list[int]) -> list[int]:
+    """Return the rows of parts that hold whole row groups as far as these are small."""
+    heights: list[int] = []
+    size = 0
     for rows in groups:
         if size and size + rows > ROWS_PER_BATCH:
-            parts.append((first, size))
-            first, size = first + size, 0
+            heights.append(size)
+            size = 0
         size += rows
         while size > ROWS_PER_BATCH:
-            parts.append((first, ROWS_PER_BATCH))
-            first, size = first + ROWS_PER_BATCH, size - ROWS_PER_BATCH
-    return [*parts, (first, size)] if size else parts
+            heights.append(ROWS_PER_BATCH)
+            size -= ROWS_PER_BATCH
+    return [*heights, size] if size else heights
 
 
 def _samples(keyed: pl.DataFrame) -> pl.DataFrame:
