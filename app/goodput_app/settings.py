@@ -167,10 +167,20 @@ class LakeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ReplaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What operators may replay from the Data page besides what they upload.
 
-    folder: its files and folders are offered by name; unset: none.
+    folder: its files and folders are offered by name; unset: none. upload_max_mib: of a file that
+    is uploaded. uploads_per_hour_mib: of what a person uploads in an hour; it is in memory as long
+    as their page is open.
     """
 
     folder: str | None = None
+    upload_max_mib: int = 50
+    uploads_per_hour_mib: int = 200
+
+    def __post_init__(self) -> None:
+        """Refuse limits that let nothing in."""
+        refuse_outside("replay", self, upload_max_mib=(1, 2048))
+        least = self.upload_max_mib
+        refuse_outside("replay", self, uploads_per_hour_mib=(least, 100 * least))
 
 
 class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

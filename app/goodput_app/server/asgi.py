@@ -54,6 +54,7 @@ from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.metrics.push import pushing
 from goodput_app.server.receive import receive_routes
 from goodput_app.server.sign_in import SignIn
+from goodput_app.server.streamlit_routes import StreamlitRoutes
 from goodput_app.server.viewers import CountViewers, Viewers
 from goodput_app.settings import settings
 from goodput_billing.delivery.deliver import Plan
@@ -186,7 +187,8 @@ def create_app(
         middleware=[
             Middleware(BasePath, settings().base_path, of_streamlit=bool(access.base_path)),
             Middleware(AllowedHosts, names),
-            Middleware(SignIn, access, recorded),
+            Middleware(SignIn, access, recorded, settings().public_url),
+            Middleware(StreamlitRoutes),
             Middleware(CountViewers, viewers),
             Middleware(IndexPage, access.base_path.strip("/")),
             Middleware(CompressedAssets, access.base_path.strip("/")),
@@ -322,6 +324,7 @@ def configure(address: str, port: int) -> None:
             **streamlit_theme.THEME,
             "server.address": address,
             "server.port": port,
+            "server.maxUploadSize": settings().replay.upload_max_mib,
             "server.baseUrlPath": settings().access.base_path,
             "server.trustedUserHeaders": current.TRUSTED_USER_HEADERS,
         }

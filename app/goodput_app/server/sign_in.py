@@ -52,8 +52,13 @@ class _Asker:
 class SignIn:
     """Middleware that lets only members in, and says to pages and routes who they are."""
 
-    def __init__(self, app: ASGIApp, access: AccessSettings, audit: Audit) -> None:
-        """Take the settings; audit: records who, action, subject and address."""
+    def __init__(
+        self, app: ASGIApp, access: AccessSettings, audit: Audit, public_url: str | None = None
+    ) -> None:
+        """Take the settings; audit: records who, action, subject and address.
+
+        public_url: under which browsers know the site, where the settings say it.
+        """
         self._app = app
         self._access = access
         self._audit = audit
@@ -63,6 +68,7 @@ class SignIn:
             oidc.SignedCookie(access.oidc, access.session_h) if is_oidc and access.oidc else None
         )
         self._base = access.oidc.base_path if is_oidc and access.oidc else ""
+        self._is_https = (access.public_url or public_url or "").startswith("https:")
         self._session_s = access.session_h * 3600
         self._seen: OrderedDict[tuple[str, str, str], float] = OrderedDict()
 
@@ -73,10 +79,11 @@ class SignIn:
             return
         headers = [header for header in scope["headers"] if header[0] not in current.OWN_HEADERS]
         scope = {**scope, "headers": headers}
+        send = self._secure(send)
         if self._access.sign_in is None or self._is_open(scope):
             if self._cookie and scope["path"] == f"{self._base}{oidc.LOGOUT}":
                 await self._note_sign_out(scope)
-            await self._app(scope, receive, self._secure(send))
+            await self._app(scope, receive, send)
             return
         asker = await self._asker(scope)
         if not isinstance(asker, _Asker):
@@ -167,14 +174,14 @@ class SignIn:
 
     def _secure(self, send: Send) -> Send:
         """Return a `send` whose cookies a browser sends over TLS only, where the site has TLS."""
-        if self._access.oidc is None or not self._access.oidc.origin.startswith("https:"):
+        if not self._is_https:
             return send
 
         async def secured(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            if message["type"] in {"http.response.start", "websocket.accept"}:
                 headers = [
                     (name, value + b"; Secure") if name == b"set-cookie" else (name, value)
-                    for name, value in message["headers"]
+                    for name, value in message.get("headers", ())
                 ]
                 message = {**message, "headers": headers}
             await send(message)

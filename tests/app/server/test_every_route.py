@@ -61,7 +61,7 @@ ROUTES = {
     "POST /api/v1/write": (401, {401}),  # with the token of senders: test_receive.py
     "POST /v1/metrics": (401, {401}),
     "GET /_stcore/health": (403, {503}),  # nothing has started here
-    "GET /_stcore/metrics": (403, {200}),  # memory of this process; it names nobody
+    "GET /_stcore/metrics": (403, {403}),  # as /metrics
     "GET /_stcore/host-config": (403, {200}),
     "GET /media/*": (403, {404}),
     "PUT /_stcore/upload_file/*": (403, {403}),  # without the token of the page's form
@@ -106,7 +106,7 @@ def _config(configured):
 def ask(app, path, person=NOBODY, method="GET", **headers):
     """Return status and body of a request with a path as it is, dots and all."""
     of_person = {"x-forwarded-user": person} if person else {}
-    given = {"host": HOST, **of_person, **headers}
+    given = {"host": HOST, "content-length": "2", **of_person, **headers}
     scope = {
         "type": "http", "method": method, "path": path, "raw_path": path.encode(), "root_path": "",
         "scheme": "http", "query_string": b"", "client": ("10.0.0.7", 1), "server": (HOST, 80),
@@ -158,6 +158,23 @@ def test_no_path_leads_out_of_the_dashboard(app, up):
             assert b"root:" not in body, (start, up)
             assert b"PATH=" not in body, (start, up)
             assert status != 500, (start, up)
+
+
+@each(
+    ("vi", [1], 403, b"by operators who see all teams"),
+    ("red", [1], 403, b"by operators who see all teams"),
+    ("ada", [1, 51], 413, b"at most 50 MiB (upload_max_mib)"),
+    ("ada", [40] * 5, 403, b"XSRF"),  # of Streamlit: what a page asks for comes to it
+    ("ada", [40] * 6, 429, b"at most 200 MiB an hour (uploads_per_hour_mib)"),
+)
+def test_an_upload_is_of_who_may_replay_and_has_limits(app, person, sizes, status, said):
+    app.middleware_stack = None  # who has uploaded nothing
+    for mib in sizes:
+        length = {"content-length": str((mib << 20) - 1)}
+        found = ask(app, "/_stcore/upload_file/session/file", person, "PUT", **length)
+
+    assert found[0] == status
+    assert said in found[1]
 
 
 ADA = Identity("ada", frozenset({Role.ADMIN}))

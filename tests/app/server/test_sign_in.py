@@ -135,6 +135,20 @@ PATHS = (
 )
 
 
+@each(("https://h.test", True), ("http://h.test", False), (None, False))
+def test_cookies_are_for_tls_alone_where_the_site_has_it(public_url, is_secure):
+    async def page(scope, receive, send):
+        answer = JSONResponse("")
+        answer.set_cookie("_streamlit_xsrf", "x")
+        await answer(scope, receive, send)
+
+    async def record(*_entry):
+        pass
+
+    answer = ask(SignIn(page, ACCESS, record, public_url), "/", peer=PROXY, headers=ADA)
+    assert ("; Secure" in answer.headers["set-cookie"]) == is_secure
+
+
 @each(
     (PROXY, []),
     (STRANGER, ADA),

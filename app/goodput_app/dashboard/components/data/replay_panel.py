@@ -90,6 +90,7 @@ def _form() -> None:
         is_asked = st.form_submit_button("Start", icon=":material/play_arrow:")
     st.caption(
         "It runs in a database of its own, which is removed with it; this one stays as it is. "
+        f"A person may upload {settings().replay.uploads_per_hour_mib} MiB an hour. "
         + ("" if settings().replay.folder else NO_FOLDER)
     )
     if not is_asked:
