@@ -1,19 +1,25 @@
 """Parts that are packages of their own, found by entry points: Goodput's and those of others.
 
-The core imports none of them and works without them; decision 0184 lists the groups.
+The core imports none of them and works without them; decisions 0184 and 0190 list the groups.
 """
 
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from typing import Any, Final
 
 from goodput_queries.errors import GoodputError, PackageError
 
+SQL: Final = "goodput.sql"  # a package with folders `sql` and `rules`, as the core's
 SOURCES: Final = "goodput.sources"  # a `goodput_ingest.source.Source` each
+LIVE: Final = "goodput.live"  # a `goodput_ingest.source.LiveSource` each
+SERIES: Final = "goodput.series"  # a `goodput_ingest.prometheus_api.other_series.OtherSeries`
 STORES: Final = "goodput.stores"  # `lake`: a `goodput_queries.database.LakePackage`
 COMMANDS: Final = "goodput.commands"  # a command of `goodput`
 CHECKS: Final = "goodput.checks"  # of `goodput doctor`: yields its findings
-GROUPS: Final = (SOURCES, STORES, COMMANDS, CHECKS)
+GROUPS: Final = (SQL, SOURCES, LIVE, SERIES, STORES, COMMANDS, CHECKS)
 
 
 def declared(group: str) -> list[EntryPoint]:
@@ -29,6 +35,17 @@ def is_there(point: EntryPoint) -> bool:
 def offered(group: str) -> list[EntryPoint]:
     """Return what packages that are there offer under a group, by name."""
     return [point for point in declared(group) if is_there(point)]
+
+
+@cache
+def _with_sql() -> list[Traversable]:
+    return [files(name) for name in ("goodput_queries", *(point.module for point in offered(SQL)))]
+
+
+def in_each(*names: str) -> list[Traversable]:
+    """Return a file or folder of the core, then that of each package with SQL that has it."""
+    found = [folder.joinpath(*names) for folder in _with_sql()]
+    return [part for part in found if part.is_dir() or part.is_file()]
 
 
 def load(point: EntryPoint) -> Any:

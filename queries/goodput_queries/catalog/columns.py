@@ -8,12 +8,12 @@ import csv
 import re
 from collections.abc import Collection, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Final
 
+from goodput_queries import packages
 from goodput_queries.catalog.header import names
 
-COMMON: Final = Path(__file__).with_name("columns.csv")
+COMMON: Final = "columns.csv"
 # By the end of a column's name; the longest comes first
 _UNITS: Final = {
     "_bytes_per_s": "bytes per second",
@@ -69,8 +69,8 @@ _OTHERS: Final = re.compile(r"; ([a-z]\w*(?:, [a-z]\w*)*): ")
 @cache
 def _common() -> dict[str, dict[str, str]]:
     """Return unit and meaning of names that mean the same wherever a file says nothing else."""
-    with COMMON.open(encoding="utf-8", newline="") as file:
-        return {row["column"]: row for row in csv.DictReader(file)}
+    texts = [file.read_text("utf-8") for file in packages.in_each("sql", COMMON)]
+    return {row["column"]: row for text in texts for row in csv.DictReader(text.splitlines())}
 
 
 def meanings(given: Mapping[str, str], columns: Collection[str]) -> dict[str, str]:

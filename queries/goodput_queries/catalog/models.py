@@ -5,16 +5,15 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
-from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from goodput_queries import packages
 from goodput_queries.catalog import rules, thresholds
 from goodput_queries.catalog.header import Header, header, names
 
 BASE_LAYERS = ("raw", "billing", "state")  # tables that no build can recompute, by their writer
 BUILT_LAYERS = ("staging", "intermediate", "temp", "marts", "checks")
 LAYERS = (*BASE_LAYERS, "reference", *BUILT_LAYERS)
-_SQL = files("goodput_queries") / "sql"
 FOLDERS = {"temp": "build_temp"}  # of layers whose folder has another name
 TEMP_LAYER = "temp"  # tables of one connection, rebuilt for every build or pass
 _SOURCE = re.compile(rf",\s*(?=(?:{'|'.join(LAYERS)})\.)")  # a condition may have commas, too
@@ -186,7 +185,8 @@ def of_layer(layer: str) -> dict[str, Model]:
     """Return the SQL files of a layer by name; those of rules are marts."""
     texts = {
         file.name.removesuffix(".sql"): file.read_text(encoding="utf-8")
-        for file in _sql_files(_SQL / FOLDERS.get(layer, layer))
+        for folder in packages.in_each("sql", FOLDERS.get(layer, layer))
+        for file in _sql_files(folder)
     }
     if layer == "marts":
         texts |= rules.view_texts()
@@ -211,11 +211,11 @@ def base_tables() -> dict[str, Model]:
 @cache
 def reference_files() -> dict[str, str]:
     """Return the CSV facts by table name, with the path of each."""
-    folder = _SQL / "reference"
+    files = [f for folder in packages.in_each("sql", "reference") for f in folder.iterdir()]
     return {
         f.name.removesuffix(".csv"): str(f)
-        for f in sorted(folder.iterdir(), key=lambda f: f.name)
-        if f.name.endswith(".csv")
+        for f in sorted(files, key=lambda f: f.name)
+        if f.name.endswith(".csv") and f.name != thresholds.FILE
     }
 
 
@@ -237,8 +237,8 @@ def reference_tables() -> dict[str, str]:
 
 def macro_files() -> list[str]:
     """Return the texts of the scalar macros, each after those whose macros it calls."""
-    folder = _SQL / "macros"
-    texts = {f.name: thresholds.with_values(f.read_text("utf-8")) for f in folder.iterdir()}
+    files = [f for folder in packages.in_each("sql", "macros") for f in folder.iterdir()]
+    texts = {str(f): thresholds.with_values(f.read_text("utf-8")) for f in files}
     defined_in = {macro: name for name, text in texts.items() for macro in _MACRO.findall(text)}
     called = {
         name: {defined_in[w] for w in _WORD.findall(_COMMENT.sub("", text)) if w in defined_in}

@@ -15,9 +15,9 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
+from goodput_queries import packages
 from goodput_queries.errors import RuleError
 
-FOLDER = files("goodput_queries") / "rules"
 LOSSES = "loss_findings"  # the family of losses of the ledger, which `marts.findings` reads itself
 EVERY_RULE = "every_rule()"
 TEXTS = ("kind", "severity", "title", "meaning", "found_by", "action", "fix", "owner", "effort")
@@ -139,8 +139,9 @@ class Rule:
 @cache
 def rules() -> tuple[Rule, ...]:
     """Return the rules by name; raise RuleError for a folder that is not complete or not known."""
-    folders = sorted((f for f in FOLDER.iterdir() if f.is_dir()), key=lambda f: f.name)
-    found = tuple(read(folder) for folder in folders if not folder.name.startswith("__"))
+    folders = (f for part in packages.in_each("rules") for f in part.iterdir() if f.is_dir())
+    by_name = sorted(folders, key=lambda f: f.name)
+    found = tuple(read(folder) for folder in by_name if not folder.name.startswith("__"))
     check_together(found)
     return found
 

@@ -1,6 +1,6 @@
 """Limits of rules, written into the SQL that names them as constants.
 
-Those of one rule alone are in its folder (`rules.py`), the others in `reference/thresholds.csv`.
+Those of one rule alone are in its folder (`rules.py`), others in `sql/reference/thresholds.csv`.
 
 A limit that is read by a subquery is a join of the plan. Findings name over a hundred: most of the
 time of their planning went into the order of these joins.
@@ -9,12 +9,12 @@ time of their planning went into the order of these joins.
 import csv
 import re
 from functools import cache
-from importlib.resources import files
 
+from goodput_queries import packages
 from goodput_queries.catalog import rules
 from goodput_queries.errors import RuleError
 
-_FILE = files("goodput_queries") / "sql" / "reference" / "thresholds.csv"
+FILE = "thresholds.csv"
 _NAMED = re.compile(r"\bthreshold\('(\w+)'\)")
 
 
@@ -22,7 +22,7 @@ def with_values(sql: str) -> str:
     """Return SQL with `threshold('name')` replaced by its value; unknown ones raise RuleError."""
     for name in _NAMED.findall(sql):
         if name not in _values():
-            raise RuleError(f"there is no threshold {name!r}, in no rule and not in {_FILE.name}.")
+            raise RuleError(f"there is no threshold {name!r}, in no rule and not in {FILE}.")
     return _NAMED.sub(lambda found: _values()[found[1]], sql)
 
 
@@ -35,7 +35,8 @@ def _values() -> dict[str, str]:
 @cache
 def rows() -> tuple[tuple[str, float, str, str], ...]:
     """Return name, value, unit and reason of each limit."""
-    shared = csv.DictReader(_FILE.read_text(encoding="utf-8").splitlines())
+    files = packages.in_each("sql", "reference", FILE)
+    shared = [row for f in files for row in csv.DictReader(f.read_text("utf-8").splitlines())]
     return (
         *((row["name"], float(row["value"]), row["unit"], row["why"]) for row in shared),
         *((t.name, t.value, t.unit, t.why) for rule in rules.rules() for t in rule.thresholds),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 
+from goodput_queries import packages
 from goodput_queries.catalog import columns, models, rules
 from goodput_queries.catalog.comments import describe_all
 from goodput_queries.errors import BuildError
@@ -70,7 +71,8 @@ def catalog_digest() -> str:
         text.update(Path(file).read_bytes())
     for name in sorted(models.reference_tables().keys() - models.reference_files().keys()):
         text.update(models.reference_tables()[name].encode())
-    text.update(columns.COMMON.read_bytes())
+    for common in packages.in_each("sql", columns.COMMON):
+        text.update(common.read_bytes())
     return text.hexdigest()
 
 

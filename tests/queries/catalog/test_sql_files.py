@@ -1,7 +1,6 @@
 """SQL files: directives of headers, which layer reads which, thresholds as constants, names."""
 
 import contextlib
-import csv
 import re
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import polars as pl
 import pytest
 from tests.tables import each, gives, refuses
 
+from goodput_queries import packages
 from goodput_queries.catalog import columns, header, models, thresholds
 from goodput_queries.catalog.find import find_view
 from goodput_queries.database import LocalStore
@@ -104,14 +104,9 @@ test_a_threshold_that_is_not_in_the_list_is_refused = refuses(
 @pytest.fixture(scope="module")
 def of_marts(module_store):
     """Give view, name, type and comment of each column of the marts."""
-    return (
-        module_store()
-        .read(
-            """select table_name as view, column_name as name, data_type as kind, comment as text
+    sql = """select table_name as view, column_name as name, data_type as kind, comment as text
         from duckdb_columns() where schema_name = 'marts' and database_name = current_database()"""
-        )
-        .to_dicts()
-    )
+    return module_store().read(sql).to_dicts()
 
 
 FRACTIONS = ("DOUBLE", "FLOAT", "DECIMAL", "STRUCT")
@@ -141,10 +136,11 @@ def test_each_mart_has_a_meaning_a_grain_and_the_columns_that_it_explains(of_mar
 
 
 def test_a_name_that_means_the_same_everywhere_is_in_use_and_listed_once(of_marts):
-    with columns.COMMON.open(encoding="utf-8") as file:
-        listed = [row["column"] for row in csv.DictReader(file)]
+    lists = [pl.read_csv(str(f))["column"] for f in packages.in_each("sql", columns.COMMON)]
+    listed = pl.concat(lists)
 
-    assert listed == sorted(set(listed))
+    assert all(names.is_sorted() for names in lists)
+    assert listed.is_unique().all()
     assert set(listed) <= {column["name"] for column in of_marts}
 
 

@@ -33,7 +33,7 @@ from tests.queries.loaders import Kept, loaded_at_once
 from tests.queries.serving.load import HOUR, Engine, counters
 
 from goodput_ingest.live.status import Status, write
-from goodput_queries.catalog import rules
+from goodput_queries import packages
 
 Row = dict[str, Any]
 BUSY = {"engine_active_ratio": 0.95, "sm_active_ratio": 0.8, "tensor_active_ratio": 0.45,
@@ -64,8 +64,8 @@ def load(cluster: Evidence, entries: list[Row]) -> None:
 
 def cases(rule: str, kind: str) -> list[Row]:
     """Return the cases of a rule; what the file is given, all of them are."""
-    text = (rules.FOLDER / rule / "cases" / f"{kind}.toml").read_text("utf-8")
-    found = tomllib.loads(text)
+    (folder,) = packages.in_each("rules", rule, "cases")
+    found = tomllib.loads((folder / f"{kind}.toml").read_text("utf-8"))
     common = found.get("given", [])
     return [{**case, "given": [*common, *case["given"]]} for case in found["case"]]
 
