@@ -34,6 +34,7 @@ gc.disable()  # while the tests are collected: all of it stays
 OPTIONAL = {  # -> modules of tests that need them, besides those that import them
     "goodput_formats_extra": [],
     "goodput_lake": ["tests.queries.lake"],
+    "goodput_serving": ["tests.queries.serving"],
     "goodput_synthetic": [
         "tests.fleets", "tests.fuzz", "tests.evidence_over_time", "tests.demo_weeks",
         "tests.queries.made_up_fleet", "tests.queries import made_up_fleet",

@@ -16,7 +16,7 @@ GOLDEN = shutil.ignore_patterns("golden")
 PACKAGES = {
     "app": ("goodput_app", "goodput_billing", "goodput_messages", "goodput_scenarios"),
     "ingest": ("goodput_formats_extra", "goodput_ingest", "goodput_synthetic"),
-    "queries": ("goodput_lake", "goodput_queries"),
+    "queries": ("goodput_lake", "goodput_queries", "goodput_serving"),
 }
 
 

@@ -10,21 +10,18 @@ import click
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from tests.app.command_line import run
 from tests.ingest.golden_cases import golden_path
 from tests.tables import each
 
 from goodput_app.cli import main
 from goodput_app.distribution import NAME
-from goodput_ingest.sources.registry import sources
-from goodput_queries import packages
 from goodput_queries.errors import install_command
 
 CORE = (
     "goodput_app", "goodput_billing", "goodput_ingest", "goodput_messages", "goodput_queries",
     "goodput_scenarios",
 )  # fmt: skip
-OPTIONAL = ("goodput_formats_extra", "goodput_lake", "goodput_synthetic")
+OPTIONAL = ("goodput_formats_extra", "goodput_lake", "goodput_serving", "goodput_synthetic")
 # the parts that need an extra: the MCP server, and a lake with the engine of Ray
 OF_EXTRAS = ("goodput_app.server.agents.protocol", "goodput_lake")
 WITHOUT = """
@@ -95,27 +92,29 @@ PathFinder.find_spec = classmethod(
     lambda cls, name, *of: None if name.partition(".")[0] in {OPTIONAL} else found(name, *of)
 )
 from goodput_app.cli.main import main
-main(["lake", "status"], standalone_mode=False)
+for words in {{commands}}:
+    main(words, standalone_mode=False)
 """
 
 
+def alone(db, *commands):
+    """Run commands on a database in a process that has no package of its own."""
+    return python(GONE.replace("{commands}", repr([[*one, "--db", str(db)] for one in commands])))
+
+
 @pytest.fixture
-def nothing_is_offered(monkeypatch):
-    """Leave out the packages of their own, which the core imports by their entry points alone."""
-    monkeypatch.setattr(packages, "is_there", lambda _: False)
-    sources.cache_clear()
-    yield
-    sources.cache_clear()
+def core(tmp_path, empty_database):
+    """Give a database that was made with all packages, and opened without them since."""
+    db = shutil.copyfile(empty_database, tmp_path / "core.duckdb")
+    assert "goodput_serving, which is not installed" in alone(db, ["doctor"]).stdout
+    return db
 
 
-@pytest.mark.usefixtures("nothing_is_offered")
-def test_the_core_works_without_the_packages_of_their_own(tmp_path, empty_database):
+def test_the_core_works_without_the_packages_of_their_own(core):
     log = golden_path("job_events/killed_rank_and_restart/input.jsonl")
-    db = ["--db", str(shutil.copyfile(empty_database, tmp_path / "core.duckdb"))]
+    done = alone(core, ["ingest", "auto", str(log)], ["ledger"], ["check"])
 
-    assert run("ingest", "auto", str(log), *db).exit_code == 0
-    assert "lost_work" in run("ledger", *db).stdout
-    assert "goodput_lake.attached, which is not installed" in run("doctor", *db).stdout
+    assert (done.returncode, "lost_work" in done.stdout) == (0, True), done.stderr
 
 
 def test_the_help_of_the_lake_needs_no_extra():
@@ -125,7 +124,7 @@ def test_the_help_of_the_lake_needs_no_extra():
 
 
 def test_a_command_of_a_package_that_is_gone_is_one_sentence():
-    done = python(GONE)
+    done = alone("none", ["lake", "status"])
 
     assert done.stderr.splitlines()[-1].endswith(
         "'lake' is in a package of its own, which is not installed (lake of the entry points "

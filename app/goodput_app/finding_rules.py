@@ -9,7 +9,7 @@ _HEAD = """# Findings
 
 A finding is a loss, a fault or an anomaly that is worth a person's look. `goodput findings` lists
 them, `goodput fixes` what to do first, the Findings page shows both. This page is printed from the
-folders of the rules in `queries/goodput_queries/rules` (`python -m goodput_app.finding_rules >
+folders of the rules in `queries/*/rules` (`python -m goodput_app.finding_rules >
 docs/findings.md`); limits of several rules are in `reference/thresholds.csv`. Reasons:
 [decision 0100](decisions/0100-findings.md), [decision 0161](decisions/0161-a-rule-is-a-folder.md).
 

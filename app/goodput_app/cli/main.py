@@ -20,7 +20,8 @@ from goodput_queries.errors import GoodputError
 
 PACKAGES = (
     "goodput_app", "goodput_billing", "goodput_formats_extra", "goodput_ingest", "goodput_lake",
-    "goodput_messages", "goodput_queries", "goodput_scenarios", "goodput_synthetic",
+    "goodput_messages", "goodput_queries", "goodput_scenarios", "goodput_serving",
+    "goodput_synthetic",
 )  # fmt: skip
 OF_PACKAGE = ""  # instead of a module: an entry point of `packages.COMMANDS`
 COMMANDS = {  # in the order in which a newcomer needs them -> module, first line of its help
@@ -44,7 +45,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module, first lin
     "finding": ("findings", "Acknowledge, dismiss, reopen or comment on the finding KEY."),
     "fixes": ("findings", "List what to do first, by what it saves in the time range."),
     "objectives": ("findings", "List goodput objectives with error budget and burn rates."),
-    "serving": ("serving", "List models served, with tokens per second and cost of tokens."),
+    "serving": (OF_PACKAGE, "List models served, with tokens per second and cost of tokens."),
     "report": ("report", "Write the statement of a day or `month`, or a `weekly` report."),
     "adjust": ("adjust", "Write notes, disputes and credits on statements."),
     "what-if": ("what_if", "Estimate the effect of other GPUs, fewer losses or power limits."),

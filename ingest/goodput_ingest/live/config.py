@@ -10,6 +10,7 @@ from the environment or a file, whose name is (`password_env`, `token_file`).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
@@ -27,14 +28,14 @@ from goodput_ingest.sources.node_exporter.live import NodeExporterLive
 from goodput_ingest.sources.nvml.live import NvmlLive
 from goodput_ingest.sources.prometheus.live import Prometheus
 from goodput_ingest.sources.registry import followed
-from goodput_ingest.sources.serving.live import ServingLive
 from goodput_ingest.sources.slurm.live import SlurmLive
+from goodput_queries import packages
 from goodput_queries.errors import IngestError
 
-LIVE: dict[str, type[LiveSource]] = {
+CORE_LIVE: dict[str, type[LiveSource]] = {
     kind.name: kind
     for kind in (
-        *(Prometheus, Kubernetes, KubernetesApi, DcgmLive, NodeExporterLive, ServingLive),
+        *(Prometheus, Kubernetes, KubernetesApi, DcgmLive, NodeExporterLive),
         *(NvmlLive, SlurmLive, KernelLogLive),
     )
 }
@@ -72,9 +73,16 @@ class Collector:
         return f"{self.reads} ({self.origin})"
 
 
+@cache
+def live() -> dict[str, type[LiveSource]]:
+    """Return every live source by name, those that installed packages offer too."""
+    found = (packages.load(point) for point in packages.offered(packages.LIVE))
+    return CORE_LIVE | {kind.name: kind for kind in found if kind.name not in CORE_LIVE}
+
+
 def names() -> tuple[str, ...]:
     """Return what a `[[collect]]` table may call its `source`."""
-    return tuple(dict.fromkeys([*LIVE, *followed()]))
+    return tuple(dict.fromkeys([*live(), *followed()]))
 
 
 def collectors(
@@ -111,10 +119,10 @@ def _collector(
         )
     where = f"{where} ({name})"
     kind: type[LiveSource]
-    if name in followed() and (name not in LIVE or "folder" in given):
+    if name in followed() and (name not in live() or "folder" in given):
         kind, fixed = Tail, {"reads": name}
     else:
-        kind, fixed = LIVE[name], {}
+        kind, fixed = live()[name], {}
     known = {name: one for name, one in _settable(kind).items() if name not in fixed}
     values = {key: _value(where, key, value, known) for key, value in given.items()}
     for key, default in defaults.items():

@@ -22,16 +22,15 @@ from goodput_ingest.prometheus_api.batches import batches, digest_of
 from goodput_ingest.prometheus_api.exports import as_answer, is_export
 from goodput_ingest.prometheus_api.gpu_series import parsed_gpu_rows
 from goodput_ingest.prometheus_api.host_series import parsed_host_rows
+from goodput_ingest.prometheus_api.other_series import is_known, of_packages
 from goodput_ingest.prometheus_api.replicas import without_doubles
-from goodput_ingest.prometheus_api.serving_series import parsed_serving_rows
-from goodput_ingest.serving_metrics import is_of_engine
 from goodput_ingest.source import Batch, RecordedFile, Reject
 from goodput_queries.errors import IngestError
 
 FILE_MAX_BYTES = 512 * 1024 * 1024  # twenty million points; they are parsed in memory
 RESULT_TYPE = re.compile(rb'"resultType"\s*:\s*"(?:matrix|vector)"')
 KUBERNETES_NAME = re.compile(rb'"__name__"\s*:\s*"kube_')
-READ = (is_gpu_metric, is_host_metric, is_of_engine)
+READ = (is_gpu_metric, is_host_metric, is_known)
 GRID_WARNING = (
     "the points lie on a grid, as query_range evaluates them: gaps of up to five minutes are "
     "filled with old values. Save a range selector (metric[1h]) from /api/v1/query instead."
@@ -71,7 +70,7 @@ def has_answer(head: bytes) -> bool:
 
 
 class PrometheusRecording(RecordedFile):
-    """A file of answers with series of GPU exporters, node_exporter or serving engines."""
+    """A file of answers with series of GPU exporters, node_exporter or what packages read."""
 
     name: ClassVar[str] = "prometheus"
 
@@ -81,7 +80,7 @@ class PrometheusRecording(RecordedFile):
         return has_answer(head) and KUBERNETES_NAME.search(head) is None
 
     def extract(self) -> Iterator[Batch]:
-        """Yield readings and owners of GPUs, readings of hosts and of engines, answer by answer."""
+        """Yield readings and owners of GPUs, readings of hosts and others, answer by answer."""
         memory = Memory()
         for answer in answers(self.path):
             series = without_doubles(answer.series)
@@ -95,11 +94,11 @@ class PrometheusRecording(RecordedFile):
 def parsed_rows(
     series: Sequence[Series], *, source: str, cluster: str | None, memory: Memory
 ) -> list[Parsed]:
-    """Return the rows of GPUs, hosts and engines by raw table; skips other series."""
+    """Return the rows of GPUs, hosts and packages by raw table; skips other series."""
     return [
         *parsed_gpu_rows(series, source=source, cluster=cluster, memory=memory),
         *parsed_host_rows(series, cluster=cluster),
-        *parsed_serving_rows(series, cluster=cluster),
+        *(rows for other in of_packages() for rows in other.parsed(series, cluster=cluster)),
     ]
 
 

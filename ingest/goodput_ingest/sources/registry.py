@@ -25,8 +25,6 @@ from goodput_ingest.sources.node_snapshot.source import NodeSnapshot
 from goodput_ingest.sources.nvml.recording import NvmlRecording
 from goodput_ingest.sources.prometheus import PrometheusRecording
 from goodput_ingest.sources.pytorch.flight_recorder import FlightRecorder
-from goodput_ingest.sources.serving.requests import ServingRequests
-from goodput_ingest.sources.serving.scrapes import ServingMetrics
 from goodput_ingest.sources.site.budgets import Budgets
 from goodput_ingest.sources.site.carbon import Carbon
 from goodput_ingest.sources.site.inventory import Inventory
@@ -57,8 +55,6 @@ CORE_SOURCES: dict[str, type[Source]] = {
     Dcgm.name: Dcgm,
     GpuTable.name: GpuTable,
     NodeExporter.name: NodeExporter,
-    ServingMetrics.name: ServingMetrics,
-    ServingRequests.name: ServingRequests,
     JobEvents.name: JobEvents,
     NcclInspector.name: NcclInspector,
     FlightRecorder.name: FlightRecorder,

@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
+from goodput_queries.catalog import models
 from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence.plausible import utc_now
 from goodput_queries.storage.database_file import DatabaseFile
@@ -283,15 +284,16 @@ def _drop_readings(cursor: duckdb.DuckDBPyConnection, cut: int) -> list[tuple[st
         group by all""",
         [kept_from_ms(cursor, "gpu_samples"), cut],
     )
+    moments = dict.fromkeys(OF_READINGS, "ts") | {"raw.serving_requests": "arrival_at"}
     dropped = [
-        (table, _delete(cursor, table, "ts < from_ms($1)", cut), cut) for table in OF_READINGS
+        (table, _delete(cursor, table, f"{moment} < from_ms($1)", cut), cut)
+        for table, moment in moments.items()
+        if table.removeprefix("raw.") in models.base_tables()
     ]
     hosts = _delete(cursor, "raw.node_samples", f"ts < from_ms($1) and {OF_HOSTS}", cut)
-    requests = _delete(cursor, "raw.serving_requests", "arrival_at < from_ms($1)", cut)
     for table in (*STAGES_OF_READINGS, "marts.unheld_hourly"):
         _delete(cursor, table, "hour_ms < $1", cut)
-    of_no_gpu = [("raw.node_samples", hosts, cut), ("raw.serving_requests", requests, cut)]
-    return [*dropped, *of_no_gpu]
+    return [*dropped, ("raw.node_samples", hosts, cut)]
 
 
 def _drop_segments(cursor: duckdb.DuckDBPyConnection, cut: int) -> list[tuple[str, int, int]]:

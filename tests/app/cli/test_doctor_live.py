@@ -110,6 +110,7 @@ def test_a_source_that_does_not_answer_is_a_problem_and_stops_no_other(here, exp
     assert rows["live dcgm"][0][0] == "ok"
 
 
+@pytest.mark.usefixtures("all_packages")
 def test_metrics_of_an_engine_are_no_problem_and_what_it_lacks_is_missing(here):
     with pages(lambda *_: (b'vllm_num_requests_running{model_name="m"} 3\n', "text/plain")) as url:
         configure(here, f'[[collect]]\nsource = "serving-metrics"\nurls = ["{url}"]\n')

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.tables import SECRET, each, refuses
 
-from goodput_ingest.live.config import LIVE, collectors, names
+from goodput_ingest.live.config import collectors, live, names
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.source import LiveSource
 from goodput_ingest.sources.dcgm.live import DcgmLive
@@ -48,7 +48,7 @@ def test_each_source_is_made_of_the_least_it_needs(name):
 
 
 def test_the_rows_of_each_source_are_known_by_its_name():
-    assert all(kind.name == name for name, kind in LIVE.items())
+    assert all(kind.name == name for name, kind in live().items())
 
 
 @each(

@@ -111,6 +111,7 @@ def test_each_view_is_read_once_for_all_rules():
     assert {r.family for r in rules.rules() if r.sql is None} == {*rules.families(), rules.LOSSES}
 
 
+@pytest.mark.usefixtures("all_packages")
 def test_rates_are_of_the_present_rules_and_of_confidences():
     counts = [count for of_rule in rules.rates().values() for count in of_rule.values()]
 

@@ -109,16 +109,14 @@ def of_marts(module_store):
     return module_store().read(sql).to_dicts()
 
 
-FRACTIONS = ("DOUBLE", "FLOAT", "DECIMAL", "STRUCT")
-
-
 @each({
     "a meaning": lambda c: c["text"],
     "a meaning that names tables that exist": lambda c: (
         {*re.findall(r"\breference\.(\w+)", c["text"] or "")} <= models.reference_tables().keys()),
     # a whole number without one is a count, or the number of something
     "a unit, if it has fractions": lambda c: (
-        not c["kind"].startswith(FRACTIONS) or columns.unit_of(c["name"], c["kind"]) is not None),
+        not c["kind"].startswith(("DOUBLE", "FLOAT", "DECIMAL", "STRUCT"))
+        or columns.unit_of(c["name"], c["kind"]) is not None),
     # DuckDB's count_if is of 128 bits, which readers get as a float
     "64 bits, if it is an integer": lambda c: c["kind"] != "HUGEINT",
 })  # fmt: skip

@@ -160,12 +160,12 @@ def test_a_layout_that_differs_in_one_part_is_reported_whole(store, other):
     assert store.read("from raw.gpu_instances").height == 2 + len(other)
 
 
+@pytest.mark.usefixtures("all_packages")
 def test_a_bucket_of_infinity_is_stored_once(store):
     bucket = {"source": "s", "endpoint": "e", "engine": "0", "model": "m", "role": "both"}
     bucket |= {"product": "vllm", "metric": "ttft_s", "ts": START, "le_s": math.inf}
-    for observations in (3, 99):
-        frame = pl.DataFrame([{**bucket, "observations": observations}])
-        load(store, "serving_histograms", frame, f"{observations}")
+    for n in (3, 99):
+        load(store, "serving_histograms", pl.DataFrame([{**bucket, "observations": n}]), f"{n}")
 
     assert store.read("select observations from raw.serving_histograms").rows() == [(3,)]
 

@@ -49,6 +49,7 @@ def hourly(evidence):
     return evidence.store.read("from marts.ledger_hourly order by all").rows()
 
 
+@pytest.mark.usefixtures("all_packages")
 def test_readings_of_hosts_links_and_engines_go_and_those_of_power_meters_stay(two_days):
     seconds = two_days.every(0, 2 * DAY_S, 3600)
     port = {"node": "a", "kind": "infiniband", "device": "mlx5_0", "port": "1"}

@@ -18,10 +18,10 @@ from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
 from goodput_ingest.live.config import Collector, collectors
 from goodput_ingest.live.store_lease import is_collected
 from goodput_ingest.live.tail import Tail
+from goodput_ingest.prometheus_api import other_series
 from goodput_ingest.prometheus_api.discovery import Discovery
 from goodput_ingest.received.arrived import UNREAD_OF_GPUS
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
-from goodput_ingest.serving_metrics import is_serving_metric
 from goodput_ingest.sources.kernel_log.live import KernelLogLive
 from goodput_ingest.sources.nvml.live import NvmlLive
 from goodput_ingest.sources.prometheus import Prometheus
@@ -197,7 +197,7 @@ def _of_names(server: Prometheus) -> Iterator[str]:
         names = discovery.metric_names(now_s - 3_600, now_s)
     for line in missing_counters(names):
         yield f"counter off that could be used; add to the exporters' counters file: {line}"
-    if unread := [name for name in unread_names(names) if not is_serving_metric(name)]:
+    if unread := [name for name in unread_names(names) if not other_series.is_read(name)]:
         yield UNREAD_OF_GPUS + _named(unread)
 
 

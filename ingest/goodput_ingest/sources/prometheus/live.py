@@ -1,4 +1,4 @@
-"""Metrics of GPUs, hosts and serving engines out of a Prometheus server, caught up from the store.
+"""Metrics of GPUs, hosts and engines out of a Prometheus server, caught up from the store.
 
 Of GPUs the raw samples are read, of hosts and engines their values on a grid (`host_series`).
 """
@@ -16,20 +16,19 @@ from goodput_ingest.gpu_metrics import Memory, is_gpu_metric
 from goodput_ingest.host_metrics import is_host_metric
 from goodput_ingest.prometheus_api.answer import Answer
 from goodput_ingest.prometheus_api.batches import batches, digest_of
-from goodput_ingest.prometheus_api.bulk import epoch_ms, samples, selector
+from goodput_ingest.prometheus_api.bulk import epoch_ms, grid_samples, samples, selector
 from goodput_ingest.prometheus_api.client import Client
 from goodput_ingest.prometheus_api.clusters import NAMES_ASKED, mixed_clusters
 from goodput_ingest.prometheus_api.discovery import Discovery
 from goodput_ingest.prometheus_api.endpoint import Endpoint
 from goodput_ingest.prometheus_api.gpu_series import parsed_gpu_rows
 from goodput_ingest.prometheus_api.host_series import host_samples, parsed_host_rows
+from goodput_ingest.prometheus_api.other_series import OtherSeries, is_read, of_packages
 from goodput_ingest.prometheus_api.replicas import REPLICA_LABELS, without_doubles
-from goodput_ingest.prometheus_api.serving_series import parsed_serving_rows, serving_samples
-from goodput_ingest.serving_metrics import is_histogram_part, is_serving_metric
 from goodput_ingest.source import Batch
 
 METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-READ = (is_gpu_metric, is_host_metric, is_serving_metric)
+READ = (is_gpu_metric, is_host_metric, is_read)
 CLOCKS_DIFFER_S = 5.0
 
 
@@ -74,7 +73,7 @@ class Prometheus(Endpoint):
         gpu_names = [name for name in names if is_gpu_metric(name)]
         step_ms = round(1000 * self.host_interval_s)
         host_names = [name for name in names if is_host_metric(name)] if step_ms else []
-        serving_names = [name for name in names if self._is_read_of_engines(name)]
+        others = [(one, self._by_step(one, names)) for one in of_packages()]
         gpu_rows = partial(parsed_gpu_rows, source=self.name, memory=self.memory)
         with Client(self) as client:
             for start_ms, end_ms in spans(epoch_ms(start), epoch_ms(to), self.overlap_s):
@@ -84,17 +83,12 @@ class Prometheus(Endpoint):
                     client, host_names, self.matchers, start_ms, end_ms, step_ms
                 )
                 yield from self._batches(list(of_hosts), parsed_host_rows, "node_samples")
-                of_engines = serving_samples(
-                    client,
-                    serving_names,
-                    self.matchers,
-                    (start_ms, end_ms),
-                    (
-                        round(1000 * self.serving_interval_s),
-                        round(1000 * self.serving_histogram_interval_s),
-                    ),
-                )
-                yield from self._batches(list(of_engines), parsed_serving_rows, "serving_samples")
+                for one, by_step in others:
+                    answers = chain.from_iterable(
+                        grid_samples(client, read, self.matchers, start_ms, end_ms, step_ms)
+                        for step_ms, read in by_step
+                    )
+                    yield from self._batches(list(answers), one.parsed, one.TABLE)
 
     def probe(self) -> list[str]:
         """Return what is odd about the server: its targets, its metrics, its clock."""
@@ -136,16 +130,18 @@ class Prometheus(Endpoint):
         return sorted(
             name
             for name in names
-            if METRIC_NAME.fullmatch(name) and any(is_read(name) for is_read in READ)
+            if METRIC_NAME.fullmatch(name) and any(is_one(name) for is_one in READ)
         )
 
-    def _is_read_of_engines(self, name: str) -> bool:
-        step_s = (
-            self.serving_histogram_interval_s
-            if is_histogram_part(name)
-            else self.serving_interval_s
-        )
-        return step_s > 0 and is_serving_metric(name)
+    def _by_step(self, one: OtherSeries, names: Sequence[str]) -> list[tuple[int, list[str]]]:
+        """Return the names that a package reads, by the distance of their values; 0: none."""
+        read = [name for name in names if one.is_read(name)]
+        steps_s = {False: self.serving_interval_s, True: self.serving_histogram_interval_s}
+        return [
+            (round(1000 * step_s), [n for n in read if one.is_histogram_part(n) is is_part])
+            for is_part, step_s in steps_s.items()
+            if step_s > 0
+        ]
 
     def _gpu_names(self, start: datetime, end: datetime) -> list[str]:
         return [name for name in self._names(start, end) if is_gpu_metric(name)]

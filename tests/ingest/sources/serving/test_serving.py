@@ -9,11 +9,11 @@ import pytest
 
 from goodput_ingest.formats.prometheus_text import exposition
 from goodput_ingest.formats.prometheus_text.series import KnownSeries
-from goodput_ingest.serving_metrics import ALL_LABELS, Identity, serving_rows
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
-from goodput_ingest.sources.serving.requests import ServingRequests
 from goodput_queries.catalog import models
+from goodput_serving.metrics import ALL_LABELS, Identity, serving_rows
+from goodput_serving.sources.requests import ServingRequests
 from goodput_synthetic import serving
 from goodput_synthetic.serving import Engine, Life
 

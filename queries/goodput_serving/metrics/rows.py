@@ -5,8 +5,9 @@ from typing import Final
 import polars as pl
 
 from goodput_ingest.formats.parsed import INSTANT, Parsed, with_rows
-from goodput_ingest.serving_metrics import catalogue
-from goodput_ingest.serving_metrics.endpoints import (
+from goodput_ingest.source import Reject
+from goodput_serving.metrics import catalogue
+from goodput_serving.metrics.endpoints import (
     FRONTENDS,
     OF_TARGETS,
     SCHEMA,
@@ -15,7 +16,6 @@ from goodput_ingest.serving_metrics.endpoints import (
     identities,
     numbered,
 )
-from goodput_ingest.source import Reject
 
 NAME_MAX_CHARS: Final = 255
 COUNT_MAX: Final = 2.0**63

@@ -9,10 +9,10 @@ from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.formats.prometheus_text.exposition import Exposition
 from goodput_ingest.scrapes.pages import PageFormat
 from goodput_ingest.scrapes.targets import Targets
-from goodput_ingest.serving_metrics import Identity, is_serving_metric
-from goodput_ingest.serving_metrics.catalogue import meanings
 from goodput_ingest.source import Reject
-from goodput_ingest.sources.serving.scrapes import PAGES, ServingMetrics
+from goodput_serving.metrics import Identity, is_serving_metric
+from goodput_serving.metrics.catalogue import meanings
+from goodput_serving.sources.scrapes import PAGES, ServingMetrics
 
 NEEDED = {  # what pages show nothing without, and what for
     "generation_tokens": "tokens per GPU-hour",

@@ -21,8 +21,8 @@ from goodput_ingest.formats import csv_table, files
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
 from goodput_ingest.source import Batch, RecordedFile, Reject
-from goodput_ingest.sources.serving import request_fields
 from goodput_queries.errors import IngestError
+from goodput_serving.sources import request_fields
 
 TABLE: Final = "serving_requests"
 ID_BYTES: Final = 8

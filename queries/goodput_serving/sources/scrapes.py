@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from goodput_ingest.scrapes.pages import PageFormat
-from goodput_ingest.serving_metrics import ALL_LABELS, Identity, is_serving_metric, serving_rows
 from goodput_ingest.source import Batch, RecordedFile
+from goodput_serving.metrics import ALL_LABELS, Identity, is_serving_metric, serving_rows
 
 # in the name of a file before the moment of its scrape: vllm-8001_20261120T120000Z.prom
 PORT: Final = re.compile(r"[-_.:](\d{4,5})[-_]\d{8}T\d{6}Z(?!\w)")

@@ -9,20 +9,8 @@ for `gpu_metrics`:
 (`ALL_LABELS`): those of a series that is in no row become part of its name.
 """
 
-from goodput_ingest.serving_metrics.catalogue import (
-    ALL_LABELS,
-    is_histogram_part,
-    is_of_engine,
-    is_serving_metric,
-)
-from goodput_ingest.serving_metrics.endpoints import Identity
-from goodput_ingest.serving_metrics.rows import serving_rows
+from goodput_serving.metrics.catalogue import ALL_LABELS, is_serving_metric
+from goodput_serving.metrics.endpoints import Identity
+from goodput_serving.metrics.rows import serving_rows
 
-__all__ = [
-    "ALL_LABELS",
-    "Identity",
-    "is_histogram_part",
-    "is_of_engine",
-    "is_serving_metric",
-    "serving_rows",
-]
+__all__ = ["ALL_LABELS", "Identity", "is_serving_metric", "serving_rows"]

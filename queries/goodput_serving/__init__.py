@@ -1,0 +1,1 @@
+"""Serving engines: their sources, stages and marts, rules of findings and command."""
