@@ -16,8 +16,8 @@ from tests.tables import each
 from goodput_ingest.source import ReadOptions
 from goodput_queries.catalog.models import base_tables
 
-# tests/ingest: serving engines, until they are a package of their own
-PLACES = (Path(__file__).parents[2] / "ingest", Path(__file__).parent)
+ROOT = Path(__file__).parents[2]
+PLACES = (ROOT / "ingest", ROOT / "queries" / "goodput_serving")
 FORMATS = {path.name: path for place in PLACES for path in place.glob("**/golden/*/")}
 OF_SOURCES = {  # what tests have to know of each source: `format.toml` beside its cases
     name: of
