@@ -91,7 +91,7 @@ def test_a_gpu_with_a_uuid_needs_no_node_and_the_ingest_says_what_that_costs(tmp
 
 REFUSALS = {
     "bundle": "expected a table of a bundle of format 1, found none.",
-    "operation-trace": "this is not Parquet that can be read",
+    "operation-trace": "this is not a Parquet file that can be read",
     **{name: of["refusal"] for name, of in OF_SOURCES.items()},
 }
 
