@@ -161,6 +161,8 @@ def _of_fleet(folder: Path, found: dict[str, Expected]) -> None:
     unused = truth.group_by("run_id", "gpu_uuid").agg(is_used=is_used).filter(~pl.col("is_used"))
     found["unused_gpus"].may |= set(unused["run_id"])
     found["cluster_unavailable"].may.add("atlas")
+    # and MIG GPUs, as jobs come
+    found["empty_slices"].may |= set(truth.filter(pl.col("gpu_instance") != "")["gpu_uuid"])
 
 
 def found(store: LocalStore, truth: dict[str, Expected]) -> dict[str, list[tuple[str, str]]]:

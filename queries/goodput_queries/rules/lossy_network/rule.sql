@@ -1,5 +1,5 @@
--- skip_if_empty: marts.timed_steps
--- gpu_ms: what its steps took longer in hours with losses than without; of several nodes that of the greatest difference
+-- skip_if_empty: intermediate.int_train_steps
+-- gpu_ms: what its steps took longer in hours with losses; of several nodes that of the greatest difference
 with counters as (
     select
         cluster, node, hour_ms, null as again_ratio,

@@ -56,12 +56,19 @@ beside as (
     group by all
 ),
 
+shared as (
+    select gpu_uuid from staging.stg_gpu_processes semi join holds using (gpu_uuid) where processes > 1
+    union
+    select gpu_uuid from holds where kind = 'share'
+),
+
 full_bins as materialized (
     select gpu_uuid, start_ms, start_ms + ten_minutes_ms() as end_ms, max(memory_used_bytes.max / memory_bytes) as used_ratio
     from intermediate.int_gpu_metrics
     inner join (select gpu_uuid, max(memory_bytes) as memory_bytes from staging.stg_gpus group by gpu_uuid) using (gpu_uuid)
     where
         gpu_instance = ''
+        and gpu_uuid in (from shared)
         and hour_ms > scope_from_ms() - one_hour_ms()
         and in_window(start_ms, start_ms + ten_minutes_ms())
         and memory_used_bytes.max >= threshold('shared_memory_ratio') * memory_bytes
@@ -92,15 +99,20 @@ crowded as (
     having count(*) >= threshold('host_min_bins')
 ),
 
+-- from the first job on the GPU to the last
 slices as (
     select
-        cluster, node, gpu_uuid, min(start_ms) as start_ms, max(end_ms) as end_ms,
+        parts.cluster, parts.node, gpu_uuid, first_ms as start_ms, last_ms as end_ms,
         count(distinct gpu_instance) filter (where gpu_instance <> 'rest') as instances,
-        sum((end_ms - start_ms) * (share_hi - share_lo) / share_of) as all_ms,
-        all_ms - sum((end_ms - start_ms) * (share_hi - share_lo) / share_of) filter (where job_run_key is not null) as empty_ms
-    from intermediate.int_segments_in_window
-    where gpu_uuid in (select gpu_uuid from holds where kind = 'instance')
-    group by cluster, node, gpu_uuid
+        sum((least(end_ms, last_ms) - greatest(start_ms, first_ms)) * (share_hi - share_lo) / share_of) as all_ms,
+        sum((least(end_ms, last_ms) - greatest(start_ms, first_ms)) * (share_hi - share_lo) / share_of)
+            filter (where job_run_key is null) as empty_ms
+    from intermediate.int_segments_in_window as parts
+    inner join (
+        select gpu_uuid, min(start_ms) as first_ms, max(end_ms) as last_ms from holds where kind = 'instance' group by gpu_uuid
+    ) using (gpu_uuid)
+    where gpu_instance <> '' and start_ms < last_ms and end_ms > first_ms
+    group by parts.cluster, parts.node, gpu_uuid, first_ms, last_ms
     having all_ms >= one_hour_ms() and empty_ms >= threshold('empty_slices_ratio') * all_ms
 ),
 
