@@ -145,9 +145,8 @@ def idle_kwh(row):
             "electricity_cost": (row["gpu_ms"] - row["untariffed_gpu_ms"]) / row["gpu_ms"]
             * idle_kwh(row) * PRICE_PER_KWH,
         }, None),
-    "a node that is free for two hours; the second one has no tariff": (
-        "idle_nodes", {"node": "b"}, lambda _: {
-            "idle_s": 7200, "gpus": 1, "energy_kwh": IDLE_W / 500, "electricity_cost": None}, 0.02),
+    "a free node, an hour of which has no tariff": ("idle_nodes", {"node": "b"}, lambda _: {
+        "idle_s": 7200, "energy_kwh": IDLE_W / 500, "electricity_cost": None}, 0.02),
     "an account has its energy a useful hour": (
         "energy_by_account", OF_A,
         lambda row: {

@@ -118,7 +118,7 @@ def _roofline(speed: dict[str, Any]) -> str:
     intensity, ridge = speed["intensity_flops_per_byte"], speed["ridge_flops_per_byte"]
     limit = "memory bandwidth" if intensity < ridge else "arithmetic"
     return (
-        f"Roofline of a GPU: {amount(speed['flops_per_gpu_s'])}FLOP/s of "
+        f"Roofline of a GPU over allocated time: {amount(speed['flops_per_gpu_s'])}FLOP/s of "
         f"{amount(speed['peak_flops_per_s'])}FLOP/s, {amount(speed['bytes_per_gpu_s'])}B/s of "
         f"{amount(speed['peak_bytes_per_s'])}B/s. At {intensity:,.0f} FLOP/B (ridge: {ridge:,.0f}) "
         f"{limit} allows {amount(speed['roof_flops_per_s'])}FLOP/s, of which the model does "

@@ -3,6 +3,7 @@
 -- and memory bandwidth: busy units of the GPU; host: idle GPUs on nodes with busy processors. Readings are means over
 -- allocated time: of ten minutes wholly inside it, of single samples where it is shorter than 20 minutes.
 -- grain: run_key
+-- evaluated: first
 -- access: team
 -- bound_by: input, communication, power or heat, compute, memory bandwidth, host, outside the GPU (its SMs are idle most of the
 --  time, and what they wait for is not measured), unknown

@@ -1,6 +1,7 @@
 -- Speed of the scope's runs against other runs with the same job name, GPU models and number of GPUs in their cluster: of
 -- all times where the scope is one run, else those of the window.
 -- grain: run_key
+-- evaluated: first
 -- access: team
 -- speed_unit: tokens, else samples, else steps: what its speed is in, and that of its peers
 -- speed: median of a step, per second; steps: number of steps; gpus: of its largest attempt
