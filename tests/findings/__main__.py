@@ -3,13 +3,15 @@
     python -m tests.findings --fleets 20 --seed 500
     python -m tests.findings --fleets 20 --seed 1011 --out RATES
     python -m tests.findings --of rows --fleets 20 --seed 2001 --out RATES
+    python -m tests.findings --of sites --fleets 5 --seed 4001
     python -m tests.findings --quiet
 
 The first scores losses on eventful fleets, anomalies on fleets with labelled cases (`faults.py`)
 and rules whose evidence is rows of a table (`rows.py`), the second and third also write what the
 product shows beside the confidence of a finding (RATES: `reference/finding_rates.csv`, on seeds
-nobody tuned on), the last lists the pages and tickets of a fleet of 512 GPUs in which nothing
-happens. Fleets are read in from the files that
+nobody tuned on), the fourth scores losses on sites with Slurm, with Kubernetes and without a
+scheduler in one database, the last lists the pages and tickets of a fleet of 512 GPUs in which
+nothing happens. Fleets are read in from the files that
 sites have; the truth is what was put into them. Losses near the limit of a rule count neither way.
 """
 
@@ -30,6 +32,7 @@ from tests.findings.planted import Case
 from tests.findings.truth import (
     CATEGORIES,
     FAILURES,
+    FLEET,
     OF_RUNS,
     STORIES,
     Expected,
@@ -42,11 +45,20 @@ from tests.fleets.generate import generate, read_in
 
 from goodput_queries.catalog.rules import rules
 from goodput_queries.database import LocalStore
+from goodput_queries.scope import Scope
+from goodput_synthetic.fleet.plans import on_kubernetes
 
 START = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
 
 KINDS = ("losses", "anomalies", "rows")
+BY_RUN = {*CATEGORIES, *STORIES, *OF_RUNS, *FAILURES.values()}
+OF_SCHEDULERS = {*("gang_wait", "node_down", "node_drained"), *FLEET}
+SITES = {  # what no evidence of the site shows, or shows as another end of a run
+    "slurm": set(),
+    "kubernetes": OF_SCHEDULERS,
+    "none": {*OF_SCHEDULERS, *FAILURES.values(), "unclassified_time"} - {"job_failure"},
+}
 ROWS_GPUS, ROWS_HOURS = 64, 12
 Found = list[tuple[str, str]]  # subject and confidence of each finding
 
@@ -82,7 +94,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.findings")
     parser.add_argument("--fleets", type=int, default=20)
     parser.add_argument("--seed", type=int, default=500)
-    parser.add_argument("--of", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--of", nargs="+", choices=(*KINDS, "sites"), default=KINDS)
     parser.add_argument("--gpus", type=int, default=128)
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--out", type=Path, help="CSV of the rates, by rule and confidence")
@@ -105,6 +117,8 @@ def main() -> int:
         if "rows" in given.of:
             with planted(seed) as (truth, store):
                 score(truth, rows.found(store, truth), scores, seed)
+        if "sites" in given.of:
+            score_sites(scores, seed)
         if given.out is not None:
             with given.out.open("w", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerows(table(scores, kept))
@@ -182,6 +196,33 @@ def planted(seed: int) -> Iterator[tuple[dict[str, Expected], LocalStore]]:
             yield rows.add(store, folder, ROWS_HOURS, seed), store
 
 
+def score_sites(scores: dict[str, Score], seed: int) -> None:
+    """Score losses of sites in one database; what a site's evidence does not show may be found."""
+    with (
+        tempfile.TemporaryDirectory(prefix="goodput-findings-") as name,
+        contextlib.closing(LocalStore(Path(name) / "sites.duckdb")) as store,
+    ):
+        for place, site in enumerate(SITES):
+            generate(
+                folder := Path(name) / site, gpus=ROWS_GPUS, hours=ROWS_HOURS, start=START,
+                seed=seed + 1000 * place, cluster=site, scheduler=site,
+                plan=on_kubernetes if site == "kubernetes" else plans.eventful,
+            )  # fmt: skip
+            read_in(store, folder)
+        store.build()
+        for site, unknown in SITES.items():
+            truth, found = expected(Path(name) / site, limits(store)), subjects(store, site)
+            sql = "select distinct run_id from intermediate.int_attempts where cluster = $1"
+            runs = {run for (run,) in store.read(sql, [site]).rows()}
+            if site == "none":  # nothing tells a preemption from a failure
+                truth["job_failure"].may.update(*(truth[of].must for of in FAILURES.values()))
+            for rule, of_rule in truth.items():
+                is_shown = set() if rule in unknown else runs if rule in BY_RUN else of_rule.must
+                of_rule.may |= of_rule.must
+                of_rule.must &= is_shown
+            score(truth, found, scores, seed, f" ({site})")
+
+
 def quiet(seed: int, hours: int) -> int:
     """Print the pages and tickets of a fleet in which nothing happens; return 1 if any is."""
     with fleet(512, hours, seed, plans.quiet) as (_, _, store):
@@ -209,40 +250,40 @@ def limits(store: LocalStore) -> dict[str, float]:
 
 
 def score(
-    truth: dict[str, Expected], found: dict[str, Found], scores: dict[str, Score], seed: int
-) -> None:
-    """Compare the findings of a fleet with what is expected."""
+    truth: dict[str, Expected], found: dict[str, Found], scores: dict[str, Score], seed: int,
+    of: str = "",
+) -> None:  # fmt: skip
+    """Compare the findings of a fleet, or of a site that is named, with what is expected."""
     for rule, of_rule in truth.items():
-        wrong, missed = scores[rule].add(found[rule], of_rule)
+        wrong, missed = scores[rule + of].add(found[rule], of_rule)
         if wrong or missed:
-            say(f"seed {seed} {rule}: wrong {sorted(wrong)[:5]}, missed {sorted(missed)[:5]}")
+            say(f"seed {seed} {rule}{of}: wrong {sorted(wrong)[:5]}, missed {sorted(missed)[:5]}")
 
 
-def subjects(store: LocalStore) -> dict[str, Found]:
-    """Return what each rule is about in a fleet: runs, nodes, GPUs, teams or clusters."""
+def subjects(store: LocalStore, cluster: str | None = None) -> dict[str, Found]:
+    """Return what each rule is about in a fleet: runs, nodes, GPUs, teams or the cluster."""
     found: dict[str, Found] = defaultdict(list)
     sql = """select findings.*, runs.run_id from marts.findings as findings
         left join (select distinct run_key, run_id from intermediate.int_attempts) as runs
             using (run_key)"""
-    listed = store.read(sql).rows(named=True)
+    listed = store.read(sql, scope=Scope(cluster=cluster)).rows(named=True)
     # runs that lost time by the failure of a node
     sql = """select distinct attempts.run_id, parts.node from marts.loss_parts as parts
         inner join intermediate.int_attempts as attempts on parts.case_key = attempts.attempt_key
         where parts.rule = 'infrastructure_failure' and parts.gpu_ms > 0"""
-    hit = store.read(sql).rows()
-    of_runs = {*CATEGORIES, *STORIES, *OF_RUNS, *FAILURES.values()}
+    hit = store.read(sql, scope=Scope(cluster=cluster)).rows()
     for row in listed:
         rule, word = row["rule"], row["confidence"]
         if rule == "infrastructure_failure" and row["run_id"] is None:
             found[rule] += [(run, word) for run, node in hit if node == row["node"]]
-        elif rule in of_runs:
+        elif rule in BY_RUN:
             found[rule].append((row["run_id"], word))
         elif rule == "unclassified_time":
             found[rule].append((row["team"], word))
         elif rule == "slow_benchmark":
             found[rule].append((row["subject"].split(",")[0], word))
         else:
-            found[rule].append((row["gpu_uuid"] or row["node"] or row["cluster"], word))
+            found[rule].append((row["gpu_uuid"] or row["node"] or "atlas", word))
         if rule == "gaps_between_steps" and "s (jitter" in row["evidence"]:
             found["periodic_gaps"].append((row["run_id"], word))
     return found

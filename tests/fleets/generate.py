@@ -25,17 +25,18 @@ def generate(
     start: datetime,
     interval_s: int = 30,
     plan: Callable[[Fleet, int, int], Plan] = eventful,
+    **of: str,
 ) -> None:
     """Write a fleet of `gpus` GPUs over `hours` hours from `start`, a whole hour with its zone.
 
-    interval_s: between readings of a GPU, dividing an hour. plan: what is to happen. Raises
-    ValueError for a fleet that cannot be: no whole nodes, no time, a start that is not a whole
-    hour or has no zone.
+    interval_s: between readings of a GPU, dividing an hour. plan: what is to happen; of: cluster
+    and scheduler. Raises ValueError for a fleet that cannot be: no whole nodes, no time, a start
+    that is not a whole hour or has no zone.
     """
     world = imagine(
         gpus=gpus, hours=hours, seed=seed, start=start, interval_s=interval_s, plan=plan
     )
-    write_known(folder, world, world.total_s)
+    write_known(folder, world, world.total_s, **of)
     truth = true_ledger(world)
     truth.write_parquet(folder / "truth.parquet", compression="zstd", compression_level=3)
     text = "".join(json.dumps(note) + "\n" for note in notes(world))

@@ -53,6 +53,17 @@ def test_the_same_seed_gives_the_same_bytes(folder, tmp_path):
     assert digests(fleet_in(tmp_path)) == digests(folder)
 
 
+def test_pods_hold_their_gpus_as_long_as_slurm_gives_them_to_jobs(loaded, new_store, tmp_path):
+    fleet_in(tmp_path, cluster="pods", scheduler="kubernetes")
+    store = new_store()
+    (pods,) = (step for step in recipe(tmp_path) if step.source == "kubernetes")
+    ingest(store, pods.source, [pods.path], pods.options)
+
+    held = "select sum({} * epoch(end_at - start_at)) from raw.{} where end_at is not null"
+    in_slurm = f"{held.format('gpus', 'job_runs')} and not contains(gpu_type, 'g.')"
+    assert store.read(held.format(1, "holds")).item() == loaded[0].read(in_slurm).item() > 0
+
+
 @each(
     ({"gpus": 60}, "whole nodes of 8 GPUs"),
     ({"gpus": 8}, "at least 64"),

@@ -20,6 +20,7 @@ from goodput_synthetic.fleet.written import (
     inspector,
     nccl_benchmarks,
     nccl_debug,
+    pods,
 )
 from goodput_synthetic.fleet.written.telemetry import Telemetry
 
@@ -32,6 +33,7 @@ RECIPE = (
     ("scontrol_job_d.txt", "slurm"),
     ("scontrol_reservation.txt", "slurm"),
     ("sacctmgr_event.psv", "slurm"),
+    ("pods.json", "kubernetes"),
     ("telemetry", "telemetry-parquet"),
     ("node_exporter.prom.gz", "node-exporter"),
     ("job_events", "job-events"),
@@ -47,10 +49,17 @@ RECIPE = (
 )
 OF_LOCAL_TIME = ("slurm", "kernel-log", "nccl-tests")
 NAMES_ITS_CLUSTER = ("rates", "tariffs", "budgets", "carbon")
+NAME_A_CLUSTER = (".csv", ".psv", ".txt")
 
 
-def write_known(folder: Path, world: World, now_s: int) -> None:
-    """Write what all sources have written by `now_s`, and the recipe."""
+def write_known(
+    folder: Path, world: World, now_s: int, cluster: str = accounting.CLUSTER,
+    scheduler: str = "slurm",
+) -> None:  # fmt: skip
+    """Write what all sources have written by `now_s`, and the recipe.
+
+    scheduler: whose files the recipe has: slurm, kubernetes (pods alone), or of none
+    """
     folder.mkdir(parents=True, exist_ok=True)
     fleet, start, now_ms = world.fleet, world.start, now_s * SECOND
     schedule, lives = world.known_at(now_s)
@@ -66,7 +75,13 @@ def write_known(folder: Path, world: World, now_s: int) -> None:
     lost = hosts.lost_link(schedule, now_s) if world.has_faults else None
     hosts.write(folder / "node_exporter.prom.gz", fleet, schedule, lost, start, now_s, world.seed)
     telemetry_of(world).write(folder / "telemetry", start, now_ms)
-    _write_recipe(folder, start + timedelta(seconds=now_s))
+    if scheduler == "kubernetes":
+        pods.write(folder / "pods.json", fleet, schedule, start)
+    for path in folder.iterdir():
+        if cluster != accounting.CLUSTER and path.suffix in NAME_A_CLUSTER:
+            text = path.read_text("utf-8").replace(accounting.CLUSTER, cluster)
+            path.write_text(text, "utf-8", newline="\n")
+    _write_recipe(folder, start + timedelta(seconds=now_s), cluster, scheduler)
 
 
 def telemetry_of(world: World) -> Telemetry:
@@ -77,14 +92,14 @@ def telemetry_of(world: World) -> Telemetry:
     )
 
 
-def _write_recipe(folder: Path, end: datetime) -> None:
+def _write_recipe(folder: Path, end: datetime, cluster: str, scheduler: str) -> None:
     lines = ["# How to read this fleet in: path, source, and what the file does not say of itself."]
     for path, source in RECIPE:
-        if not (folder / path).exists():
+        if not (folder / path).exists() or (source == "slurm" and scheduler != source):
             continue
         lines += ["", "[[ingest]]", f'path = "{path}"', f'source = "{source}"']
         if source not in NAMES_ITS_CLUSTER:
-            lines.append(f'cluster = "{accounting.CLUSTER}"')
+            lines.append(f'cluster = "{cluster}"')
         if source in OF_LOCAL_TIME:
             lines.append('timezone = "UTC"')
             lines.append(f"observed_at = {end.astimezone(UTC):%Y-%m-%dT%H:%M:%S}")

@@ -1,6 +1,6 @@
 """What is to happen in a fleet: jobs, outages, silences and faults."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from goodput_synthetic.fleet.demand import Request, crowd
 from goodput_synthetic.fleet.fleet import Fleet
@@ -28,3 +28,12 @@ def eventful(fleet: Fleet, hours: int, seed: int) -> Plan:
     requests = scripted(fleet, hours, seed)
     requests += crowd(fleet, hours, seed, booked_gpu_s(requests))
     return Plan(requests, planned(fleet, hours, seed), silences(fleet, hours, seed))
+
+
+def on_kubernetes(fleet: Fleet, hours: int, seed: int) -> Plan:
+    """Return what can happen of it with Kubernetes: runs are NAMESPACE/JOB, none is suspended."""
+    plan = eventful(fleet, hours, seed)
+    requests = [request for request in plan.requests if request.story != "suspended"]
+    for request in requests:
+        request.run_id = f"{request.account}/{request.run_id}"
+    return replace(plan, requests=requests)

@@ -20,7 +20,7 @@ def write(folder: Path, fleet: Fleet, life: Life, start_s: int) -> None:
     for attempt in life.attempts:
         if not len(attempt.steps):
             continue
-        where = folder / f"{life.request.run_id}-{attempt.number}"
+        where = folder / f"{life.request.run_id.replace('/', '-')}-{attempt.number}"
         where.mkdir(parents=True, exist_ok=True)
         for rank in range(ranks):
             host = fleet.nodes[int(fleet.unit_node[life.run.units[rank]])].name

@@ -18,7 +18,7 @@ def write(folder: Path, fleet: Fleet, lives: list[Life], until_ms: int) -> None:
         is_gang = len(life.run.nodes) > 1 and life.request.reports == "all"
         if is_gang and life.attempts and life.end <= until_ms:
             folder.mkdir(parents=True, exist_ok=True)
-            path = folder / f"{life.request.run_id}-{life.run.number}.log"
+            path = folder / f"{life.request.run_id.replace('/', '-')}-{life.run.number}.log"
             path.write_text("\n".join(_lines(fleet, life)) + "\n", encoding="utf-8", newline="\n")
 
 
