@@ -27,6 +27,24 @@ runs as (
     left join intermediate.int_job_run_prices as prices using (job_run_key)
     where attempts.run_key in (select run_key from slower)
     group by attempts.cluster, attempts.run_key
+),
+
+used as (
+    select attempts.cluster, attempts.job_name, attempts.gpus, attempts.run_key, avg(used.tensor_active_ratio) as tensor_ratio
+    from intermediate.int_held_use as used
+    inner join (select distinct cluster, job_name, gpus, run_key, job_run_key from intermediate.int_attempts) as attempts
+        using (job_run_key)
+    group by all
+),
+
+tensors as (
+    select used.run_key, any_value(used.tensor_ratio) as tensor_ratio, median(others.tensor_ratio) as peer_tensor_ratio
+    from used
+    inner join used as others
+        on used.cluster = others.cluster and used.job_name = others.job_name and used.gpus = others.gpus
+        and used.run_key <> others.run_key
+    where used.run_key in (select run_key from slower)
+    group by used.run_key
 )
 
 select
@@ -42,6 +60,17 @@ select
     printf(
         '%.4g %s per second, %.0f %% of the median of %d other runs of its name, GPU model and size (%.4g)',
         slower.speed, slower.speed_unit, 100 * slower.peer_ratio, slower.peers, slower.peer_speed
-    ) as evidence
+    ) || coalesce(printf(
+        '; tensor cores active %.1f %% of the time, of the others %.1f %%',
+        100 * tensors.tensor_ratio, 100 * tensors.peer_tensor_ratio
+    ), '') as evidence,
+    case
+        when tensors.run_key is not null
+            then 'Look for what keeps it off the tensor cores: data type, shapes, a library or driver that fell back to other kernels'
+    end as what_to_do
 from slower
 inner join runs using (run_key)
+left join tensors
+    on slower.run_key = tensors.run_key
+    -- who waits for half of the time has half of the activity, and of the speed
+    and tensors.tensor_ratio < threshold('peer_tensor_share') * slower.peer_ratio * tensors.peer_tensor_ratio
