@@ -23,6 +23,7 @@ from goodput_ingest.source import Reject
 from goodput_queries.errors import IngestError
 
 LABELS_MAX = 100  # servers allow 30 by default in front ends; a bomb has thousands
+LABEL_NAME_MAX_CHARS = 200
 REJECTS_PER_SERIES_MAX = 5
 GRID_POINTS_MIN = 4  # fewer points on a grid are chance
 NAME = "__name__"
@@ -31,6 +32,10 @@ DEEP = "the JSON is nested too deeply"
 
 class AnswerError(IngestError):
     """The bytes are no answer to a query; the text says what they are, without their origin."""
+
+
+class ManySeriesError(AnswerError):
+    """The answer has more series than are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +110,11 @@ _RESULT = msgspec.json.Decoder(_Result, strict=False)  # values are numbers insi
 _LOOSE_RESULT = msgspec.json.Decoder(_LooseResult)
 
 
-def parse(body: bytes) -> Answer:
-    """Return the answer in `body`, a matrix or a vector; raise AnswerError where it is none."""
+def parse(body: bytes, series_max: int | None = None) -> Answer:
+    """Return the answer in `body`, a matrix or a vector; raise AnswerError where it is none.
+
+    series_max: of more, none is read: ManySeriesError
+    """
     envelope = _envelope(body)
     if envelope.status == "error":
         raise AnswerError(f"the server said {envelope.errorType}: {envelope.error}")
@@ -115,6 +123,8 @@ def parse(body: bytes) -> Answer:
         raise AnswerError("this is not an answer to a query: it has no data")
     if data.resultType not in ("matrix", "vector"):
         raise AnswerError(f"the result is {data.resultType}, expected a matrix or a vector")
+    if series_max is not None and len(data.result) > series_max:
+        raise ManySeriesError(f"the answer has {len(data.result):,} series, over {series_max:,}")
     found: list[Series] = []
     rejects: list[Reject] = []
     for number, result in enumerate(data.result, 1):
@@ -175,6 +185,10 @@ def _add(result: msgspec.Raw, number: int, found: list[Series], rejects: list[Re
         labels = one.metric
     if len(labels) > LABELS_MAX:
         rejects.append(_reject(number, f"it has {len(labels)} labels, at most {LABELS_MAX}"))
+        return
+    if any(len(name) > LABEL_NAME_MAX_CHARS for name in labels):
+        said = f"a label's name has over {LABEL_NAME_MAX_CHARS} characters"
+        rejects.append(_reject(number, said, labels))
         return
     found.append(_series(labels, points, number, rejects))
 

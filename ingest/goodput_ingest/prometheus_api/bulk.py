@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from goodput_ingest.prometheus_api.answer import Answer
-from goodput_ingest.prometheus_api.client import Client, TooLargeError
+from goodput_ingest.prometheus_api.client import Client, TooLargeError, TooManySeriesError
 
 SPAN_MIN_MS = 1_000  # where a second of one metric is too much, less is none
 
@@ -21,12 +21,12 @@ def samples(
         return
     try:
         yield client.samples(selector(names, matchers), start_ms, end_ms)
-    except TooLargeError:
+    except TooLargeError as error:
         if len(names) > 1:
             half = len(names) // 2
             yield from samples(client, names[:half], matchers, start_ms, end_ms)
             yield from samples(client, names[half:], matchers, start_ms, end_ms)
-        elif end_ms - start_ms > SPAN_MIN_MS:
+        elif end_ms - start_ms > SPAN_MIN_MS and not isinstance(error, TooManySeriesError):
             middle_ms = (start_ms + end_ms) // 2
             yield from samples(client, names, matchers, start_ms, middle_ms)
             yield from samples(client, names, matchers, middle_ms, end_ms)

@@ -10,11 +10,10 @@ import httpx
 
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.http_limits import TooLargeAnswerError, body, limited_client, within
-from goodput_ingest.prometheus_api.answer import Answer, AnswerError, parse
+from goodput_ingest.prometheus_api.answer import Answer, AnswerError, ManySeriesError, parse
 from goodput_ingest.prometheus_api.endpoint import Endpoint
 from goodput_queries.errors import IngestError
 
-BODY_MAX_BYTES = 128 * 1024 * 1024  # about five million points
 ERROR_MAX_BYTES = 64 * 1024
 SMALL_MAX_BYTES = 32 * 1024 * 1024  # of names and targets
 MUCH_BYTES = 1024 * 1024  # of an answer that came too slowly: less of it may come in time
@@ -29,6 +28,10 @@ class TooLargeError(IngestError):
     """The answer exceeds a limit of the server or of the client: query less."""
 
 
+class TooManySeriesError(TooLargeError):
+    """The answer has too many series: a shorter time has as many."""
+
+
 class Client:
     """A connection to one server; use it as a context."""
 
@@ -39,6 +42,7 @@ class Client:
         """
         self._url = endpoint.base_url
         self._timeout_s = endpoint.timeout_s
+        self._max_bytes, self._max_series = endpoint.answer_max_bytes, endpoint.answer_max_series
         self._api = api
         self._http = limited_client(
             endpoint.tls(),
@@ -65,7 +69,9 @@ class Client:
             form["time"] = f"{at_ms // 1000}.{at_ms % 1000:03d}"
         body = self._post("/api/v1/query", form)
         try:
-            return parse(body)
+            return parse(body, self._max_series)
+        except ManySeriesError as error:
+            raise TooManySeriesError(f"{self._url}: {error} (answer_max_series).") from error
         except AnswerError as error:
             raise IngestError(f"{self._url}: {error}.") from error
 
@@ -82,7 +88,7 @@ class Client:
         return self._asked("GET", path, SMALL_MAX_BYTES, params=params)
 
     def _post(self, path: str, form: dict[str, str]) -> bytes:
-        return self._asked("POST", path, BODY_MAX_BYTES, data=form)
+        return self._asked("POST", path, self._max_bytes, data=form)
 
     def reach(self) -> None:
         """Raise IngestError where nobody listens; a front end may well refuse its first page."""

@@ -41,12 +41,15 @@ class Endpoint(Credentials):
 
     url: as `https://prometheus.example:9090`, with the path of a proxy if there is one.
     tenant: sent as X-Scope-OrgID (Mimir). timeout_s: how long one answer may take in all.
+    answer_max_bytes, answer_max_series: how much it may hold.
     matchers: which series of a server for many clusters, as `cluster="a",env="prod"`.
     """
 
     url: str
     tenant: str | None = None
     timeout_s: float = 60.0
+    answer_max_bytes: int = 128 * 1024 * 1024  # about five million points
+    answer_max_series: int = 250_000
     matchers: str = ""
 
     def __post_init__(self) -> None:

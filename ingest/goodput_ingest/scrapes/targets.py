@@ -55,7 +55,8 @@ class Targets(Credentials):
 
     urls: the metrics pages, as `http://gpu-a01:9400/metrics`; a URL without a path means /metrics.
     cluster: what their nodes belong to.
-    timeout_s: how long a target may take in all. answer_max_bytes: how much it may send.
+    timeout_s: how long a target may take in all. answer_max_bytes,
+    answer_max_series: how much it may send.
     record_to: a file to which each poll is appended, to be read in elsewhere or replayed.
     """
 
@@ -67,6 +68,7 @@ class Targets(Credentials):
     interval_s: float = 30.0
     timeout_s: float = 10.0
     answer_max_bytes: int = 16 * 1024 * 1024
+    answer_max_series: int = 250_000
     parallel: int = 64
     record_to: Path | None = None
     _failed: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
@@ -230,6 +232,8 @@ class Targets(Credentials):
                 raise _UnansweredError(f"it sent only a part within {self.timeout_s:g} s") from None
         if are_of_cr(text):
             text = text.replace(b"\r", b"\n")
+        if text.count(b"\n") - text.count(b"\n#") > self.answer_max_series:
+            raise _UnansweredError(f"it sends over {self.answer_max_series:,} series")
         if not self.pages.recognises(text[:HEAD_BYTES]):
             raise _UnansweredError(f"it answers, but with no metrics of {self.pages.metrics_of}")
         return text

@@ -101,7 +101,7 @@ def hurried(monkeypatch):
 
 
 def query(url):
-    with Client(Endpoint(url=url, timeout_s=TIMEOUT_S)) as client:
+    with Client(Endpoint(url=url, timeout_s=TIMEOUT_S, answer_max_bytes=1 << 20)) as client:
         client.query("up")
 
 
@@ -111,7 +111,7 @@ def discover(url):
 
 
 def scrape(url):
-    list(DcgmLive(urls=[url], timeout_s=TIMEOUT_S).poll({}, NOW))
+    list(DcgmLive(urls=[url], timeout_s=TIMEOUT_S, answer_max_bytes=1 << 20).poll({}, NOW))
 
 
 @each(*itertools.product([query, discover, scrape], SLOW))
@@ -157,9 +157,7 @@ def test_targets_that_failed_take_no_turn_of_good_ones(serve):
 
 @pytest.mark.parametrize("ask", [query, discover, scrape])
 def test_an_answer_without_end_is_cut_at_its_size(serve, ask, monkeypatch):
-    for name in ("BODY_MAX_BYTES", "SMALL_MAX_BYTES"):
-        monkeypatch.setattr(f"goodput_ingest.prometheus_api.client.{name}", 1 << 20)
-    monkeypatch.setattr(DcgmLive, "answer_max_bytes", 1 << 20)
+    monkeypatch.setattr("goodput_ingest.prometheus_api.client.SMALL_MAX_BYTES", 1 << 20)
     flood = serve(lambda: itertools.chain([OK + b"\r\n"], itertools.repeat(b" " * 65_536)))
 
     with pytest.raises(IngestError, match=r"larger than 1 MiB|more than \d+ bytes"):

@@ -80,12 +80,13 @@ def test_a_bad_line_is_rejected_under_the_target_that_sent_it(store, exporter, s
     ("", 200, "it answers, but with no metrics of GPUs"),
     ("node_load1 1\n", 200, "it answers, but with no metrics of GPUs"),
     ("x" * 100_001, 200, "it sends more than 100000 bytes"),
+    ("a 1\n" * 50, 200, "it sends over 40 series"),
 )
 def test_a_target_that_fails_is_reported_in_a_sentence_and_stops_no_other(
     store, exporter, second, text, status, why
 ):
     exporter.text, exporter.status = text, status
-    settings = {"answer_max_bytes": 100_000}
+    settings = {"answer_max_bytes": 100_000, "answer_max_series": 40}
 
     with pytest.raises(IngestError) as caught:
         poll(store, DcgmLive(urls=[exporter.url], **settings))

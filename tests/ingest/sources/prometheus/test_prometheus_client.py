@@ -15,6 +15,7 @@ from goodput_ingest.prometheus_api.discovery import Discovery
 from goodput_ingest.prometheus_api.endpoint import Endpoint
 from goodput_queries.errors import IngestError
 
+TWO = b'{"status":"success","data":{"resultType":"vector","result":[{},{}]}}'
 VARIABLE, NO_SUCH = "PROMETHEUS_TOKEN", "NO_SUCH"
 
 
@@ -85,14 +86,15 @@ def test_what_is_no_answer_is_one_sentence(ask, reply, said):
 
 @each({
     "one that came in part": (
-        "MUCH_BYTES", {"body": b" " * 1000, "pause_s": 0.01}, r"longer than 0.3 s \(timeout_s\)"),
-    "one over the size": ("BODY_MAX_BYTES", {"body": b"{" + b" " * 2000}, "larger than"),
+        {"timeout_s": 0.3}, {"body": b" " * 1000, "pause_s": 0.01}, r"than 0.3 s \(timeout_s\)"),
+    "one over the size": ({"answer_max_bytes": 10}, {"body": b"{" + b" " * 2000}, "larger than"),
+    "one of many series": ({"answer_max_series": 1}, {"body": TWO}, r"has 2 series, over 1 \(ans"),
 })  # fmt: skip
-def test_of_an_answer_that_is_too_large_less_is_asked(ask, monkeypatch, limit, reply, said):
-    monkeypatch.setattr(client_module, limit, 10)
+def test_of_an_answer_that_is_too_large_less_is_asked(ask, monkeypatch, limits, reply, said):
+    monkeypatch.setattr(client_module, "MUCH_BYTES", 10)
 
     with pytest.raises(TooLargeError, match=said):
-        ask(Reply(**reply), timeout_s=0.3 if "pause_s" in reply else 10.0)
+        ask(Reply(**reply), **limits)
 
 
 def test_a_password_comes_from_a_file_and_goes_as_basic(fake, ask, tmp_path):

@@ -86,6 +86,10 @@ def test_a_server_that_refuses_the_least_is_given_up(store, fake, server, histor
 
     with pytest.raises(IngestError, match="too many samples"):
         poll(store, replace(server, backfill_s=60))
+    fake.answer = scraped(history)
+    with pytest.raises(IngestError, match=r"series, over 0 \(answer_max_series\)"):
+        poll(store, replace(server, answer_max_series=0))
+    assert samples(store) == []
 
 
 @pytest.mark.parametrize("trouble", [{"is_reset": True}, {"cut": 40}, {"status": 500}])

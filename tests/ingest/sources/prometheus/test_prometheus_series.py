@@ -98,6 +98,7 @@ def test_a_long_label_is_cut():
     (one,) = parse(body(result((T, "2"), long="x" * 100_000))).series
 
     assert len(one.labels["long"]) == 4096
+    assert not parse(body(result((T, "2"), **{"x" * 201: "a"}))).series
 
 
 def test_points_on_a_grid_are_distinguished_from_scrapes():
