@@ -215,17 +215,20 @@ class QuerySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What selects of the Query page and of `/api/v1` may take. See `queries.sandbox.limits`.
 
     at_once: how many run at the same time, each in a process with up to memory_mib.
+    seconds_per_minute: how long those of one person, or token, run.
     """
 
     timeout_s: int = 30
     memory_mib: int = 512
     rows_max: int = 100_000
     at_once: int = 2
+    seconds_per_minute: int = 45
 
     def __post_init__(self) -> None:
         """Refuse what would leave no room for a query, or for anything else."""
         refuse_outside("query", self, timeout_s=(1, 600), memory_mib=(64, 65_536))
         refuse_outside("query", self, rows_max=(1, 5_000_000), at_once=(1, 32))
+        refuse_outside("query", self, seconds_per_minute=(1, 3600))
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

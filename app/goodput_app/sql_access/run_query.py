@@ -115,7 +115,8 @@ def _who() -> str:
 @cache
 def _slots() -> Slots:
     given = settings().query
-    return Slots(given.at_once, max(1, given.at_once - 1))
+    per_person = max(1, given.at_once - 1)
+    return Slots(given.at_once, per_person, seconds_per_minute=given.seconds_per_minute)
 
 
 def record(store: Store, sql: str) -> None:

@@ -31,7 +31,6 @@ log = logging.getLogger(__name__)
 
 BELOW = "/api/v1"
 BODY_MAX_BYTES = 1 << 18
-RETRY_AFTER_S = 5
 Found = TypeVar("Found")
 
 
@@ -203,7 +202,7 @@ def _answered(request: Request, answer: Callable[[], Found]) -> Found | Response
     except NotPermittedError as error:
         return _stated(error, 403)
     except BusyError as error:
-        return _stated(error, 429, {"Retry-After": str(RETRY_AFTER_S)})
+        return _stated(error, 429, {"Retry-After": str(int(error.retry_after_s))})
     except QueryError as error:
         return _stated(error, 400)
     except GoodputError as error:  # a store that does not answer; its text names the file
