@@ -105,9 +105,12 @@ parts as (
         repairs.repair,
         ledger.gpu_ms,
         ledger.cost,
-        -- the category changes where the state does, but for a node that is drained while it is down
-        greatest(0, least(ledger.until_ms, coalesce(repairs.acted_ms, repairs.until_ms)) - ledger.from_ms)
-        / (ledger.until_ms - ledger.from_ms)::double as before_ratio
+        -- a row of an hour says how much of it, not when; a node that is drained while it is down stays down
+        case
+            when repairs.acted_ms is null then 1
+            when ledger.category = 'drained' or ledger.gpu_ms = 0 then 0
+            else least(1, greatest(0, repairs.acted_ms - greatest(ledger.from_ms, repairs.start_ms)) / ledger.gpu_ms::double)
+        end as before_ratio
     from marts.ledger_scoped as ledger
     inner join repairs
         on ledger.cluster = repairs.cluster and ledger.node = repairs.node
