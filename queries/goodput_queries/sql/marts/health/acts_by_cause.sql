@@ -1,6 +1,5 @@
 -- Acts of the scope's window (marts.acts) by who acted and cause, with what waited before them and what they cost.
 -- grain: actor, cause, kind
--- skip_if_empty: marts.acts
 -- access: team
 -- actor, cause, kind: as in marts.acts, with `not known` where nothing says it
 -- acts: number of acts; unknown: of how many the cost is not known, since the job reports no steps
