@@ -136,8 +136,6 @@ def idle_kwh(row):
 
 # what it shows: view, its row, what the row has, within which share
 @each({
-    "idle power of allocated time": (
-        "idle_power", {"category": "idle_held"}, lambda _: {"power_w": IDLE_W}, 0.005),
     "idle power is that of whole ten minutes in the category; only priced hours cost": (
         "idle_power", {"category": "idle_no_demand"},
         lambda row: {
@@ -260,6 +258,9 @@ test_power_of_other_clusters = shown_by({
         OF_POWER, [(IDLE_W * HOUR_MS, 0, HOUR_MS)]),
     "a GPU with one idle part has no idle power": (
         one_idle_part, "select distinct power_w from marts.idle_power where gpu_ms > 0", [(None,)]),
+    "a node that worked in its last hour is not idle": (
+        lambda c: [place(c, "a"), c.watched(10_800), c.job("1", 7200, 10_800, ["a"], 1)],
+        "from marts.idle_nodes", []),
     "head-room sees peaks that a mean of ten minutes hides": (
         short_peaks, "select p99_power_w, mean_power_w < 200 from marts.power_headroom",
         [(pytest.approx(690, rel=0.01), True)]),

@@ -14,8 +14,11 @@ with hours as (
 last_hours as (
     select *
     from hours
-    where is_idle
-    qualify hour_ms > coalesce(max(hour_ms) filter (where not is_idle) over (partition by cluster, node), -1)
+    window of_node as (partition by cluster, node)
+    qualify
+        is_idle
+        and hour_ms > coalesce(max(hour_ms) filter (where not is_idle) over of_node, -1)
+        and max(hour_ms) over of_node = max(hour_ms) over (partition by cluster)
 ),
 
 gpus as (
