@@ -24,3 +24,5 @@ def test_a_fleet_has_the_findings_that_were_put_into_it(tmp_path: Path) -> None:
     assert sum(of_rule.wrong.total() for of_rule in scores.values()) <= 0.05 * right
     assert sum(of_rule.missed for of_rule in scores.values()) <= 0.05 * right
     assert back == pytest.approx(lost, rel=0.1)
+    one_each = [scores[rule] for rule in ("link_down", "slow_benchmark")]
+    assert [(of.cases, of.missed, of.wrong.total()) for of in one_each] == [(1, 0, 0)] * 2

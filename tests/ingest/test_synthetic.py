@@ -1,7 +1,6 @@
 """The made-up fleet: same bytes for a seed, formats that the ingestors take, all stories in."""
 
 import hashlib
-import json
 from datetime import UTC, datetime
 
 import polars as pl
@@ -34,11 +33,6 @@ def digests(folder):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return fleet_in(tmp_path_factory.mktemp("fleet"))
-
-
-@pytest.fixture(scope="module")
-def notes(folder):
-    return [json.loads(line) for line in (folder / "truth_notes.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -107,32 +101,3 @@ def test_all_kinds_of_loss_are_in_it(folder):
         "idle_held", "teardown", "throttled", "straggler_wait", "exposed_comm", "step_unsplit",
         "productive", "at_risk", "busy_unclassified", "unknown",
     }  # fmt: skip
-
-
-def test_one_infiniband_link_is_lost_while_several_nodes_run(loaded, notes):
-    store, _ = loaded
-    (note,) = [note for note in notes if note["kind"] == "lost link"]
-
-    down = store.read(
-        """select node, device, min(epoch_ms(ts)), max(epoch_ms(ts)) from raw.link_samples
-        where kind = 'infiniband' and not is_up group by all"""
-    )
-
-    lost = (note["node"], note["device"], note["from_ms"], note["to_ms"] - 600_000)
-    assert down.rows() == [lost]
-
-
-def test_one_node_is_slower_in_nccl_tests_since_a_date(loaded, notes):
-    store, _ = loaded
-    (note,) = [note for note in notes if note["kind"] == "slow node"]
-    found = store.read(
-        """select nodes[1] as node, epoch_ms(started_at) as at_ms, max(busbw_bytes_per_s) as best
-        from raw.nccl_benchmarks group by all"""
-    )
-
-    slow = found.filter(pl.col("best") < 400e9)
-
-    assert slow["node"].unique().to_list() == [note["node"]]
-    assert slow["at_ms"].min() == note["from_ms"]
-    healthy = found.filter((pl.col("node") == note["node"]) & (pl.col("best") >= 400e9))
-    assert healthy["at_ms"].max() < note["from_ms"] < START.timestamp() * 1_000
