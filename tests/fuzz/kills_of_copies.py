@@ -2,15 +2,17 @@
 
     python -m tests.fuzz.kills_of_copies --kills 24 --seed 1
 
-Killed (SIGKILL) are backup, bundle, restore, and the lake's ingest, publish and compact, on the
-recorded session. A restored database is the one before or the backup; the lake gives in the end
-the ledger of one that nobody disturbed. Takes some seconds a kill.
+Killed (SIGKILL) are the commands of `kills_of_copies.toml`, on the recorded session. A restored
+database is the one before or the backup; the others, and the lake, give in the end the ledger of
+one that nobody disturbed. Takes some seconds a kill.
 """
 
 import contextlib
+import gzip
 import shutil
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 from tests.fuzz.commands import Commands, options, report
@@ -21,7 +23,8 @@ from goodput_queries.database import LocalStore
 from goodput_synthetic.demo import recipe
 
 LEDGER = "select category, sum(gpu_ms)::bigint from marts.ledger_by_category group by 1 order by 1"
-KINDS = ("backup", "bundle", "restore", "ingest", "publish", "compact")
+KINDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+DATABASES = ("restored", "kept", "pruned")
 
 
 def main(arguments=None):
@@ -31,7 +34,7 @@ def main(arguments=None):
         site = _Copies(Path(folder))
         problems = []
         for number in range(kills):
-            kind = KINDS[number % len(KINDS)]
+            kind = list(KINDS)[number % len(KINDS)]
             site.kill(kind, chance)
             problems += [f"after a killed {kind}: {problem}" for problem in site.problems()]
         for kind in KINDS:
@@ -40,6 +43,10 @@ def main(arguments=None):
     at_work = ", ".join(f"{count} in {kind}" for kind, count in site.kills.items())
     sys.stdout.write(f"killed at work: {at_work}\n")
     return report(problems, "all whole")
+
+
+def _commands(texts):
+    return [text.format(sample=SAMPLE).split() for text in texts]
 
 
 class _Copies(Commands):
@@ -59,24 +66,20 @@ class _Copies(Commands):
         self.run(["build", *database])
         self.run(["lake", "create", *lake])
         self.run(["backup", str(folder / "safe.duckdb"), *database])
-        shutil.copyfile(folder / "safe.duckdb", folder / "restored.duckdb")
+        for name in DATABASES:
+            shutil.copyfile(folder / "safe.duckdb", folder / f"{name}.duckdb")
+        (folder / "events").mkdir()
+        events = gzip.decompress((SAMPLE / "h200x4-a/job_events.jsonl.gz").read_bytes())
+        (folder / "events" / "a.jsonl").write_bytes(events)
         self.ledger = self._ledger("fleet.duckdb")
-        self.commands = {
-            "backup": [["backup", str(folder / "copy.duckdb"), *database]],
-            "bundle": [["bundle", str(folder / "copy.zip"), *database]],
-            "restore": [["restore", str(folder / "safe.duckdb"), "--replace", "--db",
-                         str(folder / "restored.duckdb")]],
-            "ingest": [[*load, *lake] for load in loads],
-            "publish": [["build", *lake, "--db", str(folder / "of_lake.duckdb")],
-                        ["lake", "publish", *lake, "--db", str(folder / "of_lake.duckdb")]],
-            "compact": [["lake", "compact", *lake]],
-        }  # fmt: skip
+        self.commands = {kind: _commands(given["commands"]) for kind, given in KINDS.items()}
+        self.commands["ingest"] = [[*load, *lake] for load in loads]
 
     def kill(self, kind, chance):
         """Kill one of the commands of a kind at any moment after its start."""
         for name in ("copy.duckdb", "copy.zip"):
             (self.folder / name).unlink(missing_ok=True)
-        *before, command = self.commands[kind]
+        *before, command = self._commands(kind)
         if kind == "ingest":
             before, command = [], chance.choice(self.commands[kind])
         for one in before:
@@ -84,17 +87,26 @@ class _Copies(Commands):
         with self.start(command) as victim:
             self.kills[kind] += self.is_cut(victim, command, chance)
             victim.kill()
+        for one in _commands(KINDS[kind].get("again", [])):
+            self.run(one)
+
+    def _commands(self, kind):
+        """Return the commands of a kind, once its settings are there."""
+        (self.folder / "goodput.toml").write_text(KINDS[kind].get("settings", ""))
+        return self.commands[kind]
 
     def finish(self, kind):
         """Run the commands of a kind undisturbed."""
-        for command in self.commands[kind]:
+        for command in self._commands(kind):
             if kind in ("backup", "bundle"):
-                Path(command[1]).unlink(missing_ok=True)
+                (self.folder / command[1]).unlink(missing_ok=True)
             self.run(command)
+        for one in _commands(KINDS[kind].get("again", [])):
+            self.run(one)
 
     def problems(self, *, is_finished=False):
         """Return what is there and not whole, after all is done also what of the lake is lost."""
-        names = ["copy.duckdb", "restored.duckdb"]
+        names = ["copy.duckdb", *(f"{name}.duckdb" for name in DATABASES)]
         if is_finished:
             names.append("of_lake.duckdb")
             self.run(["build", *self.commands["publish"][0][1:]])

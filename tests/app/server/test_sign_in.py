@@ -41,7 +41,9 @@ def who(request):
     seen = {n.lower(): value for n, value in request.headers.items() if n.startswith("x-good")}
     teams = None if identity.teams is None else sorted(identity.teams)
     who = (identity.name, sorted(identity.roles), teams)
-    return JSONResponse([*who, current.current_address(), seen])
+    answer = JSONResponse([*who, current.current_address(), seen])
+    answer.set_cookie("_streamlit_xsrf", "x")
+    return answer
 
 
 async def stream(socket):
@@ -55,7 +57,7 @@ async def stream(socket):
 class Site:
     """An application behind the check, and what it records."""
 
-    def __init__(self, access, names):
+    def __init__(self, access, names, public_url=None):
         self.log = []
 
         def metrics(request):
@@ -64,6 +66,7 @@ class Site:
         def store(request):
             return JSONResponse(may_be_local(request, access))
 
+        signed = Middleware(SignIn, access, self.record, public_url)
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/_stcore/stream", stream),
@@ -71,7 +74,7 @@ class Site:
                 Route("/api/v1/store/read", store, methods=["POST"]),
                 Route("/{path:path}", who),
             ],
-            middleware=[Middleware(AllowedHosts, names), Middleware(SignIn, access, self.record)],
+            middleware=[Middleware(AllowedHosts, names), signed],
         )
 
     async def record(self, *entry):
@@ -137,15 +140,8 @@ PATHS = (
 
 @each(("https://h.test", True), ("http://h.test", False), (None, False))
 def test_cookies_are_for_tls_alone_where_the_site_has_it(public_url, is_secure):
-    async def page(scope, receive, send):
-        answer = JSONResponse("")
-        answer.set_cookie("_streamlit_xsrf", "x")
-        await answer(scope, receive, send)
+    answer = Site(ACCESS, None, public_url).get("/", ADA)
 
-    async def record(*_entry):
-        pass
-
-    answer = ask(SignIn(page, ACCESS, record, public_url), "/", peer=PROXY, headers=ADA)
     assert ("; Secure" in answer.headers["set-cookie"]) == is_secure
 
 

@@ -126,20 +126,14 @@ def test_a_small_archive_that_unpacks_to_a_huge_file_is_stopped(tmp_path, monkey
     assert "unpacks to over 200 times its size" in found.refused[0]
 
 
-def test_an_archive_of_too_many_entries_is_read_to_the_limit(tmp_path, monkeypatch, store):
-    monkeypatch.setattr(archives, "MEMBERS_MAX", 1)
-    path = archived(tmp_path / "many.tar", {f"{n}.jsonl": events(n) for n in ("one", "two")})
-
-    assert "holds over 1 entries" in read(store, path).refused[0]
-    assert runs(store) == ["one"]
-
-
 def test_bombs_in_bombs_share_one_allowance(tmp_path, monkeypatch, store):
     monkeypatch.setattr(archives, "ALWAYS_BYTES", 3_000_000)
     bomb = archived(tmp_path / "b", {"zeros": bytes(2_000_000)}).read_bytes()
     path = archived(tmp_path / "many.zip", {f"{i}.zip": bomb for i in range(5)})
 
     assert len([reason for reason in read(store, path).refused if "200 times" in reason]) >= 3
+    monkeypatch.setattr(archives, "MEMBERS_MAX", 1)
+    assert "holds over 1 entries" in read(store, path).refused[-1]
 
 
 def test_a_tar_whose_header_would_fill_the_memory_is_refused(tmp_path, store):

@@ -14,7 +14,6 @@ from polars.exceptions import PanicException
 from tests.ingest.golden_cases import CASES, golden_path, input_of, name_of
 from tests.tables import each
 
-from goodput_formats_extra.operation_trace.source import COLUMNS
 from goodput_ingest.formats import parquet_columns
 from goodput_ingest.formats.json_text import json_lines
 from goodput_ingest.formats.json_text.json_lines import FieldError
@@ -26,6 +25,7 @@ from goodput_queries.errors import IngestError
 
 EVENTS = golden_path("job_events/killed_rank_and_restart/input.jsonl").read_bytes()
 XID = "NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus."
+START = datetime(2025, 8, 20)  # noqa: DTZ001
 TIME = re.compile(rb"\d{4}-\d\d-\d\d(?=[T ]\d\d:)")
 
 
@@ -98,8 +98,7 @@ def test_extreme_values_are_rows_or_rejects(store, tmp_path, name, zone):
 
 
 def test_a_wrong_byte_of_a_parquet_file_ends_no_process(tmp_path):
-    whole = parquet([datetime(2025, 8, 20)] * 3)  # noqa: DTZ001
-    path = tmp_path / "file.parquet"
+    whole, path = parquet([START] * 3), tmp_path / "file.parquet"
     for at, bits in itertools.product(range(2, len(whole), 5), (1, 129)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ bits]) + whole[at + 1 :])
         parquet_columns.names(path, whole)
@@ -108,20 +107,15 @@ def test_a_wrong_byte_of_a_parquet_file_ends_no_process(tmp_path):
             assert sum(part.height for part in parquet_columns.parts(path, rows)) <= sum(rows)
 
 
-@each(
-    ("telemetry-parquet", {"ts": datetime(2025, 8, 20), "gpu_uuid": "GPU-1", "power_w": 1.0}, {}),  # noqa: DTZ001
-    ("bundle", {"source": "nvml", "name": "x"}, {FORMAT_KEY: "1", TABLE_KEY: "gpus"}),
-    ("operation-trace", dict.fromkeys(COLUMNS, 1), {}),
-)
-def test_a_small_parquet_file_that_unpacks_to_a_huge_one_is_refused(tmp_path, name, row, metadata):
-    path = tmp_path / "file.parquet"
-    rows = pl.select(x=pl.repeat(0, 20_000_000)).with_columns(
-        pl.lit(v).alias(c) for c, v in row.items()
-    )
-    rows.write_parquet(path, metadata=metadata)
+def test_a_small_parquet_file_that_unpacks_to_a_huge_one_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_columns, "ALWAYS_BYTES", 1_000_000)
+    rows = pl.read_parquet(io.BytesIO(parquet([START] * 100))).with_columns(source=pl.lit("x"))
+    path, metadata = tmp_path / "file.parquet", {FORMAT_KEY: "1", TABLE_KEY: "gpu_samples"}
+    pl.concat([rows] * 1_000).write_parquet(path, metadata=metadata)
 
-    with pytest.raises(IngestError, match=r"unpacks to 20,000,000 rows .* over 200 times its size"):
-        list(sources()[name](path, ReadOptions("c", ZoneInfo("UTC"))).extract())
+    for name in ("telemetry-parquet", "bundle"):
+        with pytest.raises(IngestError, match=r"unpacks to 100,000 rows of .* over 200 times"):
+            list(sources()[name](path, ReadOptions("c", ZoneInfo("UTC"))).extract())
 
 
 BYTES = (b"", b"\n\n", b"\x1f\x8b", b"\x1f\x8b\x08\x00", b"\xff\xfe{\x00", b"{" * 10_000)

@@ -75,7 +75,6 @@ def test_a_bad_line_is_rejected_under_the_target_that_sent_it(store, exporter, s
 @each(
     ("", 500, "it answers with status 500, expected 200"),
     ("", 401, "it denies access (401); check the password"),
-    ("moved", 302, "it answers with status 302, expected 200"),
     ("<html>hello</html>", 200, "it answers, but with no metrics of GPUs"),
     ("", 200, "it answers, but with no metrics of GPUs"),
     ("node_load1 1\n", 200, "it answers, but with no metrics of GPUs"),

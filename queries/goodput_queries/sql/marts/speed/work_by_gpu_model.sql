@@ -2,7 +2,6 @@
 -- class of its price. Runs on several models are under all their names.
 -- grain: gpu_model, price_class, workload, work_unit
 -- access: team
--- skip_if_empty: intermediate.int_train_steps where tokens is not null or samples is not null
 -- is_total: of all workloads and classes, whose columns are null; price_class: of the rate card's most specific row that names one
 -- work_unit: tokens or samples; runs: that report work; held_ms: their allocated time; work: of steps that were not lost
 -- work_per_gpu_s: over all allocated time; work_per_cost: in a unit of the rate card's currency; work_per_kj: of the GPUs' energy; the
