@@ -1,10 +1,8 @@
 """What is in the charts: sums, order, patterns, escaped names, few points."""
 
-import re
 from datetime import datetime, timedelta
 
 import numpy as np
-import plotly.graph_objects as go
 import polars as pl
 import pytest
 
@@ -12,7 +10,6 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import pipelines, waste
 from goodput_app.dashboard.figures import runs as figures_runs
-from goodput_queries.catalog import models
 
 START = datetime(2026, 11, 20, 12, 30)  # noqa: DTZ001 -- UTC, as the database has it
 HOSTILE = "<img src=x onerror=alert(1)>\"|'%{y}"
@@ -173,15 +170,6 @@ def test_causes_are_ranked_by_money_where_all_has_a_price_and_else_by_time():
     assert "<" not in by_time.data[0].y[0]
 
 
-def test_classes_of_gaps_begin_where_the_bars_do_and_empty_ones_between_are_kept():
-    ends = {limit for _, limit in waste.LENGTHS if limit != float("inf")}
-    sql = models.of_layer("marts")["idle_gap_sums"].sql
-    assert ends <= {float(s) for s in re.findall(r"(?:then|else) (\d+)$", sql, re.MULTILINE)}
-    bar = waste.gap_lengths(gaps([None] * 3)).data[0]
-    assert bar.text == ("1", "2", "", "", "1")
-    assert sum(bar.y) == pytest.approx(620_500 / 60_000)
-
-
 def hours(cluster, ratio):
     """Give a row of marts.coverage_by_hour."""
     row = {"cluster": cluster, "source": "telemetry", "hour_at": START, "gpus_expected": 4}
@@ -199,23 +187,6 @@ def test_coverage_that_is_not_known_is_a_hole_and_of_a_day_few_hours_are_named()
     assert list(map(list, heat.z)) == [[None], [0], [100]]
     assert list(axis.ticktext) == ["12:00<br>Nov 20", "17:00", "22:00", "03:00<br>Nov 21", "08:00"]
     assert axis.tickangle == 0
-
-
-def test_names_of_marks_stand_in_rows_with_room_and_else_the_mark_alone():
-    begin = datetime(2026, 11, 20)  # noqa: DTZ001 -- naive UTC, as the database has it
-    window = begin, begin + timedelta(days=1)
-    close = [(begin + timedelta(minutes=n), f"! node-{n} down", "#c00") for n in range(4)]
-    later = (begin + timedelta(hours=12), "! node-9 down", "#c00")
-
-    figure = figures.marked(go.Figure(), [*close, later], window)
-
-    texts = [(note.text, note.yshift) for note in figure.layout.annotations]
-    rows = [place * figures.MARK_ROW_PX for place in (0, 1, 2, 3)]
-    assert texts == [
-        ("! node-0 down", rows[0]), ("! node-1 down", rows[1]), ("! node-2 down", rows[2]),
-        ("!", rows[3]), ("! node-9 down", rows[0]),
-    ]  # fmt: skip
-    assert figure.layout.annotations[3].hovertext == "! node-3 down"
 
 
 def test_workers_say_what_they_cost_and_operations_are_drawn_as_recorded_and_ideal():

@@ -85,16 +85,6 @@ def test_racks_that_do_not_fit_go_on_below_and_no_cells_overlap(gpus, rack):
         assert set(titles["title"].to_list()[1:]) == {""}
 
 
-def test_the_title_of_a_rack_ends_before_the_next_one_and_may_go_on_where_there_is_none():
-    long = "rack-of-a-long-name"
-    found, _ = fleet_parts.cells(states(8, rack=f"{long}-1"), None)
-    more, _ = fleet_parts.cells(states(8, rack=f"{long}-2"), None)
-
-    titles = rack_grid.rack_grid(pl.concat([found, more]), None, NO_MARKS).layout.annotations
-
-    assert [title.text for title in titles] == ["rack-of-a-lon…", f"{long}-2"]
-
-
 def test_a_cell_has_the_colour_of_its_category_or_value_or_is_grey_and_opens_its_gpu():
     frame = pl.concat([states(8), states(8, category=None, label=None, colour=None)])
     found, _ = fleet_parts.cells(frame, None)

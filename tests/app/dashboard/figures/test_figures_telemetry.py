@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from goodput_app.dashboard.components import telemetry_parts as parts
-from goodput_app.dashboard.figures import legend
 from goodput_app.dashboard.figures import telemetry as figures
 from goodput_app.dashboard.severities import LOOKS
 
@@ -49,28 +48,6 @@ def test_a_hole_is_not_bridged_units_are_readable_and_a_limit_is_drawn():
     figure, _ = drawn([line(power_w=[1.0, 2.0, 3.0])], limits)
     assert figure.layout.annotations[0].text == "Power (W), dashed: power limit 700"
     assert [shape.y0 for shape in figure.layout.shapes] == [700.0]
-
-
-def test_a_bar_has_as_much_of_its_name_as_there_is_room_for():
-    names = ["a job of some length", "a job of some length", "b"]
-    holders = pl.DataFrame({
-        "lane": ["Jobs"] * 3, "name": names, "hover": names,
-        "start_at": minutes(-60, 30, 40), "end_at": minutes(4, 55, 42),
-    })  # fmt: skip
-
-    figure, _ = drawn([], lanes=figures.Lanes(["Jobs"], holders=holders))
-
-    first, third, second = (text for trace in figure.data for text in trace.text)
-    assert (first[:5], first[-1], len(first)) == (names[0][:5], "\u2026", 6)
-    assert (second, third) == (names[1], "b")
-    assert {trace.textangle for trace in figure.data} == {0}
-
-
-def test_an_entry_of_a_legend_has_room_for_its_last_letter_and_wraps_on_a_narrow_page():
-    lanes = figures.Lanes(["Category"], categories=bars(label=["<Unknown"], colour=["unknown"]))
-    figure, _ = drawn([], lanes=lanes)
-    assert figure.layout.legend.entrywidth >= 50
-    assert legend.on_a_narrow_page(figure).endswith('"></i>&lt;Unknown</span></div>')
 
 
 def test_an_event_has_a_mark_and_a_line_in_each_panel_that_spares_its_title():
