@@ -8,36 +8,21 @@
 -- again: acts after which the same cause came again within a day; again_ms, again_cost: what these cost
 with judged as (
     select
-        coalesce(actor, 'not known') as actor,
-        coalesce(cause, 'not known') as cause,
-        * exclude (actor, cause),
-        verdict = 'same cause again' as is_again
+        coalesce(actor, 'not known') as actor, coalesce(cause, 'not known') as cause,
+        * exclude (actor, cause), verdict = 'same cause again' as is_again
     from marts.acts
-),
-
-sums as (
-    select
-        actor,
-        cause,
-        kind,
-        count(*) as acts,
-        count(*) - count(act_ms) as unknown,
-        count(act_ms) = count(act_cost) and count(*) = count(untouched_cost) as is_priced,
-        sum(untouched_ms)::bigint as untouched_ms,
-        sum(untouched_cost) as untouched_cost,
-        sum(act_ms)::bigint as act_ms,
-        sum(act_cost) as act_cost,
-        count(*) filter (where is_again) as again,
-        coalesce(sum(act_ms) filter (where is_again), 0)::bigint as again_ms,
-        coalesce(sum(act_cost) filter (where is_again), 0) as again_cost
-    from judged
-    group by actor, cause, kind
 )
 
 select
-    * exclude (is_priced) replace (
-        case when is_priced then untouched_cost end as untouched_cost,
-        case when is_priced then act_cost end as act_cost,
-        case when is_priced or again = 0 then again_cost end as again_cost
-    )
-from sums
+    actor, cause, kind,
+    count(*) as acts,
+    count(*) - count(act_ms) as unknown,
+    sum(untouched_ms)::bigint as untouched_ms,
+    case when count(untouched_cost) = count(*) then sum(untouched_cost) end as untouched_cost,
+    sum(act_ms)::bigint as act_ms,
+    case when count(act_cost) = count(act_ms) then sum(act_cost) end as act_cost,
+    count(*) filter (where is_again) as again,
+    coalesce(sum(act_ms) filter (where is_again), 0)::bigint as again_ms,
+    case when again = 0 then 0 when count(act_cost) = count(act_ms) then sum(act_cost) filter (where is_again) end as again_cost
+from judged
+group by actor, cause, kind

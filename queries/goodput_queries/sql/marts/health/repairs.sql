@@ -109,7 +109,7 @@ parts as (
         case
             when repairs.acted_ms is null then 1
             when ledger.category = 'drained' or ledger.gpu_ms = 0 then 0
-            else least(1, greatest(0, repairs.acted_ms - greatest(ledger.from_ms, repairs.start_ms)) / ledger.gpu_ms::double)
+            else least(1, greatest(0, repairs.acted_ms - greatest(ledger.from_ms, repairs.start_ms)) / ledger.gpu_ms)
         end as before_ratio
     from marts.ledger_scoped as ledger
     inner join repairs

@@ -12,12 +12,7 @@
 -- tests, failed_tests: results of tests of the node, and those that failed; null: none was reported
 with losses as (
     select
-        attempts.attempt_key,
-        attempts.run_key,
-        attempts.attempt,
-        attempts.job_run_key,
-        attempts.start_ms,
-        attempts.end_ms,
+        attempts.run_key, attempts.attempt, attempts.job_run_key, attempts.start_ms, attempts.end_ms,
         max(losses.step) as last_step
     from intermediate.int_step_losses as losses
     inner join intermediate.int_attempts as attempts using (attempt_key)
@@ -30,13 +25,8 @@ with losses as (
 
 found as (
     select
-        run_key,
-        attempt,
-        bool_or(kind = 'not_finite') as is_not_finite,
-        bool_or(kind = 'diverged') as is_diverged,
-        min(step) as step,
-        min(step_at) as first_at,
-        max(step_at) as last_at,
+        run_key, attempt, bool_or(kind = 'diverged') as is_diverged,
+        min(step) as step, min(step_at) as first_at, max(step_at) as last_at,
         min(step_at) filter (where kind = 'not_finite') as not_finite_at
     from marts.loss_anomalies
     group by run_key, attempt
@@ -46,21 +36,17 @@ places as (
     select distinct losses.run_key, losses.attempt, holds.cluster, holds.node
     from losses
     inner join intermediate.int_holds as holds using (job_run_key)
-    where
-        holds.start_ms < coalesce(losses.end_ms, forever_ms())
-        and coalesce(holds.end_ms, forever_ms()) > losses.start_ms
+    where holds.start_ms < coalesce(losses.end_ms, forever_ms()) and coalesce(holds.end_ms, forever_ms()) > losses.start_ms
 ),
 
 of_losses as (
     select
-        places.cluster,
-        places.node,
+        places.cluster, places.node,
         count(*) as attempts,
-        count(*) filter (where found.is_not_finite) as not_finite,
+        count(found.not_finite_at) as not_finite,
         count(*) filter (where found.is_diverged) as diverged,
         count(distinct date_trunc('day', found.not_finite_at)) as not_finite_days,
-        min(found.first_at) as first_at,
-        max(found.last_at) as last_at,
+        min(found.first_at) as first_at, max(found.last_at) as last_at,
         count(*) filter (where later.last_step >= found.step and again.step is null and kept.node is null) as healed_without,
         count(*) filter (where later.last_step >= found.step and again.step is null and kept.node is not null) as healed_with,
         count(*) filter (where again.step is not null and kept.node is null) as stayed_without
@@ -82,22 +68,11 @@ of_tests as (
 )
 
 select
-    coalesce(of_losses.cluster, of_tests.cluster) as cluster,
-    coalesce(of_losses.node, of_tests.node) as node,
-    'Not confirmed' as confidence,
-    coalesce(of_losses.attempts, 0) as attempts,
-    coalesce(of_losses.not_finite, 0) as not_finite,
-    coalesce(of_losses.diverged, 0) as diverged,
-    coalesce(of_losses.not_finite_days, 0) as not_finite_days,
-    of_losses.first_at,
-    of_losses.last_at,
-    coalesce(of_losses.healed_without, 0) as healed_without,
-    coalesce(of_losses.healed_with, 0) as healed_with,
-    coalesce(of_losses.stayed_without, 0) as stayed_without,
-    of_tests.tests,
-    of_tests.failed_tests
+    cluster, node, 'Not confirmed' as confidence,
+    coalesce(columns(['attempts', 'not_finite', 'diverged', 'not_finite_days']), 0),
+    first_at, last_at,
+    coalesce(columns(['healed_without', 'healed_with', 'stayed_without']), 0),
+    tests, failed_tests
 from of_losses
 full join of_tests using (cluster, node)
-where
-    in_node(coalesce(of_losses.node, of_tests.node))
-    and (of_losses.first_at is not null or of_tests.failed_tests > 0)
+where in_node(node) and (first_at is not null or failed_tests > 0)
