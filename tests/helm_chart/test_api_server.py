@@ -20,10 +20,9 @@ LISTS = (f"{BELOW}/configmaps", f"{BELOW}/services", "/apis/apps/v1/deployments"
          "/apis/apps/v1/daemonsets", "/apis/networking.k8s.io/v1/ingresses",
          "/apis/networking.k8s.io/v1/networkpolicies",
          f"{BELOW}/persistentvolumeclaims")  # fmt: skip
-# without the kind of the Prometheus Operator, which a bare server does not know, and without NFS
 VALUES = {one: ALL | {"serviceMonitor": {}, "volumes": [], "volumeMounts": [],
                       "collector": {"enabled": True, "hostPID": one}}
-          for one in (False, True)}  # fmt: skip
+          for one in (False, True)}  # without what a bare server does not know  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,6 @@ def test_memory_is_bounded_by_threads_or_as_set_and_spills_beside_the_file(tmp_p
 
 def test_there_is_a_thread_for_each_core_that_the_process_may_use(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {7}, raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: 16)
     with contextlib.closing(LocalStore(":memory:")) as store:
         assert store.read("select current_setting('threads')").item() == 1
 
