@@ -4,6 +4,7 @@
 select
     coalesce(events.cluster, node_clusters.cluster, 'default') as cluster,
     events.run_id,
+    events.attempt,
     to_ms(events.ts) as at_ms,
     fields.key[:100] as metric,
     fields.atom::double as value
