@@ -105,7 +105,7 @@ def _own_node(made, team):
                 "extra": f'{{"epoch": {number}}}',
             }  # fmt: skip
             events = steps(1, count // 2, begin + 60, team.step_s, **own)
-            noise = f'{{"{team.word}noise": {team.late_s}}}'
+            noise = f'{{"{team.word}noise": {team.late_s}, "commit": "{team.word}"}}'
             events.append({"event": "metric", "t": begin + 70, "extra": noise})
             if number == 0:
                 events[-2]["loss"] = float("nan")
@@ -139,7 +139,7 @@ def _shared_node(made, team, attempt):
         # the ledger takes it for one run: what a later attempt repeats is lost, in each world alike
         own = {"tokens": team.tokens, "data_s": team.late_s / 100, "extra": '{"epoch": 0}'}
         events = steps(1, 200, begin + 50, team.step_s, **own)
-        noise = f'{{"{team.word}noise": {team.late_s}}}'
+        noise = f'{{"{team.word}noise": {team.late_s}, "commit": "{team.word}"}}'
         events.append({"event": "metric", "t": begin + 70, "extra": noise})
         made.events("common", events, attempt=attempt, rank=rank, host="sharednode",
                     gpu_uuid=f"c/{gpu}")  # fmt: skip

@@ -5,6 +5,7 @@
 select
     coalesce(events.cluster, node_clusters.cluster, 'default') as cluster,
     events.run_id,
+    events.attempt,
     to_ms(events.ts) as at_ms,
     try_cast(events.extra ->> '$.params' as double) as params,
     lower(events.extra ->> '$.dtype')[:40] as dtype,

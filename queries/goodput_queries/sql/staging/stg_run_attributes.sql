@@ -6,6 +6,7 @@ with reported as (
     select
         coalesce(events.cluster, node_clusters.cluster, 'default') as cluster,
         events.run_id,
+        events.attempt,
         events.source,
         to_ms(events.ts) as at_ms,
         events.extra

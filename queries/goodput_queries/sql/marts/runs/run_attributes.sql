@@ -22,8 +22,11 @@ reported as (
         arg_max(attributes.value, attributes.at_ms) as value,
         arg_max(attributes.source, attributes.at_ms) as reported_by
     from staging.stg_run_attributes as attributes
-    inner join (select distinct cluster, run_id, job_run_key from intermediate.int_attempt_lives) as lives
+    -- teams may call runs alike
+    inner join intermediate.int_attempt_lives as lives
         on attributes.cluster = lives.cluster and attributes.run_id = lives.run_id
+        and coalesce(attributes.attempt, lives.attempt) = lives.attempt
+        and attributes.at_ms >= lives.from_ms and attributes.at_ms < lives.until_ms
     inner join (select distinct run_key, job_run_key from attempts) as attempts using (job_run_key)
     where attributes.at_ms < scope_to_ms()
     group by attempts.run_key, attributes.attribute
@@ -35,8 +38,11 @@ models as (
         arg_max(models.params, models.at_ms) filter (where models.params > 0) as params,
         arg_max(models.dtype, models.at_ms) filter (where models.dtype is not null) as dtype
     from staging.stg_job_models as models
-    inner join (select distinct cluster, run_id, job_run_key from intermediate.int_attempt_lives) as lives
+    -- teams may call runs alike
+    inner join intermediate.int_attempt_lives as lives
         on models.cluster = lives.cluster and models.run_id = lives.run_id
+        and coalesce(models.attempt, lives.attempt) = lives.attempt
+        and models.at_ms >= lives.from_ms and models.at_ms < lives.until_ms
     inner join (select distinct run_key, job_run_key from attempts) as attempts using (job_run_key)
     group by attempts.run_key
 ),
