@@ -4,6 +4,7 @@ import re
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.ingest.golden_cases import OF_SOURCES
 from tests.ingest.job_log_lines import ITERATION
 from tests.tables import each
 
@@ -89,43 +90,9 @@ def test_a_gpu_with_a_uuid_needs_no_node_and_the_ingest_says_what_that_costs(tmp
 
 
 REFUSALS = {
-    "wandb-history": "no line has a _step and a _timestamp, as of W&B.",
-    "mlflow": "this is neither a metric of MLflow nor the meta.yaml of a run.",
-    "tensorboard": "this is not an event file of TensorBoard.",
-    "gpu-table": "line 1 comes before any header",
-    "slurm": "slurm: this is not a text of Slurm that can be read. Expected the output of sacct",
-    **{
-        name: f"{name}: column 'call Bob about node003' is not known; the columns are cluster, "
-        for name in (
-            *("inventory", "rates", "tariffs", "budgets", "power-feeds", "node-states", "carbon"),
-            "node-tests",
-        )
-    },
-    "prometheus": "this is not JSON",
-    "kubernetes": "this is not JSON",
-    "node-snapshot": "this is no snapshot of `goodput snapshot`.",
-    "nvml": "this is not an NVML recording; expected JSON lines with a kind (meta, fast, slow, ",
-    "dcgm": "these are not metrics of a GPU exporter; expected lines as DCGM_FI_DEV_GPU_UTIL{",
-    "node-exporter": "these are not metrics of node_exporter; expected lines as node_cpu_seconds_",
-    "serving-metrics": "these are not metrics of a serving engine; expected lines as vllm:num_",
-    "serving-requests": "these are not requests; expected the fields arrival, first_token or end",
-    "job-events": 'no line is a job event; expected {"v": 1, "ts": ..., "event": ...}.',
-    "nccl-inspector": "no line is a record of the NCCL Inspector; expected {",
-    "flight-recorder": "the rank of a Flight Recorder dump stands in its file name alone",
-    "nccl-ras": "this is not an answer of NCCL RAS; expected what `ncclras -v` prints, its JSON",
-    "nccl-tests": "there is no result of nccl-tests; expected its table (size, count, type, ...",
-    "nccl-debug": "this is not a log of NCCL; expected lines `host:pid:thread [0] NCCL INFO",
-    "kineto": "the trace is cut or not JSON",
     "bundle": "expected a table of a bundle of format 1, found none.",
-    "telemetry-parquet": "this is not a Parquet file that can be read",
     "operation-trace": "this is not a Parquet file that can be read",
-    "mlperf": "no line says init_start; expected an MLPerf training log.",
-    "node-power": "no line is a power reading (:::MLLOG power_reading).",
-    "goodput-events": "no line has a job_name and one of the library's times.",
-    "otel-spans": "no line has a span named megatron.* or nvrx.*.",
-    "torchtitan-structured": "no line has a log_type_name and a time_us.",
-    "job-log": "no line has the log format of a known framework.",
-    "kernel-log": "this is not a kernel log; expected `dmesg -T`, `journalctl -k -o short-iso-",
+    **{name: of["refusal"] for name, of in OF_SOURCES.items()},
 }
 
 
