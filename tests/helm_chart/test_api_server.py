@@ -55,8 +55,7 @@ def server(tmp_path_factory):
         headers, known = {"Authorization": "Bearer of-admin"}, folder / "apiserver.crt"
         until(lambda: "Serving securely" in (folder / "log").read_text(), "the API server answers")
         trusted = ssl.create_default_context(cafile=known)
-        client = httpx.Client(base_url=url, headers=headers, verify=trusted)
-        stack.callback(client.close)
+        client = stack.enter_context(httpx.Client(base_url=url, headers=headers, verify=trusted))
         until(lambda: client.get("/readyz").is_success, "the API server is ready")
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         created(client, "/api/v1/namespaces", {"name": "goodput", "labels": labels})
@@ -109,25 +108,23 @@ def test_pods_and_jobs_are_read_with_the_rights_of_the_documentation(server, sto
     given = (ROOT / "deploy/kubernetes/reader.yaml").read_text("utf-8")
     account, role, binding = yaml.safe_load_all(given)
     rights = "/apis/rbac.authorization.k8s.io/v1/clusterrole"
-    created(client, "/api/v1/namespaces/default/serviceaccounts", **account)
+    created(client, accounts := "/api/v1/namespaces/default/serviceaccounts", **account)
     created(client, f"{rights}s", **role)
     created(client, f"{rights}bindings", **binding)
-    token = client.post("/api/v1/namespaces/default/serviceaccounts/goodput/token", json={})
-    gpus = {"limits": {"nvidia.com/gpu": 2}}
-    template = {"spec": {"restartPolicy": "Never", "containers": [
-        {"name": "one", "image": "train", "resources": gpus}]}}  # fmt: skip
+    token = client.post(f"{accounts}/goodput/token", json={})
+    one = {"name": "one", "image": "train", "resources": {"limits": {"nvidia.com/gpu": 2}}}
+    spec = {"restartPolicy": "Never", "containers": [one], "nodeName": "gpu-1"}
     created(client, "/api/v1/namespaces", {"name": "nlp"})
-    job = created(client, "/apis/batch/v1/namespaces/nlp/jobs", {"name": "llm"},
-                  spec={"template": template})  # fmt: skip
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "llm", "controller": True,
-             "uid": job["metadata"]["uid"]}  # fmt: skip
+    jobs, pods_of_it = "/apis/batch/v1/namespaces/nlp/jobs", "/api/v1/namespaces/nlp/pods"
+    job = created(client, jobs, {"name": "llm"}, spec={"template": {"spec": spec}})
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "llm", "controller": True}
+    owner["uid"] = job["metadata"]["uid"]
     named = {"name": "llm-0", "ownerReferences": [owner]}
-    spec = template["spec"] | {"nodeName": "gpu-1"}
-    pod = created(client, "/api/v1/namespaces/nlp/pods", named, spec=spec)
+    pod = created(client, pods_of_it, named, spec=spec)
     now = datetime.now(UTC)
     began = {"type": "PodScheduled", "status": "True", "lastTransitionTime": f"{now:%FT%TZ}"}
-    client.put("/api/v1/namespaces/nlp/pods/llm-0/status",
-               json=pod | {"status": {"phase": "Running", "conditions": [began]}})  # fmt: skip
+    pod["status"] = {"phase": "Running", "conditions": [began]}
+    client.put(f"{pods_of_it}/llm-0/status", json=pod)
     monkeypatch.setenv("K8S_TOKEN", token.json()["status"]["token"])
     source = KubernetesApi(url=str(client.base_url), token_env="K8S_TOKEN", ca_file=options[5])
 
