@@ -119,8 +119,7 @@ def test_pods_and_jobs_are_read_with_the_rights_of_the_documentation(server, sto
     job = created(client, jobs, {"name": "llm"}, spec={"template": {"spec": spec}})
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "llm", "controller": True}
     owner["uid"] = job["metadata"]["uid"]
-    named = {"name": "llm-0", "ownerReferences": [owner]}
-    pod = created(client, pods_of_it, named, spec=spec)
+    pod = created(client, pods_of_it, {"name": "llm-0", "ownerReferences": [owner]}, spec=spec)
     now = datetime.now(UTC)
     began = {"type": "PodScheduled", "status": "True", "lastTransitionTime": f"{now:%FT%TZ}"}
     pod["status"] = {"phase": "Running", "conditions": [began]}
