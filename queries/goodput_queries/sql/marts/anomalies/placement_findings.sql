@@ -11,7 +11,9 @@ with holds as materialized (
         holds.* exclude (slurm_index, method)
         replace (scope_start(start_ms) as start_ms, scope_end(coalesce(end_ms, clusters.as_of_ms)) as end_ms),
         case gpu_instance when '' then 'GPU' else if(contains(gpu_instance, 'share.'), 'share', 'instance') end as kind,
-        job_run_key in (select job_run_key from intermediate.int_serving_gpus) as is_engine
+        split_part(job_run_key, '@', 1) in (
+            select cluster || '/' || namespace || '/' || pod from staging.stg_serving_endpoints
+        ) as is_engine
     from intermediate.int_holds as holds
     inner join intermediate.int_clusters as clusters using (cluster)
     where in_window(start_ms, end_ms) and in_place(cluster, node, gpu_uuid, null)
