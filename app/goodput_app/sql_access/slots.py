@@ -69,12 +69,17 @@ class Slots:
             held.popleft()
         if not held:
             self._held.pop(caller, None)
-        elif sum(seconds for _, seconds in held) >= self._seconds_per_minute:
-            raise BusyError(
-                f"your queries ran for {self._seconds_per_minute:g} s within a minute, as long as "
-                "[query] seconds_per_minute allows. Try again later.",
-                MINUTE_S - (now_s - held[0][0]) + 1,
-            )
+        spent_s, last_s = sum(seconds for _, seconds in held), now_s
+        if not held or spent_s < self._seconds_per_minute:
+            return
+        for until_s, seconds in held:  # once these have left the minute
+            if spent_s >= self._seconds_per_minute:
+                spent_s, last_s = spent_s - seconds, until_s
+        raise BusyError(
+            f"your queries ran for {self._seconds_per_minute:g} s within a minute, as long as "
+            "[query] seconds_per_minute allows. Try again later.",
+            MINUTE_S - (now_s - last_s) + 1,
+        )
 
     def _wait_for_place(self, caller: str) -> None:
         self._refuse_spent(caller)

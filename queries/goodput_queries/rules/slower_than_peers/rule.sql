@@ -32,8 +32,9 @@ runs as (
 used as (
     select attempts.cluster, attempts.job_name, attempts.gpus, attempts.run_key, avg(used.tensor_active_ratio) as tensor_ratio
     from intermediate.int_held_use as used
-    inner join (select distinct cluster, job_name, gpus, run_key, job_run_key from intermediate.int_attempts) as attempts
-        using (job_run_key)
+    inner join (
+        select distinct cluster, job_name, gpus, run_key, job_run_key from intermediate.int_attempts where of_teams(team)
+    ) as attempts using (job_run_key)
     group by all
 ),
 

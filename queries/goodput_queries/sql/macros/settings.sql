@@ -47,7 +47,9 @@ create or replace macro numbers_of(listed) as (
     flatten(list_transform(
         string_split(listed, ','),
         lambda part: range(
-            try_cast(split_part(part, '-', 1) as bigint), try_cast(regexp_extract(part, '[0-9]+$') as bigint) + 1
+            try_cast(split_part(part, '-', 1) as bigint),
+            -- no machine has as many
+            least(try_cast(regexp_extract(part, '[0-9]+$') as bigint), try_cast(split_part(part, '-', 1) as bigint) + 65535) + 1
         )
     ))
 );

@@ -15,7 +15,11 @@
 -- score: value / limit; of cpu_oversubscribed that of a node with one job
 -- confidence: Likely; Not confirmed where a healthy job may look the same (several processes, a full GPU memory); Confirmed for
 --  what the inventory reports
-with bins as materialized (
+with single_gpu_jobs as (
+    select job_run_key from intermediate.int_holds group by job_run_key having count(distinct gpu_uuid) = 1
+),
+
+bins as materialized (
     select
         cluster,
         node,
@@ -152,7 +156,9 @@ of_bins as (
         bins.cluster, bins.node, bins.job_run_key, bins.gpu_uuid, bins.start_ms, 1 as gpus,
         if(
             bins.pcie_tx_bytes_per_s >= threshold('paging_bytes_per_s')
-            and bins.pcie_rx_bytes_per_s >= threshold('paging_bytes_per_s'),
+            and bins.pcie_rx_bytes_per_s >= threshold('paging_bytes_per_s')
+            -- several GPUs exchange gradients over PCIe
+            and bins.job_run_key in (from single_gpu_jobs),
             'memory_oversubscribed', 'gpu_memory_full'
         ) as rule,
         true as is_so,

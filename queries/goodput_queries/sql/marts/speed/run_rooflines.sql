@@ -40,6 +40,7 @@ select
     * exclude (step_flops_per_gpu_s),
     flops_per_gpu_s / nullif(bytes_per_gpu_s, 0) as intensity_flops_per_byte,
     peak_flops_per_s / peak_bytes_per_s as ridge_flops_per_byte,
-    least(peak_flops_per_s, intensity_flops_per_byte * peak_bytes_per_s) as roof_flops_per_s,
+    case when intensity_flops_per_byte is not null then least(peak_flops_per_s, intensity_flops_per_byte * peak_bytes_per_s) end
+        as roof_flops_per_s,
     flops_per_gpu_s / roof_flops_per_s as roof_ratio
 from achieved

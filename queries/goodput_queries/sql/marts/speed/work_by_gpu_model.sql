@@ -15,12 +15,16 @@ with classes as (
             as price_class
     from intermediate.int_job_run_owners as owners
     inner join marts.run_gpu_models as models using (run_key)
+    inner join intermediate.int_job_runs as jobs using (job_run_key)
     inner join staging.stg_rate_card as cards
         on (cards.cluster is null or cards.cluster = owners.cluster)
         and (cards.gpu_model is null or is_model(models.gpu_models, cards.gpu_model))
         and (cards.partition is null or cards.partition = owners.partition)
         and (cards.qos is null or cards.qos = owners.qos)
-    where cards.price_class is not null and of_teams(owners.team) and in_window(cards.from_ms, cards.to_ms)
+    where
+        cards.price_class is not null and of_teams(owners.team) and in_window(jobs.start_ms, jobs.end_ms)
+        and coalesce(cards.from_ms, 0) < coalesce(jobs.end_ms, forever_ms())
+        and coalesce(cards.to_ms, forever_ms()) > jobs.start_ms
     group by owners.run_key
 ),
 
