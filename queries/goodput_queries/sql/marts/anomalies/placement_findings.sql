@@ -131,7 +131,7 @@ found as (
     union all by name
     select
         * exclude (jobs), 'serving_shares_gpu' as rule,
-        counted(jobs, 'job') || ' without an engine had parts of the GPU beside it' as evidence
+        counted(jobs, 'job') || ' without an engine shared the GPU with it' as evidence
     from beside
     union all by name
     select
