@@ -214,7 +214,7 @@ def score_sites(scores: dict[str, Score], seed: int) -> None:
             truth, found = expected(Path(name) / site, limits(store)), subjects(store, site)
             sql = "select distinct run_id from intermediate.int_attempts where cluster = $1"
             runs = {run for (run,) in store.read(sql, [site]).rows()}
-            if site == "none":  # nothing tells a preemption from a failure
+            if site == "none":  # no evidence distinguishes a preemption from a failure
                 truth["job_failure"].may.update(*(truth[of].must for of in FAILURES.values()))
             for rule, of_rule in truth.items():
                 is_shown = set() if rule in unknown else runs if rule in BY_RUN else of_rule.must

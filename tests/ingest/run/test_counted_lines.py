@@ -20,7 +20,7 @@ from goodput_ingest.sources.registry import sources
 from goodput_queries.errors import IngestError
 
 OF_FORMATS = OF_SOURCES["job-log"]["telling"]  # by format of a job's log
-# what tells a line of a source from other text, which may say nothing; a group is a name, of which
+# patterns of the lines of a source, which may say nothing; a group is a name, of which
 # another one may be known to say nothing
 TELLING = {name: of["telling"] for name, of in OF_SOURCES.items() if "telling" in of}
 TELLING["job-log"] = "|".join(OF_FORMATS.values())

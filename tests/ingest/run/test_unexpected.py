@@ -25,7 +25,7 @@ from goodput_queries.errors import IngestError
 
 EVENTS = golden_path("job_events/killed_rank_and_restart/input.jsonl").read_bytes()
 XID = "NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus."
-START = datetime(2025, 8, 20)  # noqa: DTZ001
+START = datetime(2025, 8, 20)  # noqa: DTZ001 -- UTC
 TIME = re.compile(rb"\d{4}-\d\d-\d\d(?=[T ]\d\d:)")
 
 

@@ -137,10 +137,10 @@ class TelemetryParquet(RecordedFile):
     def _keyed(self, part: pl.DataFrame, first: int) -> tuple[pl.DataFrame, list[Reject]]:
         """Return the rows with their key in the store's types, and those without a key."""
         zone = self.options.zone
-        far = 2**52 if part.schema["ts"].time_unit == "ms" else 2**62  # type: ignore[attr-defined]
+        far = 2**52 if part.schema["ts"].time_unit == "ms" else 2**62  # type: ignore[attr-defined] # a Datetime
         # Polars panics at moments beyond the year 262,142
         moment: pl.Expr = pl.when(pl.col("ts").to_physical().is_between(-far, far)).then("ts")
-        if part.schema["ts"].time_zone is None and zone is not None:  # type: ignore[attr-defined]
+        if part.schema["ts"].time_zone is None and zone is not None:  # type: ignore[attr-defined] # as above
             moment = moment.dt.replace_time_zone(zone.key, ambiguous="null", non_existent="null")
         instance = pl.col("gpu_instance") if "gpu_instance" in part.columns else pl.lit("")
         keyed = part.with_columns(
