@@ -71,7 +71,7 @@ IS_DARK = """is_dark => {
     return (Math.max(...parts.slice(0, 3).map(Number)) < 128) === is_dark
 }"""
 OUTSIDE_THE_MENU = ("query", "cost?part=prices", "report", "cost?part=what-if", "help",
-                    "?view=wall")  # fmt: skip
+                    "energy?part=idle", "energy?part=work", "?view=wall")  # fmt: skip
 # as Back does, in the client that is there; until the script runs, or could have: that it does is
 # not seen where it ends before it is drawn
 OPEN = """path => new Promise(resolve => {

@@ -4,7 +4,7 @@ The query string is the only truth: widgets are set from it on every run and wri
 that the same link shows the same view and the browser's Back undoes a choice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -267,13 +267,18 @@ def choice(
     )
 
 
-def switch(param: str, label: str, options: dict[str, str]) -> str:
+def switch(
+    param: str, label: str, options: dict[str, str], *, of_picks: Mapping[str, str] | None = None
+) -> str:
     """Draw the choice between parts of a page, and return the one that the URL names.
 
+    Only the chosen part is evaluated.
     options: the value in the URL and its name; the one shown without a value is ""
+    of_picks: parameters of rows that the URL may name instead, each with the part that has them
     """
     key = f"switch_{param}"
-    asked = st.query_params.get(param, "")
+    picked = (part for pick, part in (of_picks or {}).items() if pick in st.query_params)
+    asked = st.query_params.get(param) or next(picked, "")
     current = asked if asked in options else ""
     st.session_state[key] = current
     st.segmented_control(

@@ -82,11 +82,11 @@ PARTS = {  # page of a part of the evidence: what it says, and shows to be typed
     ("accounting", "one_run"):
         (("Stragglers are not known", "Goodput (% of allocated): not measured"), ()),
     ("accounting", "power_and_carbon"):
-        (("No power reading",),
-         ("DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION")),
+        ((), ("DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION")),
+    ("accounting", "power_and_carbon", "limits"): (("No power reading",), ()),
     ("telemetry", "one_gpu"): (("Power",), ()),
-    ("telemetry", "power_and_carbon"):
-        ((), ("goodput ingest carbon carbon.csv", "goodput ingest inventory racks.csv")),
+    ("telemetry", "power_and_carbon"): ((), ("goodput ingest carbon carbon.csv",)),
+    ("telemetry", "power_and_carbon", "limits"): ((), ("goodput ingest inventory racks.csv",)),
     ("telemetry", "model_serving"): ((), ('[[collect]]\nsource = "serving-metrics"',)),
 }  # fmt: skip
 
@@ -94,7 +94,7 @@ PARTS = {  # page of a part of the evidence: what it says, and shows to be typed
 @pytest.mark.parametrize("part", PARTS, ids=" ".join)
 def test_a_page_names_what_is_not_known_and_what_to_add(request, visit, part):
     said, codes = PARTS[part]
-    store, params = request.getfixturevalue(part[0]), {}
+    store, params = request.getfixturevalue(part[0]), {"part": part[2]} if part[2:] else {}
     if part[1] in ("one_run", "one_gpu"):
         kind = part[1].removeprefix("one_")
         key = {"run": "run_key", "gpu": "gpu_uuid"}[kind]
@@ -139,19 +139,19 @@ def of_lake(module_store, tmp_path_factory):
     return found
 
 
-def captions(visit, of_lake, page, day):
+def captions(visit, of_lake, page, day, **params):
     window = {"from": START + timedelta(days=day), "to": START + timedelta(days=day, hours=9)}
-    app = visit(of_lake, page, **{name: f"{at:%FT%TZ}" for name, at in window.items()})
+    app = visit(of_lake, page, **{name: f"{at:%FT%TZ}" for name, at in window.items()}, **params)
     return [one.value for one in app.caption]
 
 
 def test_a_panel_says_which_readings_are_in_the_lake_only(visit, of_lake):
     """Power over time is drawn from the ten-minute roll-up and lacks nothing."""
-    old, recent = (captions(visit, of_lake, "power_and_carbon", day) for day in (0, 2))
+    old, recent = (captions(visit, of_lake, "power_and_carbon", day, part="work") for day in (0, 2))
     said = [text for text in old if "Single readings before 2026-11-22" in text]
     assert len(said) == 1  # of work by power cap
-    assert any("Means of 10m" in text for text in old)
     assert not any("in the lake" in text for text in recent)
+    assert any("Means of 10m" in text for text in captions(visit, of_lake, "power_and_carbon", 0))
     said = captions(visit, of_lake, "data_health", 0)
     assert any(text.startswith("Loaded from the lake /") for text in said)
 
