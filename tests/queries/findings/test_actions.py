@@ -51,16 +51,16 @@ def numbers(rows):
 
 
 def test_an_acknowledgement_is_of_its_occurrence_and_survives_a_full_build(down, known):
-    """One rule and subject have one key, and an occurrence each time."""
+    """A rule and subject have one key, and an occurrence each time. A note leaves its state."""
     first, second = known
     assert first["finding_key"] == second["finding_key"]
     assert second["since_at"] - first["since_at"] > timedelta(hours=6)
-
-    record(down.store, second, "acknowledge", said_by="ops", note="ticket 7")
+    record(down.store, second, "acknowledge", said_by="ops")
+    record(down.store, second, "note", said_by="ada", note="ticket 7")
     down.store.build(is_full=True)
 
     said = [(row["state"], row["note"], row["said_by"]) for row in errors(findings(down.store))]
-    assert said == [("closed", None, None), ("acknowledged", "ticket 7", "ops")]
+    assert said == [("closed", None, None), ("acknowledged", "ticket 7", "ada")]
 
 
 def test_a_dismissal_holds_for_what_comes_later_until_it_is_reopened(down, store, known):

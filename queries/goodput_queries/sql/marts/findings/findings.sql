@@ -242,7 +242,7 @@ gpus as (
 said as (
     select
         merged.rule, merged.cluster, merged.node, merged.gpu_uuid, merged.run_key, merged.detail, merged.since_ms,
-        max(actions) as last
+        max(actions) as last, max(actions) filter (where actions.action <> 'note') as answer
     from merged
     inner join (
         select finding_key, since_ms, until_ms, {said_at: said_at, action: action, note: note, said_by: said_by} as actions
@@ -274,7 +274,7 @@ described as (
         ) as what_to_do,
         case when known.covered_ms >= threshold('finding_week_min_ms') then 604800000 / known.covered_ms end as week_ratio,
         merged.cases >= 2 or (merged.is_open and rules.kind not in ('failures', 'hangs', 'health')) as is_recurrent,
-        said.last as said,
+        said.last as said, said.answer.action as answer,
         case rules.target
             when 'node' then coalesce(merged.node, gpus.node, runs.job_name, merged.run_key)
             when 'job'
@@ -331,8 +331,8 @@ select
     from_ms(until_ms) as until_at,
     is_open,
     case
-        when said.action = 'acknowledge' then 'acknowledged'
-        when said.action = 'dismiss' then 'dismissed'
+        when answer = 'acknowledge' then 'acknowledged'
+        when answer = 'dismiss' then 'dismissed'
         when is_open then 'open'
         else 'closed'
     end as state,
