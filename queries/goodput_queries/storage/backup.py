@@ -89,6 +89,11 @@ def restore(
             f"{final}: this database exists. Name another file with --db, or add --replace: the "
             "present one is renamed, not removed."
         )
+    if final.exists() and final.stat().st_uid != os.geteuid():
+        raise StoreError(
+            f"{final}: this database belongs to another user, who could not open what you put "
+            "there. Run this as the user of the server."
+        )
     keep_private()
     draft = final.with_name(f"{final.name}.part")
     draft.unlink(missing_ok=True)

@@ -238,7 +238,6 @@ def test_a_backup_into_a_folder_is_named_by_the_time_and_replaces_no_file(store,
     folder = tmp_path / "backups"
     folder.mkdir()
     (other := folder / "fleet-of-others.duckdb").write_text("precious")
-
     found = back_up(store, folder)
     with pytest.raises(StoreError, match="this file exists; name another one"):
         back_up(store, other)
@@ -247,16 +246,18 @@ def test_a_backup_into_a_folder_is_named_by_the_time_and_replaces_no_file(store,
     assert other.read_text() == "precious"
 
 
-def test_a_restored_database_is_the_backup_and_the_other_is_kept(store, tmp_path):
+def test_a_restored_database_is_the_backup_and_the_other_is_kept(store, tmp_path, monkeypatch):
     copy, fleet = tmp_path / "copy.duckdb", tmp_path / "fleet.duckdb"
     back_up(store, copy)
     store.load(rows_of("dcgm", 2))
     store.close()
-
     with pytest.raises(StoreError, match="this database exists"):
         restore(copy, fleet, is_replacing=False)
+    monkeypatch.setattr(os, "geteuid", lambda: fleet.stat().st_uid + 1)
+    with pytest.raises(StoreError, match="Run this as the user of the server"):
+        restore(copy, fleet, is_replacing=True)
+    monkeypatch.undo()
     _, replaced = restore(copy, fleet, is_replacing=True)
-
     assert samples(fleet) == [("nvml", 3)]
     assert samples(replaced) == [("dcgm", 2), ("nvml", 3)]
     fleet.write_bytes(b"cut")  # one that is damaged, too
