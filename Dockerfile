@@ -1,4 +1,4 @@
-# The dashboard with its database in /var/lib/goodput: see docs/operate.md.
+# The dashboard with its database in /var/lib/goodput: see docs/operate/container.md.
 # To build the same image again, name the base by its digest: --build-arg BASE=python:3.13-slim@sha256:...
 ARG BASE=python:3.13-slim
 FROM ${BASE} AS build

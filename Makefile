@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
 
-# the allocator that a server is to run with (docs/operate.md), where it is installed: a fifth less time of tests
+# the allocator that a server is to run with (docs/operate/index.md), where it is installed: a fifth less time of tests
 JEMALLOC := $(firstword $(wildcard /usr/lib/*/libjemalloc.so.2))
 PYTEST := $(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest
 # a test that waits for ever fails with its name, and all that its process does

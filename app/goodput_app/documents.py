@@ -1,5 +1,6 @@
 """The documentation that comes with the program: its pages, as the dashboard shows them."""
 
+import posixpath
 import re
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,14 @@ TITLES: Final = {  # in the order in which a site needs them
     "connect": "Connect sources",
     "job-events": "Job events",
     "log-profiles": "Log profiles",
-    "operate": "Operate",
+    "operate/index": "Operate",
+    "operate/systemd": "systemd",
+    "operate/container": "Container",
+    "operate/kubernetes": "Kubernetes",
+    "operate/sizing": "Sizing",
+    "operate/backup": "Backup and upgrade",
+    "operate/job-reports": "Reports of jobs",
+    "operate/replay": "Replay",
     "access": "Access",
     "metrics": "Metrics",
     "notifications": "Notifications",
@@ -28,7 +36,7 @@ TITLES: Final = {  # in the order in which a site needs them
 }
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
-_PAGE = re.compile(r"([\w-]+)\.md(#[\w-]+)?")
+_PAGE = re.compile(r"([\w./-]+)\.md(#[\w-]+)?")
 
 
 def text(name: str, address: str) -> str:
@@ -42,9 +50,10 @@ def text(name: str, address: str) -> str:
 
     def link(match: re.Match[str]) -> str:
         label, target = match.groups()
-        page = _PAGE.fullmatch(target)
-        if page and page[1] in TITLES:
-            return f"[{label}]({address}?doc={page[1]}{page[2] or ''})"
+        if page := _PAGE.fullmatch(target):
+            other = posixpath.normpath(posixpath.join(posixpath.dirname(name), page[1]))
+            if other in TITLES:
+                return f"[{label}]({address}?doc={other}{page[2] or ''})"
         return match[0] if re.match(r"https?:|#", target) else label
 
     # code stays as it is; a dollar elsewhere would begin a formula

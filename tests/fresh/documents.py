@@ -18,9 +18,9 @@ from tests.fresh import commands
 from tests.fresh.steps import StepFailedError
 
 DOCUMENTS = (
-    "README.md", "docs/connect.md", "docs/operate.md", "docs/access.md", "docs/metrics.md",
-    "docs/notifications.md", "docs/lake.md", "docs/job-events.md", "docs/api.md",
-    "docs/python-api.md",
+    "README.md", "docs/connect.md", "docs/operate/backup.md", "docs/operate/job-reports.md",
+    "docs/operate/replay.md", "docs/access.md", "docs/metrics.md", "docs/notifications.md",
+    "docs/lake.md", "docs/job-events.md", "docs/api.md", "docs/python-api.md",
 )  # fmt: skip
 ELSEWHERE = {  # part of a command -> why it cannot run on one machine
     "s3://": "an object store",

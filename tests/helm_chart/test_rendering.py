@@ -161,7 +161,7 @@ def test_settings_are_those_that_goodput_reads(values, expected, tmp_path):
 
 def test_values_of_the_documentation_are_of_a_server_that_people_sign_in_to(tmp_path):
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    page = (ROOT / "docs/operate.md").read_text("utf-8")
+    page = (ROOT / "docs/operate/kubernetes.md").read_text("utf-8")
     (shown,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     values = yaml.safe_load(shown)
     (tmp_path / "goodput.toml").write_text(values["settings"], encoding="utf-8")

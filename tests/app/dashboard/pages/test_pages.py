@@ -237,33 +237,32 @@ ROOT = Path(__file__).parents[4]
 
 def test_pages_of_the_documentation_are_in_menu_and_wheel_and_no_file_is_named_like_a_url():
     """Else a new server's first visit would run that file alone, without filters."""
-    pages = {page.stem for page in (ROOT / "docs").glob("*.md")}
+    pages = {p.relative_to(ROOT) for p in ROOT.glob("docs/**/*.md") if "decisions" not in p.parts}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     packed = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     files = {f.stem for f in Path(goodput_app.__file__).with_name("dashboard").glob("pages/*.py")}
     urls = ("overview", "fleet", "runs", "run", "nodes", "gpu", "waste", "cost", "data", "query")
 
-    assert set(documents.TITLES) == pages
-    assert {f"docs/{name}.md" for name in pages} <= set(packed)
+    assert {Path(f"docs/{name}.md") for name in documents.TITLES} == pages
+    assert all({f"{page}", f"{page.parent}"} & set(packed) for page in pages)
     assert files.isdisjoint((*urls, "explorer"))
 
 
 @each(
-    ("see [sizing](operate.md#sizing).", "see [sizing](help?doc=operate#sizing)."),
-    ("see [decision 53](decisions/0053-x.md).", "see decision 53."),
-    ("see [above](#sizing), `[a](api.md)`", "see [above](#sizing), `[a](api.md)`"),
+    ("see [sizing](sizing.md#rest).", "see [sizing](help?doc=operate/sizing#rest)."),
+    ("see [decision 53](../decisions/0053-x.md).", "see decision 53."),
+    ("[a](../api.md), [above](#b), `[a](api.md)`", "[a](help?doc=api), [above](#b), `[a](api.md)`"),
     ("it costs $2, `$HOME`", r"it costs \$2, `$HOME`"),
     ("```\n$ goodput [a](api.md)\n```", "```\n$ goodput [a](api.md)\n```"),
 )
 def test_links_lead_to_pages_that_come_with_the_program(tmp_path, monkeypatch, written, shown):
-    (tmp_path / "api.md").write_text(f"# HTTP API\n{written}", "utf-8")
+    (tmp_path / "operate").mkdir()
+    (tmp_path / "operate/replay.md").write_text(f"# Replay\n{written}", "utf-8")
     monkeypatch.setattr(documents, "_PACKAGED", tmp_path)
-
-    assert documents.text("api", "help") == shown
+    assert documents.text("operate/replay", "help") == shown
 
 
 def test_it_needs_no_evidence(new_store, visit):
-    app = visit(new_store(), "documentation", doc="operate")
-
-    assert "Operate" in [header.value for header in app.header]
-    assert "systemd" in texts(app)
+    app = visit(new_store(), "documentation", doc="operate/systemd")
+    assert "systemd" in [header.value for header in app.header]
+    assert "runuser -u goodput" in texts(app)
