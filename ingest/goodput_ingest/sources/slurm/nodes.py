@@ -30,7 +30,7 @@ SINFO_FIELDS = {  # what is asked of sinfo: how it heads the column
     "Gres": "GRES",
     "CPUsState": "CPUS(A/I/O/T)",
     "Memory": "MEMORY",
-    "FeaturesAct": "ACTIVE_FEATURES",
+    "features_act": "ACTIVE_FEATURES",
     "Reason": "REASON",
     "User": "USER",
 }

@@ -45,7 +45,7 @@ AccountingStorageTRES=gres/gpu,gres/gpu:h100
 AccountingStoreFlags=job_comment
 GresTypes=gpu
 SlurmdParameters=config_overrides
-NodeName=DEFAULT CPUs=4 RealMemory=1000 Gres=gpu:h100:4
+NodeName=DEFAULT CPUs=4 RealMemory=1000 Gres=gpu:h100:4 Features=nvlink
 NodeName=gpu1 Port={node1} NodeAddr=127.0.0.1 NodeHostname={host}
 NodeName=gpu2 Port={node2} NodeAddr=127.0.0.1 NodeHostname={host}
 Epilog={folder}/epilog.sh

@@ -112,15 +112,15 @@ def test_nodes_are_listed_with_their_gpus_and_states(lab, store, form, drained):
     finally:
         lab.run("scontrol", "update", f"nodename={drained}", "state=undrain")
 
-    nodes = store.read("select cluster, node, gpus, cpus, partitions from raw.nodes order by node")
-    assert nodes.rows() == [("lab", "gpu1", 4, 4, ["train"]), ("lab", "gpu2", 4, 4, ["train"])]
+    asked = "select node, cluster, gpus, cpus, partitions[1], features[1] from raw.nodes"
+    rest = ("lab", 4, 4, "train", "nvlink")
+    assert store.read(f"{asked} order by node").rows() == [("gpu1", *rest), ("gpu2", *rest)]
     ((state, reason),) = store.read(
         """select state, reason from raw.node_states
         where start_at = end_at and node = $1 qualify start_at = max(start_at) over ()""",
         [drained],
     ).rows()
-    assert state == "drained"
-    assert "Xid 79" in reason
+    assert (state, "Xid 79" in reason) == ("drained", True)
 
 
 def test_events_and_reservations_are_reported_with_their_times(lab, store):
