@@ -12,6 +12,9 @@ name = asked if asked in documents.TITLES else "dashboard"
 menu, page = st.columns([1, 4], gap="large")
 with menu:
     for other, title in documents.TITLES.items():
+        folder, _, page_name = other.rpartition("/")
+        if folder and page_name != "index" and not name.startswith(f"{folder}/"):
+            continue  # on a phone the menu is above the text
         st.page_link(
             "pages/documentation.py",
             label=title,
