@@ -104,7 +104,6 @@ def test_changes_of_a_run(cluster, lives, expected):
 
 
 HOUR_S = 3600
-MEMORY = 80 * 2**30
 
 
 def readings(cluster, gpu, until, every=60, **values):
@@ -171,12 +170,12 @@ test_memory_that_grows = shown_by({
     "memory that rises and falls": (
         lambda t: 40 + 20 * (t % (2 * HOUR_S)) / HOUR_S, 8 * HOUR_S, []),
     # a short attempt has to grow more and all the time
-    "12 GiB an hour": (in_an_hour(40, 42, 44, 46, 48), HOUR_S, [(4,)]),
+    "12 GiB an hour": (in_an_hour(40, 42, 44, 46, 48), HOUR_S, [(4, None)]),
     "1 % in 40 minutes": (in_an_hour(40, 40.2, 40.4, 40.6, 40.8), HOUR_S, []),
     "caches fill, then level off": (in_an_hour(40, 44, 46, 46, 46), HOUR_S, []),
     "one allocation": (in_an_hour(40, 40, 40, 46, 46), HOUR_S, []),
     "half an hour is too short": (lambda t: 40 + 10 * t / HOUR_S, HOUR_S // 2, []),
-}, before=lambda c: c.listed("a", "a#0", "test", slurm_index=0, memory_bytes=MEMORY),
+}, before=lambda c: c.listed("a", "a#0", "test", slurm_index=0),  # of a size not known
     load=lambda c, used, end: [c.job("1", 0, end, ["a"], 1), readings(
         c, "a#0", end, every=300, memory_used_bytes=lambda t: int(used(t) * 2**30))],
-    read="select windows from marts.memory_growth")  # fmt: skip
+    read="select windows, time_to_full_s from marts.memory_growth")  # fmt: skip

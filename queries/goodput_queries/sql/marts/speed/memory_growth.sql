@@ -147,7 +147,7 @@ select
     case when attempts.gpu_instance = '' then memories.memory_bytes end as memory_bytes,
     from_ms(quarters.last_ms) as last_at,
     case
-        when attempts.gpu_instance = ''
+        when attempts.gpu_instance = '' and memories.memory_bytes is not null
             then greatest(memories.memory_bytes - quarters.used_bytes, 0) / slopes.bytes_per_ms / 1000
     end as time_to_full_s
 from slopes
