@@ -23,6 +23,7 @@ from goodput_queries.storage.schema import catalog_digest
 from goodput_queries.storage.template import cache_folder
 from goodput_synthetic import fleet as fleets
 from goodput_synthetic.fleet.live import feeds
+from goodput_synthetic.fleet.plans import shown
 from goodput_synthetic.fleet.world import World
 from goodput_synthetic.serving import site
 
@@ -222,8 +223,9 @@ def _fill(
 def _made_up(folder: Path, gpus: int) -> list[Step]:
     try:
         world = fleets.imagine(
-            gpus=gpus, hours=FLEET_HOURS, seed=FLEET_SEED, start=FLEET_START, interval_s=INTERVAL_S
-        )
+            gpus=gpus, hours=FLEET_HOURS, seed=FLEET_SEED, start=FLEET_START, interval_s=INTERVAL_S,
+            plan=shown,
+        )  # fmt: skip
     except ValueError as error:
         raise GoodputError(f"--gpus {gpus}: {error}.") from error
     fleets.write_known(folder, world, world.total_s)

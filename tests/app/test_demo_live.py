@@ -22,12 +22,8 @@ def tick(store, sources, seconds):
     return sum(one.rows_new for one in loaded)
 
 
-def last_reading(store):
-    return newest(store).replace(tzinfo=UTC)
-
-
 def newest(store):
-    return store.read("select max(ts) as at from raw.gpu_samples")["at"][0]
+    return store.read("select max(ts) as at from raw.gpu_samples")["at"][0].replace(tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +50,12 @@ def test_each_tick_brings_what_was_written_since_through_a_failing_job_and_a_res
     slowed = "select count(*) as n from raw.gpu_samples where clocks_event_reasons & 64 > 0"
     failed = "select count(*) as n from raw.job_events where event = 'failure' and ts > $1"
 
-    assert NOW - timedelta(seconds=30) <= last_reading(store) <= NOW
+    assert NOW - timedelta(seconds=30) <= newest(store) <= NOW
     assert tick(store, sources, 10) > 0
     assert tick(store, sources, 10) == 0
-    assert NOW < last_reading(store) <= NOW + timedelta(seconds=10)
+    assert NOW < newest(store) <= NOW + timedelta(seconds=10)
     assert tick(store, sources, 40) >= 64  # every GPU is read each 30 s
-    assert last_reading(store) > NOW + timedelta(seconds=10)
+    assert newest(store) > NOW + timedelta(seconds=10)
 
     tick(store, sources, 60)
     assert store.read(states, ["live-finetune-001"])["state"][0] == "RUNNING"
@@ -71,8 +67,8 @@ def test_each_tick_brings_what_was_written_since_through_a_failing_job_and_a_res
         tick(store, sources, seconds)
     assert store.read(slowed)["n"][0] > before
 
-    last = last_reading(store)
+    last = newest(store)
     again, sources = demo.live_demo(folder, gpus=64, now=NOW + timedelta(minutes=30))
     assert again == path
     assert tick(store, sources, 1_500) > 0
-    assert last < last_reading(store) <= NOW + timedelta(seconds=1_500)
+    assert last < newest(store) <= NOW + timedelta(seconds=1_500)

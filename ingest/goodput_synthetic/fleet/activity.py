@@ -22,7 +22,8 @@ SHIFT = 2**42  # keys are number * SHIFT + milliseconds
 class Activity:
     """Look-up tables, sorted: who holds a unit from when to when, and what each life does then.
 
-    place: of the unit in its gang. cap_w: power limit of its GPUs while it runs.
+    place: of the unit in its gang. cap_w: power limit of its GPUs while it runs. begin: ms; growth:
+    of the memory in use, bytes a ms.
     """
 
     hold_key: Ints
@@ -35,6 +36,8 @@ class Activity:
     cap_w: npt.NDArray[np.float64]
     has_spares: npt.NDArray[np.bool_]
     is_special: npt.NDArray[np.bool_]
+    begin: Ints
+    growth: npt.NDArray[np.float64]
 
     def at(self, unit: Ints, when: Ints) -> tuple[Ints, Ints, npt.NDArray[np.bool_], Ints]:
         """Return life (-1: free), place in the gang, whether it is special, and state."""
@@ -79,6 +82,10 @@ def activity_of(lives: list[Life]) -> Activity:
         cap_w=np.array([life.request.options.get("cap_w", POWER_LIMIT_W) for life in lives]),
         has_spares=np.array([life.request.kind == "spare" for life in lives]),
         is_special=is_special[order],
+        begin=np.array([life.begin for life in lives], dtype=np.int64),
+        growth=np.array(
+            [life.request.options.get("growth_gb_per_h", 0) / 3.6e-3 for life in lives]
+        ),
     )
 
 
@@ -134,6 +141,8 @@ def _with_throttling(
 
 
 def _tail(life: Life, attempt: Attempt, last: int) -> list[tuple[int, str]]:
+    if "hung_s" in life.request.options:
+        return [(last, "hang")]
     if attempt.outcome in ("running", "limit"):
         return [(last, "step")]
     if attempt.outcome == "ok":

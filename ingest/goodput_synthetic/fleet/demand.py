@@ -36,7 +36,7 @@ class Request:
     need_s: how long its first start runs; rest_s: how long each start after a requeue does.
     ending: its state then; kind: what it does inside (lives.py); reports: which ranks send events,
     '' none, 'first' or 'all'; fails_after_s: one of its nodes dies that long after the start;
-    workload: what it trains.
+    workload: what it trains; declared: what its first rank says of it when it begins.
     """
 
     job_id: int
@@ -67,6 +67,7 @@ class Request:
     reservation: str = ""
     story: str = ""
     options: dict[str, float] = field(default_factory=dict)
+    declared: dict[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Fill in what follows from the rest."""

@@ -130,4 +130,5 @@ def _communication(request: Request) -> tuple[bool, float]:
     doublings = np.log2(max(1.0, request.gpus / GPUS_PER_NODE))
     share = (COMM_OF_NODE + COMM_OF_DOUBLING * doublings) * rng.lognormal(0, COMM_SPREAD)
     is_measured = is_drawn or request.kind == "measured" or "measured" in request.options
-    return bool(is_measured), float(min(share, COMM_MOST)) if request.gpus > 1 else 0.0
+    share = request.options.get("comm", min(share, COMM_MOST))
+    return bool(is_measured), float(share) if request.gpus > 1 else 0.0

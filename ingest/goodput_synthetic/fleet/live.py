@@ -143,7 +143,7 @@ class _Hosts:
         if not any(at % hosts.INTERVAL_S == 0 for at in range(*window)):
             return []
         pages = hosts.pages(
-            world.fleet, world.schedule, None, world.start, world.total_s, world.seed, window
+            world.fleet, world.schedule, [], world.start, world.total_s, world.seed, window
         )
         return _file(folder / "node_exporter.prom", pages)
 

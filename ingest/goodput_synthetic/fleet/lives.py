@@ -85,7 +85,7 @@ def rank_waits(life: Life, attempt: Attempt, rank: int) -> Ints:
 def live(runs: list[JobRun], total_s: int) -> list[Life]:
     """Return the life of each job run that started, in order of the runs."""
     found: list[Life] = []
-    resumes: dict[int, tuple[int, int]] = {}  # job id: step to go on with, attempts so far
+    resumes: dict[str, tuple[int, int]] = {}  # run id: step to go on with, attempts so far
     for run in runs:
         if run.start_s is None:
             continue
@@ -97,7 +97,7 @@ def live(runs: list[JobRun], total_s: int) -> list[Life]:
     return found
 
 
-def _live_one(life: Life, resumes: dict[int, tuple[int, int]]) -> None:
+def _live_one(life: Life, resumes: dict[str, tuple[int, int]]) -> None:
     request = life.request
     rng = np.random.default_rng([request.seed, 7, life.run.number])
     if request.kind == "notebook":
@@ -111,11 +111,11 @@ def _live_one(life: Life, resumes: dict[int, tuple[int, int]]) -> None:
             (life.end - life.suspended, life.end, False),
         ]
     else:
-        resume, number = resumes.get(request.job_id, (1, 0))
+        resume, number = resumes.get(request.run_id, (1, 0))
         _train(life, resume, number, rng)
         last = life.attempts[-1]
         kept = max([resume - 1, *(a.durable_step for a in life.attempts)])
-        resumes[request.job_id] = (kept + 1, last.number + 1)
+        resumes[request.run_id] = (kept + 1, last.number + 1)
         if "hot_rack" in request.options:
             life.special = _places_in(life.run, request.options["hot_rack"])
         elif request.kind == "throttled":
@@ -157,7 +157,7 @@ def _train(life: Life, resume: int, number: int, rng: np.random.Generator) -> No
 def _ending(life: Life, rng: np.random.Generator) -> Ending:
     state, kind = life.run.state, life.request.kind
     if life.outcome == "running":
-        return Ending("running", 0)
+        return Ending("running", int(life.request.options.get("hung_s", 0)) * SECOND)
     if life.outcome == "ok":
         return Ending("ok", int(rng.integers(4, 25)) * SECOND + life.habits.save_ms)
     if life.outcome == "limit":
@@ -169,7 +169,9 @@ def _ending(life: Life, rng: np.random.Generator) -> Ending:
         hung = min(int(rng.integers(*HUNG_S)), length_s // 3)
         return Ending("failed", hung * SECOND, HANG)
     failure = CRASHES[int(rng.integers(len(CRASHES)))]
-    if state == "OUT_OF_MEMORY":
+    if "loss" in life.request.options:
+        failure = CRASHES[2]
+    if state == "OUT_OF_MEMORY" or "growth_gb_per_h" in life.request.options:
         failure = OUT_OF_MEMORY
     if "xid" in life.request.options:
         failure = ("xid", "CUDA error: uncorrectable ECC error encountered")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from goodput_synthetic.fleet.demand import Request, crowd
+from goodput_synthetic.fleet.exhibits import declare, exhibits
 from goodput_synthetic.fleet.fleet import Fleet
 from goodput_synthetic.fleet.outages import Outage, Silence, planned, silences
 from goodput_synthetic.fleet.stories import booked_gpu_s, scripted
@@ -12,7 +13,8 @@ from goodput_synthetic.fleet.stories import booked_gpu_s, scripted
 class Plan:
     """What is to happen; `has_faults`: also Xids that mean nothing, and a link that is lost.
 
-    hot_rack: its GPUs throttle in jobs that start after hot_from_s.
+    hot_rack: its GPUs throttle in jobs that start after hot_from_s. is_shown: with evidence that
+    a site has only where somebody set it up.
     """
 
     requests: list[Request]
@@ -21,6 +23,7 @@ class Plan:
     has_faults: bool = True
     hot_rack: int | None = None
     hot_from_s: int = 0
+    is_shown: bool = False
 
 
 def eventful(fleet: Fleet, hours: int, seed: int) -> Plan:
@@ -28,6 +31,14 @@ def eventful(fleet: Fleet, hours: int, seed: int) -> Plan:
     requests = scripted(fleet, hours, seed)
     requests += crowd(fleet, hours, seed, booked_gpu_s(requests))
     return Plan(requests, planned(fleet, hours, seed), silences(fleet, hours, seed))
+
+
+def shown(fleet: Fleet, hours: int, seed: int) -> Plan:
+    """Return eventful days of which the last has what the demo shows besides."""
+    plan = eventful(fleet, hours, seed)
+    declare(plan.requests)
+    plan.requests += exhibits(hours, seed)
+    return replace(plan, is_shown=True)
 
 
 def on_kubernetes(fleet: Fleet, hours: int, seed: int) -> Plan:

@@ -74,6 +74,7 @@ class Scheduler:
         self.free_cpus = np.full(nodes, CPUS_PER_NODE)
         self.blocked = np.zeros(nodes, dtype=np.int64)
         self.busy_until = np.zeros(nodes)
+        self.left_out: dict[str, int] = {}  # run id: the node that its next start does without
         self.pools = {p: fleet.pool_nodes(p) for p in ("h100", "h200", "mig")}
         self.pending: dict[str, list[tuple[tuple[int, int, int], JobRun]]] = {
             p: [] for p in self.pools
@@ -157,6 +158,8 @@ class Scheduler:
     def _end(self, run: JobRun, now: int, state: str, lost: int | None = None) -> None:
         """End a run; lost: the node that failed under it, if its outage is known already."""
         run.end_s, run.state = now, state
+        if "suspect" in run.request.options:
+            self.left_out[run.request.run_id] = run.nodes[-1]
         for unit in run.units:
             node = self.node_of[unit]
             self.free[node].add(unit)
@@ -212,6 +215,8 @@ class Scheduler:
         """Return units for the request, none where it does not fit."""
         nodes = self.pools[pool]
         free = (self.blocked[nodes] == 0) & (self.free_count[nodes] > 0) & ~self.is_kept[nodes]
+        if (left_out := self.left_out.get(request.run_id)) is not None:
+            free &= nodes != left_out
         usable = nodes[free]
         if request.gpus > GPUS_PER_NODE:
             wanted = request.gpus // GPUS_PER_NODE

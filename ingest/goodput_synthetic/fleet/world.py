@@ -29,6 +29,7 @@ class World:
     start: datetime
     total_s: int
     has_faults: bool
+    is_shown: bool = False
 
     @property
     def start_s(self) -> int:
@@ -84,8 +85,9 @@ def imagine(
     noise = max(1, len(fleet.nodes) // 16) if day.has_faults else 0
     kernels = kernel_logs(fleet, schedule, lives, start, total_s * SECOND, seed, noise)
     return World(
-        fleet, schedule, lives, day.silences, read, kernels, seed, start, total_s, day.has_faults
-    )
+        fleet, schedule, lives, day.silences, read, kernels, seed, start, total_s, day.has_faults,
+        day.is_shown,
+    )  # fmt: skip
 
 
 def _throttle(schedule: Schedule, plan: Plan) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goodput_synthetic.fleet.fleet import GPUS_PER_NODE, Fleet
+from goodput_synthetic.fleet.fleet import GPUS_PER_NODE, Fleet, Ints
 from goodput_synthetic.fleet.habits import MINUTE, SECOND
 from goodput_synthetic.fleet.lives import Life, rank_waits
 from goodput_synthetic.fleet.training import Attempt
@@ -20,6 +21,8 @@ HOURS_PER_FILE = 6
 HOUR_MS = 60 * MINUTE
 FOREVER_MS = 2**62
 FIRST_PID = 4_000
+LOSS_FIRST, LOSS_LAST, LOSS_NOISE = 11.0, 1.7, 0.02
+LOST_STEPS = 3  # with a loss that is no number, before the job gives up
 Lines = list[tuple[int, str]]
 
 
@@ -109,6 +112,9 @@ class _Rank:
         )
         plan = f'"planned_steps":{life.planned_steps},' if rank == 0 else ""
         found = [line(attempt.job_start, "job.start", f"{process}{plan}")]
+        if life.request.declared and rank == 0:
+            declared = json.dumps(life.request.declared, separators=(",", ":"))[1:-1]
+            found.append(line(attempt.job_start + 1, "metric", f"{declared},"))
         for name, start, end in attempt.phases:
             length = f'"phase":"{name}","dur_s":{(end - start) / SECOND:.3f},'
             found.append(line(end, "phase", length))
@@ -135,6 +141,7 @@ class _Rank:
                 for w, c in zip(wait.tolist(), steps.comm[inside].tolist(), strict=True)
             ]
         columns = (steps.number, steps.end, steps.end - steps.start, steps.data)
+        waits = [a + b for a, b in zip(waits, self._work(steps.number[inside]), strict=True)]
         rows = zip(*(column[inside].tolist() for column in columns), waits, strict=True)
         return [
             (
@@ -145,6 +152,28 @@ class _Rank:
             )
             for step, at, took, data, waited in rows
         ]
+
+    def _work(self, numbers: Ints) -> list[str]:
+        """Return what the first rank of some jobs reports of each step: tokens, epoch, loss."""
+        options = self.life.request.options
+        if self.rank or not options.keys() & {"tokens", "epoch_steps", "loss"}:
+            return [""] * len(numbers)
+        tokens = f'"tokens":{options["tokens"]:.0f},' if "tokens" in options else ""
+        losses = [""] * len(numbers)
+        if "loss" in options:
+            rng = np.random.default_rng([self.life.request.seed, 20])
+            noise = rng.normal(0, LOSS_NOISE, int(self.attempt.steps.number[-1]) + 1)
+            values = LOSS_LAST + (LOSS_FIRST - LOSS_LAST) / np.sqrt(numbers) + noise[numbers]
+            is_lost = (self.attempt.failure or (0, ""))[1] == "nan"
+            last_sound = int(self.attempt.steps.number[-1]) - LOST_STEPS * is_lost
+            losses = [
+                f'"loss":{value:.4f},' if number <= last_sound else '"loss":"nan",'
+                for number, value in zip(numbers.tolist(), values.tolist(), strict=True)
+            ]
+        epochs = [""] * len(numbers)
+        if "epoch_steps" in options:
+            epochs = [f'"epoch":{n // options["epoch_steps"]:.0f},' for n in numbers.tolist()]
+        return [f"{tokens}{a}{b}" for a, b in zip(losses, epochs, strict=True)]
 
 
 def pid(life: Life, rank: int) -> int:

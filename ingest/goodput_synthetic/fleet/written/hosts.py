@@ -1,4 +1,4 @@
-"""Pages of node_exporter: every ten minutes of each host, and one InfiniBand link that is lost.
+"""Pages of node_exporter: every ten minutes of each host, and InfiniBand links that are lost.
 
 Two of a host's InfiniBand ports and one of its Ethernet interfaces stand for all.
 """
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from goodput_synthetic.fleet.fleet import CPUS_PER_NODE, MEMORY_MIB, Fleet
+from goodput_synthetic.fleet.outages import DAY_S
 from goodput_synthetic.fleet.schedule import JobRun, Schedule
 from goodput_synthetic.fleet.written.events import write_gzip
 
@@ -21,6 +22,13 @@ LOST_PORT = "mlx5_1"
 NDR_BYTES_PER_S = 5e10
 UNHEARD = ("down", "powered_off")
 BUSY = {"user": 0.24, "system": 0.05, "iowait": 0.01}  # shares of the cores while a job runs
+WAITING = 0.16  # of the cores, where a job waits for disks
+SWITCH_RACK, SWITCH_H = 1, 7  # whose leaf switch restarts, hour of the last day
+ERRORS_A_READING = {
+    "port_errors_received": 3,
+    "port_discards_transmitted": 2,
+    "link_error_recovery": 1,
+}
 IDLE = {"user": 0.01, "system": 0.01, "iowait": 0.001}
 
 
@@ -31,7 +39,8 @@ class LostLink:
     node: int
     start_s: int
     end_s: int
-    job_id: int
+    job_id: int = 0
+    port: str = LOST_PORT
 
 
 def lost_link(schedule: Schedule, total_s: int) -> LostLink | None:
@@ -49,28 +58,40 @@ def lost_link(schedule: Schedule, total_s: int) -> LostLink | None:
     return LostLink(run.nodes[-1], begin, begin + LOST_S, run.request.job_id)
 
 
+def lost_by_switch(fleet: Fleet, total_s: int) -> list[LostLink]:
+    """Return the links of a rack that are lost together, while their switch restarts."""
+    begin = total_s - DAY_S + SWITCH_H * 3_600
+    nodes = [n for n, node in enumerate(fleet.nodes) if node.rack == SWITCH_RACK]
+    return [LostLink(n, begin, begin + LOST_S, port=PORTS[0]) for n in nodes if begin > 0]
+
+
 def write(
-    path: Path, fleet: Fleet, schedule: Schedule, lost: LostLink | None, start: datetime,
-    total_s: int, seed: int,
+    path: Path, fleet: Fleet, schedule: Schedule, lost: list[LostLink], start: datetime,
+    total_s: int, seed: int, *, has_errors: bool = False,
 ) -> None:  # fmt: skip
-    """Write the pages of all hosts, host by host, into one compressed file."""
-    found = pages(fleet, schedule, lost, start, total_s, seed, (0, total_s))
+    """Write the pages of all hosts, host by host, into one compressed file.
+
+    has_errors: with the error counters of the ports of one host, one of which counts.
+    """
+    found = pages(fleet, schedule, lost, start, total_s, seed, (0, total_s), has_errors=has_errors)
     write_gzip(path, ["\n".join(found), "\n"])
 
 
 def pages(
-    fleet: Fleet, schedule: Schedule, lost: LostLink | None, start: datetime, total_s: int,
-    seed: int, window: tuple[int, int],
+    fleet: Fleet, schedule: Schedule, lost: list[LostLink], start: datetime, total_s: int,
+    seed: int, window: tuple[int, int], *, has_errors: bool = False,
 ) -> list[str]:  # fmt: skip
     """Return the pages of all hosts that are scraped in a window, in seconds from the start."""
     at = np.arange(0, total_s, INTERVAL_S)
     found: list[str] = []
     for number, node in enumerate(fleet.nodes):
-        is_busy, is_gang, is_heard = _times(schedule, number, at, total_s)
+        is_busy, is_gang, is_waiting, is_heard = _times(schedule, number, at, total_s)
         is_heard &= (at >= window[0]) & (at < window[1])
         rng = np.random.default_rng([seed, 21, number])
-        mine = lost if lost is not None and lost.node == number else None
-        series = _series(rng, is_busy, is_gang, at, mine)
+        mine = {link.port: link for link in lost if link.node == number}
+        series = _series(rng, is_busy, is_gang, is_waiting, at, mine)
+        if has_errors and number == len(fleet.nodes) // 2:
+            series |= _errors(at)
         names, columns = list(series), [values.tolist() for values in series.values()]
         for row in np.flatnonzero(is_heard).tolist():
             moment = (start + timedelta(seconds=int(at[row]))).astimezone(UTC)
@@ -82,21 +103,38 @@ def pages(
     return found
 
 
-def _times(schedule: Schedule, node: int, at: Any, total_s: int) -> tuple[Any, Any, Any]:
-    """Return at which times the host has a job, one of several nodes, and is heard of."""
-    is_busy, is_gang, is_heard = np.zeros(len(at), bool), np.zeros(len(at), bool), at >= 0
+def _times(schedule: Schedule, node: int, at: Any, total_s: int) -> tuple[Any, Any, Any, Any]:
+    """Return at which times the host has a job, one of several nodes, or that waits for disks.
+
+    The last are the times at which the host is heard of.
+    """
+    is_busy, is_gang, is_waiting = np.zeros((3, len(at)), bool)
+    is_heard = at >= 0
     for run in schedule.runs:
         if run.start_s is not None and node in run.nodes:
             is_in = (at >= run.start_s) & (at < (run.end_s or total_s))
             is_busy |= is_in
             is_gang |= is_in & (len(run.nodes) > 1)
+            is_waiting |= is_in & ("iowait" in run.request.options)
     for outage in schedule.outages:
         if outage.node == node and outage.state in UNHEARD and outage.has_begun:
             is_heard &= (at < outage.start_s) | (at >= (outage.end_s or total_s))
-    return is_busy, is_gang, is_heard
+    return is_busy, is_gang, is_waiting, is_heard
 
 
-def _series(rng: Any, is_busy: Any, is_gang: Any, at: Any, lost: LostLink | None) -> dict[str, Any]:
+def _errors(at: Any) -> dict[str, Any]:
+    """Return the error counters of ports; those of the first port grow with these times."""
+    return {
+        f'node_infiniband_{name}_total{{device="{port}",port="1"}}': of_reading * at // INTERVAL_S
+        for port, grows in zip(PORTS, (1, 0), strict=True)
+        for name, a_reading in ERRORS_A_READING.items()
+        for of_reading in (grows * a_reading,)
+    }
+
+
+def _series(
+    rng: Any, is_busy: Any, is_gang: Any, is_waiting: Any, at: Any, lost: dict[str, LostLink]
+) -> dict[str, Any]:
     """Return the values of each series at all times."""
 
     def total(per_s: Any) -> Any:
@@ -106,7 +144,9 @@ def _series(rng: Any, is_busy: Any, is_gang: Any, at: Any, lost: LostLink | None
     def level(busy: float, idle: float) -> Any:
         return np.where(is_busy, busy, idle)
 
-    modes = {mode: total(CPUS_PER_NODE * level(BUSY[mode], IDLE[mode])) for mode in BUSY}
+    levels = {mode: level(BUSY[mode], IDLE[mode]) for mode in BUSY}
+    levels["iowait"] = np.where(is_waiting, WAITING, levels["iowait"])
+    modes = {mode: total(CPUS_PER_NODE * of_mode) for mode, of_mode in levels.items()}
     rest = CPUS_PER_NODE * INTERVAL_S * np.arange(1, len(at) + 1) - sum(modes.values())
     memory = MEMORY_MIB * 2.0**20
     found = {
@@ -129,8 +169,8 @@ def _series(rng: Any, is_busy: Any, is_gang: Any, at: Any, lost: LostLink | None
     found['node_disk_reads_completed_total{device="nvme0n1"}'] = np.floor(read / 2**20)
     for port in PORTS:
         is_down = np.zeros(len(at), bool)
-        if lost is not None and port == LOST_PORT:
-            is_down = (at >= lost.start_s) & (at < lost.end_s)
+        if port in lost:
+            is_down = (at >= lost[port].start_s) & (at < lost[port].end_s)
         was_lost = np.cumsum(is_down) > 0
         traffic = np.where(is_gang & ~is_down, 1.8e10, 0.0)
         labels = f'{{device="{port}",port="1"}}'

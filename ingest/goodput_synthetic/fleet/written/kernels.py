@@ -20,7 +20,7 @@ XIDS = {
     79: "GPU has fallen off the bus.",
     94: "Contained: SM (0x1). RST: No, D-RST: No",
 }
-ROW_REMAP = 63
+ROW_REMAP, DOUBLE_BIT = 63, 48
 PROCESS = {31: "pid=4211, name=python3, ", 48: "pid=4211, name=python3, ", 63: ""}
 PROCESS |= {79: "pid=<unknown>, name=<unknown>, ", 94: "pid=4211, name=python3, "}
 
@@ -29,7 +29,8 @@ PROCESS |= {79: "pid=<unknown>, name=<unknown>, ", 94: "pid=4211, name=python3, 
 class Kernels:
     """Lines of all nodes; corrected: (GPU, ms, how many ECC errors from then on); what it means.
 
-    remapped: (GPU, ms) of each row of memory that was marked to be remapped.
+    remapped: (GPU, ms) of each row of memory that was marked to be remapped; uncorrected: like
+    corrected.
 
     lines: (ms from the start, the line), in order of time.
     """
@@ -37,6 +38,7 @@ class Kernels:
     lines: list[tuple[int, str]] = field(default_factory=list)
     corrected: list[tuple[int, int, int]] = field(default_factory=list)
     remapped: list[tuple[int, int]] = field(default_factory=list)
+    uncorrected: list[tuple[int, int, int]] = field(default_factory=list)
     notes: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -87,6 +89,7 @@ def kernel_logs(
     for _ in range(noise):
         found.append((int(rng.integers(total_ms)), int(rng.integers(len(fleet.gpu_uuids))), 31))
     reported.remapped += [(gpu, at) for at, gpu, code in found if code == ROW_REMAP]
+    reported.uncorrected += [(gpu, at, 1) for at, gpu, code in found if code == DOUBLE_BIT]
     for at, gpu, code in sorted(found):
         when = start.astimezone(UTC) + timedelta(milliseconds=at)
         node, index = divmod(gpu, GPUS_PER_NODE)

@@ -9,17 +9,33 @@ from goodput_synthetic.fleet.lives import Life
 from goodput_synthetic.fleet.outages import DAY_S
 from goodput_synthetic.fleet.written.events import pid
 
+TUNED = ((65_536, "TREE", "LL"), (268_435_456, "RING", "SIMPLE"))
 FALLBACK_STORY = "straggling-rank"  # of the second day: its image lacks the InfiniBand libraries
 
 
-def write(folder: Path, fleet: Fleet, lives: list[Life], until_ms: int) -> None:
-    """Write a log for each run of several nodes of which all ranks send events."""
+def write(
+    folder: Path, fleet: Fleet, lives: list[Life], until_ms: int, *, is_tuning: bool = False
+) -> None:
+    """Write a log for each run of several nodes of which all ranks send events.
+
+    is_tuning: with the algorithm that NCCL chose, as NCCL_DEBUG_SUBSYS=TUNING prints it.
+    """
     for life in lives:
         is_gang = len(life.run.nodes) > 1 and life.request.reports == "all"
         if is_gang and life.attempts and life.end <= until_ms:
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / f"{life.request.run_id.replace('/', '-')}-{life.run.number}.log"
-            path.write_text("\n".join(_lines(fleet, life)) + "\n", encoding="utf-8", newline="\n")
+            lines = _lines(fleet, life) + (_tuning(fleet, life) if is_tuning else [])
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+
+
+def _tuning(fleet: Fleet, life: Life) -> list[str]:
+    host, process = fleet.nodes[life.run.nodes[0]].name, pid(life, 0)
+    return [
+        f"{host}:{process}:{process} [0] NCCL INFO AllReduce: {size} Bytes -> Algo {algorithm} "
+        f"proto {protocol} channel{{Lo..Hi}}={{0..15}}"
+        for size, algorithm, protocol in TUNED
+    ]
 
 
 def _lines(fleet: Fleet, life: Life) -> list[str]:

@@ -51,6 +51,8 @@ FEEL = np.array([_FEEL[name] for name in STATES])
 SCALED = np.array([name in ("step", "starved", "throttled", "eval") for name in STATES])
 HW_THERMAL, SW_POWER_CAP, GPU_IDLE = 0x40, 0x4, 0x1
 CLOCK_HZ, IDLE_CLOCK_HZ, HOT_CLOCK_HZ = 1_980_000_000.0, 345_000_000.0, 1_140_000_000.0
+ERRORS = ("ecc_uncorrected_volatile_total", "pcie_replay_total")  # hourly, too
+REPLAYS_PER_HOUR, REPLAY_HOURS = 25, 96  # of one GPU that sits badly in its slot
 ODD_SHARE = 3e-5  # readings with a sentinel or an impossible value
 BLANK_INT, BLANK_FLOAT = 9_223_372_036_854_775_794, 140_737_488_355_328.0
 Floats = npt.NDArray[np.float64]
@@ -75,7 +77,7 @@ class Telemetry:
 
     def __init__(
         self, fleet: Fleet, schedule: Schedule, scrapes: Scrapes, activity: Activity,
-        kernels: Kernels, seed: int,
+        kernels: Kernels, seed: int, *, has_error_counters: bool = False,
     ) -> None:  # fmt: skip
         self.fleet = fleet
         self.scrapes = scrapes
@@ -87,6 +89,10 @@ class Telemetry:
         self.corrected = rng.poisson(0.4, gpus).astype(np.int64)
         self.bursts = kernels.corrected
         self.remaps = [(gpu, since, 1) for gpu, since in kernels.remapped]
+        self.none = np.zeros(gpus, dtype=np.int64)
+        replays = [(gpus // 2, n * HOUR_MS, REPLAYS_PER_HOUR) for n in range(REPLAY_HOURS)]
+        counted = (kernels.uncorrected, replays) if has_error_counters else ()
+        self.errors = dict(zip(ERRORS, counted, strict=False))
         self.remapped = np.random.default_rng([seed, 15]).binomial(2, 0.04, gpus).astype(np.int64)
         self.warmth_c = rng.normal(0, 2.5, gpus)
         self.uuids = pl.Series(fleet.gpu_uuids)
@@ -155,7 +161,11 @@ class Telemetry:
             pl.when(is_due)
             .then(pl.col("ecc_corrected_volatile_total"))
             .alias("ecc_corrected_volatile_total"),
-            *(pl.when(is_due).then(pl.col(name)).alias(name) for name in HOURLY),
+            *(
+                pl.when(is_due).then(pl.col(name)).alias(name)
+                for name in (*HOURLY, *ERRORS)
+                if name in columns
+            ),
         )
 
     def _readings(self, first_round: int, rounds: int) -> Readings:
@@ -202,9 +212,6 @@ class Telemetry:
         clock = np.where(is_hot, HOT_CLOCK_HZ + 1.5e7 * rng.integers(-4, 5, size), clock)
         reasons = np.where(is_active, 0, GPU_IDLE) | np.where(is_capped, SW_POWER_CAP, 0)
         reasons = np.where(is_hot, HW_THERMAL, reasons)
-        is_used = (read.life >= 0) & (read.state != STATE["empty"])
-        memory = self.memory_bytes[read.unit]
-        used = np.where(is_used, (0.55 + 0.4 * level * 0.9), 0.006)
         nvlink = feel[:, 4] * 1e9 * np.clip(1 + noise(0.1), 0, None)
         pcie = np.where(is_active, 2.2e9, 4e5) * np.clip(1 + noise(0.25), 0.1, None)
         columns: dict[str, Any] = {
@@ -220,7 +227,7 @@ class Telemetry:
             "clocks_event_reasons": reasons.astype(np.int64),
             "gpu_temperature_c": np.rint(warm),
             "memory_temperature_c": np.rint(warm + 9),
-            "memory_used_bytes": (memory * used).astype(np.int64) >> 20 << 20,
+            "memory_used_bytes": self._memory(read),
             "nvlink_tx_bytes_per_s": np.rint(nvlink / 1e6) * 1e6,
             "nvlink_rx_bytes_per_s": np.rint(nvlink / 1e6) * 1e6,
             "pcie_tx_bytes_per_s": np.rint(pcie / 2e5) * 1e5,
@@ -230,8 +237,19 @@ class Telemetry:
             "row_remap_failed": np.zeros(size),
             "power_limit_enforced_w": cap.astype(np.float64),
         }
+        for name, events in self.errors.items():
+            columns[name] = self._counted(read, self.none, events)
         _spoil(columns, rng, size)
         return columns
+
+    def _memory(self, read: Readings) -> Ints:
+        """Return the memory in use: a share of it all by the job, and what grew since it began."""
+        is_used = (read.life >= 0) & (read.state != STATE["empty"])
+        used = np.where(is_used, 0.55 + 0.36 * self.activity.level[read.life], 0.006)
+        since = read.at - self.activity.begin[read.life]
+        grown = np.where(is_used, self.activity.growth[read.life] * since, 0.0)
+        found: Ints = (self.memory_bytes[read.unit] * used + grown).astype(np.int64) >> 20 << 20
+        return found
 
     def _share_power(self, power: Floats, read: Readings) -> None:
         """Give each MIG instance its GPU's power: device readings repeat on every instance."""
