@@ -9,7 +9,8 @@
 -- first_ms, last_ms: first and last of it; of work that the end of an attempt lost, this end
 -- gpu_ms: milliseconds of a whole GPU; cost: null where the rate card has no price
 -- is_sure: certainly recoverable: its cause is confirmed, or idleness was measured
--- cause, what_to_do: of an ending, else null
+-- cause: of an ending, else null; what_to_do: of an ending, of waits of which the evidence is gone, and of idle time of runs
+--  that report no steps; else null
 -- subject_ms: last time that is classified of its node, else of its run, else of its cluster, whatever the category
 -- run_base_ms: allocated time of the run that lost it; cluster_base_ms: capacity of the cluster
 with ledger as materialized (
@@ -32,7 +33,7 @@ of_categories as (
 
 -- the last activity of a run: GPUs that are idle before it are needed again, whatever they do meanwhile
 last_active as (
-    select run_key, max(last_ms) as at_ms
+    select run_key, max(last_ms) as at_ms, bool_or(category <> 'busy_unclassified') as has_steps
     from ledger
     where
         category in ('productive', 'step_unsplit', 'exposed_comm', 'at_risk', 'lost_work', 'busy_unclassified')
@@ -238,8 +239,22 @@ parts as (
     union all
     select
         'rank_skew', cluster, null, null, run_key, run_key, team, attempt_key, first_ms, last_ms, part_ms,
-        cost * part_ms / gpu_ms, false, null, null
+        cost * part_ms / gpu_ms, false, null,
+        -- hours are kept for longer than what says who was late in them
+        case
+            when splits.attempt_key is not null then null
+            when category = 'throttled' or phase = 'throttled_peer'
+                then 'Look for heat and power limits on its nodes: a GPU was throttled, which one is no longer known'
+            when phase = 'faulty_peer'
+                then 'Look for errors of GPUs on its nodes: the others waited for one, which one is no longer known'
+            else 'See whether one rank or all are late in the next run: who was is no longer known'
+        end
     from put_on_nobody
+    left join (
+        select distinct attempt_key, category
+        from intermediate.int_step_splits
+        where category in ('throttled', 'straggler_wait')
+    ) as splits using (attempt_key, category)
     where part_ms > 0
     union all
     -- what the end of an attempt costs, with the start of the next one
@@ -288,7 +303,11 @@ parts as (
         -- whoever works again may have needed them
         and (rules.rule <> 'idle_allocation' or last_active.at_ms is null or ledger.first_ms >= last_active.at_ms),
         null,
-        null
+        case
+            when rules.rule = 'idle_allocation' and idle_sides.works_on and not last_active.has_steps
+                then 'Give the session of a person a part of a GPU or an idle time-out; '
+                    || 'let a job report its steps, and see what it waits for'
+        end
     from ledger
     -- time of a phase that a rule names, as `category/phase`, is not of the rule of its category
     left join of_categories as of_phase on of_phase.category = ledger.category || '/' || ledger.phase
