@@ -45,6 +45,18 @@ def test_a_fix_asks_for_what_reaches_furthest_of_its_findings(cluster):
     assert fix["what_to_do"].startswith("Drain the node and restart it")
 
 
+def test_a_fix_asks_for_what_gives_most_back_in_all(cluster):
+    world = [{"node": "a", "gpus": 4}, {"watched": 25_200}]
+    for n, state in enumerate(("FAILED", "OUT_OF_MEMORY", "FAILED")):
+        job = {"job": f"{n}", "state": state, "job_name": "j", "start": n * 7_200}
+        world.append(job | {"end": n * 7_200 + 6_000 + 900 * (n == 1)})
+        world.append({"steps": f"{n}", "start": n * 7_200 + 60, "to": n * 7_200 + 5_900})
+    given.load(cluster, world)
+    yield
+    (fix,) = (row for row in rows_together(cluster, "marts.fixes") if row["fix"] == "fix_job")
+    assert (fix["findings"], fix["what_to_do"][:13]) == (3, "Fix the cause")
+
+
 def failing_run(cluster, job_id, start, minutes, lost_s, nodes, gpus):
     """Load a run whose node a failed `lost_s` after its last save."""
     end = start + 60 * minutes

@@ -3,6 +3,7 @@
 import math
 import random
 
+import numpy as np
 import pytest
 from tests.queries.conftest import each, shown_by, steps
 
@@ -153,14 +154,8 @@ def test_a_run_is_bound_by(cluster, of_a_step, values, processors, expected, sen
 
 def in_an_hour(*used_gib):
     """Return the memory at a second of an hour, linear between ten-minute marks from 20 on."""
-
-    def used(t):
-        at = max(0.0, (t - 1200) / 600)
-        first = min(int(at), len(used_gib) - 2)
-        part = min(1.0, at - first)
-        return used_gib[first] + part * (used_gib[first + 1] - used_gib[first])
-
-    return used
+    marks = range(1200, 1200 + 600 * len(used_gib), 600)
+    return lambda t: float(np.interp(t, marks, used_gib))
 
 
 # what it shows: GiB at a second, seconds of the job, in how many windows it grew, if it is listed

@@ -6,7 +6,7 @@
 -- target: the node, the job of a team, the cluster or the source that it is done to
 -- findings: how many it settles; open_findings: of them those that still are
 -- title, what_to_do, evidence, rule, finding_key, run_key, node, gpu_uuid, owner, effort: of the open finding whose action reaches furthest
---  (replace, restart the node, drain), then of the one that gives most back
+--  (replace, restart the node, drain), then of the largest one whose action gives most back
 -- gpu_ms, cost: lost in the window; of anomalies that is in other rows
 -- back_ms, back_low_ms, back_high_ms: recoverable GPU time of the window
 -- back_cost, back_low_cost, back_high_cost: what it costs; null where the rate card has no price
@@ -39,6 +39,7 @@ from (
         } as first,
         (
             case when is_open then -action_rank(what_to_do) else -3 end,
+            sum(back_ms) over (partition by fix, cluster, target, what_to_do),
             back_ms, coalesce(gpu_ms, 0), -severity_rank(severity), -action_rank(what_to_do), finding_key
         ) as place
     from marts.findings
