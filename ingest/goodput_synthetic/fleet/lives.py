@@ -171,7 +171,9 @@ def _ending(life: Life, rng: np.random.Generator) -> Ending:
     failure = CRASHES[int(rng.integers(len(CRASHES)))]
     if "loss" in life.request.options:
         failure = CRASHES[2]
-    if state == "OUT_OF_MEMORY" or "growth_gb_per_h" in life.request.options:
+    if state == "OUT_OF_MEMORY":  # of the host: the kernel kills it
+        failure = CRASHES[3]
+    if "growth_gb_per_h" in life.request.options:
         failure = OUT_OF_MEMORY
     if "xid" in life.request.options:
         failure = ("xid", "CUDA error: uncorrectable ECC error encountered")
