@@ -139,8 +139,10 @@ def _shared_node(made, team, attempt):
         # the ledger takes it for one run: what a later attempt repeats is lost, in each world alike
         own = {"tokens": team.tokens, "data_s": team.late_s / 100, "extra": '{"epoch": 0}'}
         events = steps(1, 200, begin + 50, team.step_s, **own)
-        noise = f'{{"{team.word}noise": {team.late_s}, "commit": "{team.word}"}}'
-        events.append({"event": "metric", "t": begin + 70, "extra": noise})
+        noise = (f'{{"{team.word}noise": {team.late_s}, "commit": "{team.word}", '
+                 f'"params": {team.tokens}, "dtype": "{team.word}"}}')  # fmt: skip
+        events += [{"event": "metric", "t": begin + 70, "attempt": number, "extra": noise}
+                   for number in (attempt, None)]  # fmt: skip
         made.events("common", events, attempt=attempt, rank=rank, host="sharednode",
                     gpu_uuid=f"c/{gpu}")  # fmt: skip
 

@@ -63,8 +63,10 @@ waiting as (
 needs as (
     select lives.job_run_key, arg_max(try_cast(attributes.value as double), attributes.at_ms) as need_bytes_per_s
     from staging.stg_run_attributes as attributes
-    inner join (select distinct cluster, run_id, job_run_key from intermediate.int_attempt_lives) as lives
-        using (cluster, run_id)
+    inner join intermediate.int_report_lives as lives
+        on attributes.cluster = lives.cluster and attributes.run_id = lives.run_id
+        and attributes.attempt is not distinct from lives.attempt
+        and attributes.at_ms >= lives.from_ms and attributes.at_ms < lives.until_ms
     where attributes.attribute = 'input_bytes_per_gpu_s'
     group by lives.job_run_key
 ),

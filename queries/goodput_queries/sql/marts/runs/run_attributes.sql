@@ -22,10 +22,9 @@ reported as (
         arg_max(attributes.value, attributes.at_ms) as value,
         arg_max(attributes.source, attributes.at_ms) as reported_by
     from staging.stg_run_attributes as attributes
-    -- teams may call runs alike
-    inner join intermediate.int_attempt_lives as lives
+    inner join intermediate.int_report_lives as lives
         on attributes.cluster = lives.cluster and attributes.run_id = lives.run_id
-        and coalesce(attributes.attempt, lives.attempt) = lives.attempt
+        and attributes.attempt is not distinct from lives.attempt
         and attributes.at_ms >= lives.from_ms and attributes.at_ms < lives.until_ms
     inner join (select distinct run_key, job_run_key from attempts) as attempts using (job_run_key)
     where attributes.at_ms < scope_to_ms()
@@ -38,10 +37,9 @@ models as (
         arg_max(models.params, models.at_ms) filter (where models.params > 0) as params,
         arg_max(models.dtype, models.at_ms) filter (where models.dtype is not null) as dtype
     from staging.stg_job_models as models
-    -- teams may call runs alike
-    inner join intermediate.int_attempt_lives as lives
+    inner join intermediate.int_report_lives as lives
         on models.cluster = lives.cluster and models.run_id = lives.run_id
-        and coalesce(models.attempt, lives.attempt) = lives.attempt
+        and models.attempt is not distinct from lives.attempt
         and models.at_ms >= lives.from_ms and models.at_ms < lives.until_ms
     inner join (select distinct run_key, job_run_key from attempts) as attempts using (job_run_key)
     group by attempts.run_key

@@ -21,9 +21,9 @@ select
     min(metrics.value) as lowest_value,
     max(metrics.value) as highest_value
 from staging.stg_run_metrics as metrics
-inner join intermediate.int_attempt_lives as lives
+inner join intermediate.int_report_lives as lives
     on metrics.cluster = lives.cluster and metrics.run_id = lives.run_id
-    and coalesce(metrics.attempt, lives.attempt) = lives.attempt
+    and metrics.attempt is not distinct from lives.attempt
     and metrics.at_ms >= lives.from_ms and metrics.at_ms < lives.until_ms
 inner join attempts using (job_run_key)
 where in_window(metrics.at_ms, metrics.at_ms + 1)

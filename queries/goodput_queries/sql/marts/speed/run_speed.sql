@@ -74,8 +74,10 @@ declared as (
         arg_max(models.dtype, models.at_ms) filter (where models.dtype is not null) as dtype,
         arg_max(models.is_sparse, models.at_ms) filter (where models.is_sparse is not null) as is_sparse
     from staging.stg_job_models as models
-    inner join (select distinct cluster, run_id, job_run_key from intermediate.int_attempt_lives) as lives
+    inner join intermediate.int_report_lives as lives
         on models.cluster = lives.cluster and models.run_id = lives.run_id
+        and models.attempt is not distinct from lives.attempt
+        and models.at_ms >= lives.from_ms and models.at_ms < lives.until_ms
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
     where of_teams(owners.team)
     group by owners.run_key

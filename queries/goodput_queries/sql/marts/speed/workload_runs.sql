@@ -42,8 +42,10 @@ owners as (
 declared as (
     select owners.run_key, arg_max(models.params, models.at_ms) as params
     from staging.stg_job_models as models
-    inner join (select distinct cluster, run_id, job_run_key from intermediate.int_attempt_lives) as lives
+    inner join intermediate.int_report_lives as lives
         on models.cluster = lives.cluster and models.run_id = lives.run_id
+        and models.attempt is not distinct from lives.attempt
+        and models.at_ms >= lives.from_ms and models.at_ms < lives.until_ms
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
     where models.params > 0 and of_teams(owners.team)
     group by owners.run_key
