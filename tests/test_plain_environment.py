@@ -127,8 +127,8 @@ def test_a_command_of_a_package_that_is_gone_is_one_sentence():
     done = alone("none", ["lake", "status"])
 
     assert done.stderr.splitlines()[-1].endswith(
-        "'lake' is in a package of its own, which is not installed (lake of the entry points "
-        "goodput.commands); install Goodput again, with all its packages."
+        "'lake' is of the package goodput_lake, which is not installed; install Goodput again, "
+        "with all its packages."
     )
 
 

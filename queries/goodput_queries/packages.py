@@ -19,6 +19,7 @@ SERIES: Final = "goodput.series"  # a `goodput_ingest.prometheus_api.other_serie
 STORES: Final = "goodput.stores"  # `lake`: a `goodput_queries.database.LakePackage`
 COMMANDS: Final = "goodput.commands"  # a command of `goodput`
 CHECKS: Final = "goodput.checks"  # of `goodput doctor`: yields its findings
+INSTALL_AGAIN: Final = "install Goodput again, with all its packages"
 GROUPS: Final = (SQL, SOURCES, LIVE, SERIES, STORES, COMMANDS, CHECKS)
 
 
@@ -66,7 +67,14 @@ def loaded(group: str, name: str) -> Any:
     for point in offered(group):
         if point.name == name:
             return load(point)
-    raise PackageError(
-        f"{name!r} is in a package of its own, which is not installed ({name} of the entry points "
-        f"{group}); install Goodput again, with all its packages."
-    )
+    nowhere = f"of a package that is not installed; {INSTALL_AGAIN}"
+    raise PackageError(f"{name!r} is {left_out(name, group) or nowhere}.")
+
+
+def left_out(name: str, *groups: str) -> str | None:
+    """Return which package offers a name but is not installed, as words; None where none does."""
+    for point in (point for group in groups for point in declared(group)):
+        if point.name == name and not is_there(point):
+            package = point.module.partition(".")[0]
+            return f"of the package {package}, which is not installed; {INSTALL_AGAIN}"
+    return None

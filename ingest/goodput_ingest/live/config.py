@@ -112,11 +112,10 @@ def _collector(
     given = dict(table)
     name = given.pop("source", None)
     if not isinstance(name, str) or name not in names():
-        raise IngestError(
-            f"{where}: 'source' is {name!r}, expected one of {', '.join(names())}."
-            if name is not None
-            else f"{where}: 'source' is missing; expected one of {', '.join(names())}."
-        )
+        said = "is missing;" if name is None else f"is {name!r},"
+        left_out = packages.left_out(name, packages.LIVE, packages.SOURCES)
+        wanted = left_out or f"expected one of {', '.join(names())}"
+        raise IngestError(f"{where}: 'source' {said} {wanted}.")
     where = f"{where} ({name})"
     kind: type[LiveSource]
     if name in followed() and (name not in live() or "folder" in given):

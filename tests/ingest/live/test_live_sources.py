@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import fields
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from goodput_ingest.sources.nvml.live import NvmlLive
 from goodput_ingest.sources.prometheus import Prometheus
 from goodput_ingest.sources.registry import followed
 from goodput_ingest.sources.slurm.live import SlurmLive
+from goodput_queries import packages
 from goodput_queries.errors import IngestError
 
 URL = "http://127.0.0.1:9090"
@@ -115,6 +117,13 @@ test_a_table_of_no_known_source_is_named = refuses(
     ({"source": "nope"}, "[[collect]] 1: 'source' is 'nope', expected one of prometheus, "),
     ({"source": 3}, "[[collect]] 1: 'source' is 3, expected one of prometheus, "),
 )
+
+
+def test_a_source_of_a_package_that_is_left_out_names_the_package(monkeypatch):
+    point = EntryPoint("tides", "moon_tides.live:Tides", packages.LIVE)
+    monkeypatch.setattr(packages, "declared", lambda group: [point] * (group == packages.LIVE))
+    with pytest.raises(IngestError, match="is 'tides', of the package moon_tides, which is not "):
+        collectors([{"source": "tides"}])
 
 
 ON_URL = {"url": URL}
