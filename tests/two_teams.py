@@ -73,8 +73,16 @@ def load(store, other):
         _faults(made, team)
         _serving(made, team)
     made.job("redunused", 5_400, END_S, ["sharednode"], 2, account=RED, user_name="reduser")
-    made.load("rates", [{"price_per_gpu_h": 2.5}])
     made.tariff("0.31", server_ratio="1.2", cluster=None)
+    of_all = {"g_per_kwh": 350.0, "pue": 1.2, "server_ratio": 1.1}
+    made.load("rates", [{"price_per_gpu_h": 2.5}])
+    made.load("carbon", [of_all])
+    for team in (REDS, other):  # files that a team has ingested, with its prices and remarks
+        of_team = {"partition": f"{team.word}part", "note": team.word}
+        made.load("rates", [{**of_team, "price_per_gpu_h": team.step_s}])
+        made.load("rate_factors", [{**of_team, "factor": team.late_s}])
+        elsewhere = {"cluster": f"{team.word}cluster", "note": team.word}
+        made.load("carbon", [{**elsewhere, **of_all, "g_per_kwh": team.tokens}])
     made.load("budgets", [
         {"account": team.name, "cost_per_month": team.tokens, "quota_gpus": team.gpus}
         for team in (REDS, other)
@@ -90,7 +98,8 @@ def load(store, other):
 def _own_node(made, team):
     """Load a run that fails, begins again, and has a late rank, on a node with an error."""
     made.node(team.node, team.gpus, model=H100)
-    owner = {"account": team.name, "user_name": f"{team.word}user", "job_name": f"{team.word}train"}
+    owner = {"account": team.name, "user_name": f"{team.word}user", "job_name": f"{team.word}train",
+             "partition": f"{team.word}part"}  # fmt: skip
     run = f"{team.word}run"
     again = team.fails_at + 300
     made.job(f"{team.word}1", 0, team.fails_at, [team.node], team.gpus, "NODE_FAIL", **owner)

@@ -6,7 +6,7 @@ import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 
-from goodput_app.access import audit
+from goodput_app.access import audit, rows
 from goodput_app.access.current import NotAllowedError
 from goodput_app.access.identity import Action
 from goodput_app.settings import settings
@@ -31,6 +31,7 @@ def read_in(store: Store, source: str, text: str) -> int:
     if not settings().ui.edit_prices:
         raise NotAllowedError("`edit_prices` under [ui] in goodput.toml is false.")
     with audit.acting(store, Action.EDIT_PRICES, source) as who:
+        rows.require_all_teams("prices")
         return _read_in(store, source, text, who)
 
 
@@ -39,15 +40,15 @@ def _read_in(store: Store, source: str, text: str, who: str) -> int:
     if rejects := [reject for batch in batches for reject in batch.rejects]:
         more = f" ({len(rejects)} lines are wrong.)" if len(rejects) > 1 else ""
         raise GoodputError(f"{rejects[0].reason}{more} Nothing was imported.")
-    rows = sum(batch.rows.height for batch in batches)
-    if not rows:
+    given = sum(batch.rows.height for batch in batches)
+    if not given:
         raise GoodputError("there is no line below the header.")
     origin = f"Cost page, {who}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S}Z"
     digest = uuid.uuid4().hex  # a price that comes back is not the repeat of a file
     for batch in batches:
         if batch.rows.height:
             store.load(dataclasses.replace(batch, origin=origin, digest=digest))
-    return rows
+    return given
 
 
 def _batches(source: str, text: str) -> list[Batch]:

@@ -18,18 +18,19 @@ REFUSED = (
 def refusal(request: Request, access: AccessSettings) -> Response | None:
     """Return why a request is refused, None where it is not.
 
-    `/metrics` has the figures of all teams: a token that is limited to some of them is refused.
+    `/metrics` has the figures of all teams: a token that is limited to some of them is refused,
+    from this machine, too.
     """
-    token = access.metrics_token()
-    if token is None and (access.sign_in is None or is_local(request, access)):
-        return None
-    if token is not None and has_token(request, token):
-        return None
     given = tokens.bearer(request.headers.raw)
     program = None if given is None else tokens.identity_of(given, access)
     if program is not None:
         sentence = "This token sees some teams only, and /metrics has the figures of all.\n"
         return None if program.teams is None else PlainTextResponse(sentence, 403)
+    token = access.metrics_token()
+    if token is None and (access.sign_in is None or is_local(request, access)):
+        return None
+    if token is not None and has_token(request, token):
+        return None
     if "authorization" in request.headers or token is not None:
         return PlainTextResponse("The bearer token is missing or wrong.\n", 401)
     return PlainTextResponse(REFUSED, 403)

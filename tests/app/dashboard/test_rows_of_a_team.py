@@ -1,14 +1,15 @@
 """A reader of one team: links, counts, search, files and threads; each page: test_role_matrix."""
 
 from datetime import date
+from functools import partial
 
 import pytest
 from tests.app.opened_page import sent, texts
-from tests.two_teams import COBALTS, RED
+from tests.two_teams import COBALTS, OTHERS, RED, built
 
 from goodput_app.access import rows
 from goodput_app.access.identity import LOCAL, Identity, Role
-from goodput_app.dashboard import flags, statement_actions
+from goodput_app.dashboard import flags, price_edit, statement_actions
 from goodput_app.dashboard.data import search, statements
 from goodput_app.process.store import use_store
 from goodput_billing.adjustments import record
@@ -80,8 +81,10 @@ def test_files_are_of_an_account_of_the_reader(reader):
         statements.statement_file([day], "csv", how, COBALTS.name, seen=(RED,))
 
 
-def test_what_a_site_pays_and_sent_out_is_withheld():
-    of_money = (statements.rates, statements.tariffs, statements.budget_card)
+def test_what_a_site_pays_and_sent_out_is_withheld(configured, store):
+    configured("[ui]\nedit_prices = true\n")
+    write = partial(price_edit.read_in, store, "rates", "gpu_model,price_per_gpu_h\nA100,3\n")
+    of_money = (statements.rates, statements.tariffs, statements.budget_card, write)
     for read in (*of_money, statements.price_loads, statements.past_statements):
         with pytest.raises(NotPermittedError):
             read()
@@ -101,6 +104,44 @@ def test_disputes_are_of_an_account_of_the_reader(store):
             write()
 
     assert adjustments.listed(store).height == 2
+
+
+def of_cost(world, other):
+    """Return all that the Cost page gives the red team, once each team has disputed its own day."""
+    use_store(world)
+    for team in (RED, other.name):
+        about, reason = Target(date(2027, 1, 15), team), f"{team} disputes it"
+        record.speak(world, StatementSettings(), "dispute", about, reason=reason, made_by=team)
+    how, scope = statements.chosen(None), Scope(1_800_000_000_000, 1_800_007_200_000)
+    (day,) = wanted = statements.days(scope, how)
+    forms = ("csv", "focus", "html")
+    spoken = statement_actions.listed(world)
+    files = [
+        statements.statement_file(wanted, form, how, RED).decode().replace(key, "")
+        for form, key in zip(forms, [*spoken["adjustment_id"]] * len(forms), strict=True)
+    ]
+    told = {
+        "disputes": (spoken["account"].to_list(), spoken["reason"].to_list()),
+        "costs": [cost.accounts.rows() for cost in statements.costs(wanted, how)],
+        "month": statements.month(day, how).rows(),
+        "unpriced": statements.unpriced(scope).rows(),
+        "by": [statements.breakdown(wanted, how, by, None, None).rows() for by in statements.BY],
+    }
+    return dict(zip(forms, files, strict=True)) | told
+
+
+@pytest.mark.machine
+def test_what_another_team_ingests_and_disputes_changes_nothing(filled, module_store):
+    """Prices, factors, carbon and budgets of its own; amounts, names and times differ."""
+    worlds = {
+        other.word: of_cost(module_store(copy_of=built(filled, other)), other)
+        for other in (COBALTS, OTHERS)
+    }
+
+    for word, told in worlds.items():
+        assert [name for name, of in told.items() if word in str(of)] == []
+    first, second = worlds.values()
+    assert {name: (of, second[name]) for name, of in first.items() if second[name] != of} == {}
 
 
 def test_teams_of_a_scope_are_never_widened(reader):

@@ -273,6 +273,7 @@ ASKED = [  # who signs people in; headers, peer: status
     (ELSEWHERE, {"x-user": "ada"}, HERE, 403),  # the configured header of names
     (ELSEWHERE, {"X-Forwarded-Groups": "ml"}, HERE, 403),
     (ELSEWHERE, {"X-Forwarded-For": "192.0.2.9", "X-User": "ada"}, HERE, 403),
+    (ELSEWHERE, {"Authorization": f"Bearer {OF_TEAM}"}, HERE, 403),
     (ELSEWHERE, {}, OTHER, 403),
     (ELSEWHERE, {"X-User": "ada"}, OTHER, 403),  # a trusted proxy elsewhere
     *((access, {"Authorization": f"Bearer {token}", "X-User": "ada"}, HERE, status)

@@ -3,6 +3,7 @@
 -- grain: cluster, run_key, category, blame
 -- access: team
 -- evaluated: first
+-- team: null where the scope has several that call the run alike
 -- blame: who caused it (reference.blame_by_cause)
 -- confidence: Confirmed, Likely, Not confirmed
 with rows_ as (
@@ -28,7 +29,8 @@ grouped as (
     select
         cluster,
         run_key,
-        any_value(columns(['run_id', 'job_name', 'team', 'user_name', 'label', 'colour', 'kind'])),
+        any_value(columns(['run_id', 'job_name', 'user_name', 'label', 'colour', 'kind'])),
+        case when count(distinct team) <= 1 then any_value(team) end as team,
         case when count(distinct node) = 1 then min(node) else count(distinct node) || ' nodes' end as node,
         category,
         blame,
