@@ -215,20 +215,17 @@ class QuerySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What selects of the Query page and of `/api/v1` may take. See `queries.sandbox.limits`.
 
     at_once: how many run at the same time, each in a process with up to memory_mib.
-    seconds_per_minute: how long those of one person, or token, run.
     """
 
     timeout_s: int = 30
     memory_mib: int = 512
     rows_max: int = 100_000
     at_once: int = 2
-    seconds_per_minute: int = 45
 
     def __post_init__(self) -> None:
         """Refuse what would leave no room for a query, or for anything else."""
         refuse_outside("query", self, timeout_s=(1, 600), memory_mib=(64, 65_536))
         refuse_outside("query", self, rows_max=(1, 5_000_000), at_once=(1, 32))
-        refuse_outside("query", self, seconds_per_minute=(1, 3600))
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -264,9 +261,15 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     otlp: OtlpSettings | None = None
 
     def __post_init__(self) -> None:
-        """Refuse objectives, and targets of notifications, of the same name."""
+        """Refuse objectives or targets of the same name, and limits that let no query run."""
         refuse_equal_names(self.objectives)
         refuse_equal_targets(self.notify)
+        least = max(self.query.memory_mib, self.replay.upload_max_mib + 1)
+        if self.access.sign_in and self.access.per_person.memory_mib < least:
+            raise GoodputError(
+                f"'access.per_person.memory_mib' is {self.access.per_person.memory_mib}, expected "
+                f"{least} or more: one query (query.memory_mib) or upload would be refused."
+            )
 
     @property
     def public_url(self) -> str | None:

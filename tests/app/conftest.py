@@ -28,6 +28,7 @@ from goodput_app.access import current
 from goodput_app.access.identity import Identity
 from goodput_app.dashboard import flags
 from goodput_app.dashboard.data import findings
+from goodput_app.process import usage
 from goodput_app.process.store import use_store
 from goodput_app.server.asgi import STREAMLIT_CONFIG
 from goodput_app.settings import read
@@ -215,6 +216,7 @@ def settings_of(text):
 def people_sign_in():
     """Let nobody in who did not sign in."""
     current.require_sign_in(is_required=True)
+    usage._accounts.clear()
     yield
     current.require_sign_in(is_required=False)
 

@@ -11,6 +11,7 @@ from goodput_messages.checks import (
     check_url,
     optional_secret,
     refuse_others,
+    refuse_outside,
     refuse_unless_one,
     secret,
 )
@@ -209,6 +210,24 @@ class ProxySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(_network(one) for one in self.addresses)
 
 
+class PersonLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[access.per_person]`: what a person or token may take, with pages, SQL, API and uploads.
+
+    seconds_per_minute: of processor time, to evaluate and to draw. rows_per_minute: of answers.
+    memory_mib: of queries that run and files on their way in, at once.
+    """
+
+    seconds_per_minute: int = 45
+    rows_per_minute: int = 2_000_000
+    memory_mib: int = 1024
+
+    def __post_init__(self) -> None:
+        """Refuse what would let nothing be answered."""
+        refuse_outside("access.per_person", self, seconds_per_minute=(1, 3600))
+        refuse_outside("access.per_person", self, rows_per_minute=(1, 10**9))
+        refuse_outside("access.per_person", self, memory_mib=(64, 1_048_576))
+
+
 class AccessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who may use the dashboard, and under which names it is reached.
 
@@ -230,6 +249,7 @@ class AccessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     frame_ancestors: tuple[str, ...] = ()
     oidc: OidcSettings | None = None
     proxy: ProxySettings = ProxySettings()
+    per_person: PersonLimits = PersonLimits()
     members: tuple[Member, ...] = ()
     tokens: tuple[Token, ...] = ()
 

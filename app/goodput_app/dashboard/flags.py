@@ -14,6 +14,7 @@ import polars as pl
 
 from goodput_app.access import rows
 from goodput_app.dashboard.data import findings, marts
+from goodput_app.dashboard.data.kept import is_refused
 from goodput_app.process import evaluations
 from goodput_queries.scope import Scope
 
@@ -56,8 +57,10 @@ def known(scope: Scope) -> pl.DataFrame | None:
     state = marts.state()
     with _lock:
         entry = next((one for one in _known if _is_alike(one, wanted, state)), None)
-        if entry is None or _is_due(entry, state):
+        if (entry is None or _is_due(entry, state)) and not is_refused():
             entry = _begin(wanted, state, entry)
+    if entry is None:
+        return None
     wait([entry.future], FIRST_WAIT_S if entry.answer is None else 0)
     if entry.future.done() and entry.future.exception() is None:
         return entry.future.result()

@@ -109,17 +109,20 @@ else:
 if page == HELP:  # about no time and no part of the fleet
     page.run()
     st.stop()
-replay_bar.show()
-states.refused_build()
-view = None
-with states.panel("", "marts.clusters"):
-    view = scope_bar.show(scope_bar.COST_RANGE if page == COST else None, is_week=page == REPORT)
-    if view is None and not (page == DATA and marts.has_rows()):
-        states.first_run()
-if page in FLAGGED and view is not None:
-    flag_parts.begin(view)
-if page == DATA or (view is not None and not states.is_empty(view, page.title)):
-    with states.whole_page():
-        page.run()
-if wall.is_on():
-    wall.leave(scope_bar.go)
+with states.own_limits():
+    replay_bar.show()
+    states.refused_build()
+    view = None
+    with states.panel("", "marts.clusters"):
+        view = scope_bar.show(
+            scope_bar.COST_RANGE if page == COST else None, is_week=page == REPORT
+        )
+        if view is None and not (page == DATA and marts.has_rows()):
+            states.first_run()
+    if page in FLAGGED and view is not None:
+        flag_parts.begin(view)
+    if page == DATA or (view is not None and not states.is_empty(view, page.title)):
+        with states.whole_page():
+            page.run()
+    if wall.is_on():
+        wall.leave(scope_bar.go)

@@ -7,13 +7,13 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from goodput_app.job_report import FORMS, job_report
+from goodput_app.process.usage import BusyError
 from goodput_app.server.api.formats import NOT_KEPT
 from goodput_app.server.api.routes import route
 from goodput_app.server.sign_in import JOB_REPORTS
 from goodput_app.server.sign_in_page import link, page
 from goodput_app.settings import settings
 from goodput_app.sql_access import run_query
-from goodput_app.sql_access.slots import BusyError
 from goodput_queries.database import Store
 from goodput_queries.errors import NotPermittedError, QueryError
 

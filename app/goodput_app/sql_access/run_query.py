@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import math
 import threading
 import time
 from collections import OrderedDict
@@ -15,6 +14,7 @@ import polars as pl
 
 from goodput_app.access import audit, current, rows
 from goodput_app.access.identity import LOCAL
+from goodput_app.process import usage
 from goodput_app.settings import settings
 from goodput_app.sql_access.slots import Slots
 from goodput_queries import audit as audit_log
@@ -48,10 +48,18 @@ def ask(store: Store, what: str | View, scope: Scope, rows_max: int | None = Non
     """
     most = limits()
     own = replace(most, rows_max=min(rows_max or most.rows_max, most.rows_max))
-    with turn(store, question(what)):
+    scope, account = rows.limited(scope), usage.account()
+    is_view = isinstance(what, View)
+    with (
+        turn(store, question(what)),
+        account.holding(most.result_max_mib if is_view else most.memory_mib),
+    ):
         if isinstance(what, View):
-            return sandbox.whole(store, what, scope=rows.limited(scope), limits=own)
-        return sandbox.select(store, what, scope=rows.limited(scope), limits=own)
+            answer = sandbox.whole(store, what, scope=scope, limits=own)
+        else:
+            answer = sandbox.select(store, what, scope=scope, limits=own, took=account.debit)
+    account.debit(rows=answer.rows.height)
+    return answer
 
 
 def question(what: str | View) -> str:
@@ -65,8 +73,9 @@ def turn(store: Store, question: str) -> Iterator[Reader]:
 
     Raises BusyError where it is not their turn.
     """
-    who = _who()
-    with _slots().taken(who):
+    account = usage.account()
+    account.refuse_spent()
+    with _slots().taken(_who()), account.evaluating():
         record(store, question)
         yield _OwnRows(store, time.monotonic() + limits().timeout_s)
 
@@ -91,7 +100,9 @@ class _OwnRows:
         left_s = max(0.01, self.deadline_s - time.monotonic())
         given_s = left_s if timeout_s is None else min(timeout_s, left_s)
         own = rows.limited(scope)
-        return self.store.read(sql, parameters, scope=own, timeout_s=given_s, is_kept=is_kept)
+        found = self.store.read(sql, parameters, scope=own, timeout_s=given_s, is_kept=is_kept)
+        usage.account().debit(rows=found.height)
+        return found
 
 
 def views(store: Store) -> list[View]:
@@ -115,11 +126,8 @@ def _who() -> str:
 
 @cache
 def _slots() -> Slots:
-    given = settings().query
-    per_person = max(1, given.at_once - 1)
-    # where nobody signs in, all who ask are one person
-    spent_s = given.seconds_per_minute if settings().access.sign_in else math.inf
-    return Slots(given.at_once, per_person, seconds_per_minute=spent_s)
+    at_once = settings().query.at_once
+    return Slots(at_once, max(1, at_once - 1))
 
 
 def record(store: Store, sql: str) -> None:

@@ -3,10 +3,12 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -30,9 +32,9 @@ ENVIRONMENT = {
 class WorkerProcess:
     """A worker, as a context manager: when the block ends, so does the process."""
 
-    def __init__(self, limits: Limits) -> None:
-        """Start a worker; its time begins now."""
-        self._limits = limits
+    def __init__(self, limits: Limits, took: Callable[[float], object] | None = None) -> None:
+        """Start a worker; its time begins now. took: is told its processor time, once it ended."""
+        self._limits, self._took = limits, took
         self._deadline = time.monotonic() + limits.timeout_s
         self._is_late = False
         self._process = subprocess.Popen(  # noqa: S603 -- our own program, without a shell
@@ -54,11 +56,17 @@ class WorkerProcess:
 
     def __exit__(self, *_error: object) -> None:
         self._timer.cancel()
-        self._process.kill()
+        if self._process.returncode is None:  # `Popen.kill` would forget what one that ended took
+            os.kill(self.pid, signal.SIGKILL)
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 if pipe is not None:
                     pipe.close()
+        with contextlib.suppress(ChildProcessError):  # the deadline found that it had ended
+            _, _, used = os.wait4(self._process.pid, 0)
+            self._process.returncode = -signal.SIGKILL
+            if self._took is not None:
+                self._took(used.ru_utime + used.ru_stime)
         self._process.wait()
 
     @property

@@ -7,7 +7,7 @@ message about either that the reader may not see, whatever it consists of.
 
 import difflib
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -39,17 +39,23 @@ class Answer:
 
 
 def select(
-    store: Store, sql: str, *, scope: Scope = EVERYTHING, limits: Limits = DEFAULT
+    store: Store,
+    sql: str,
+    *,
+    scope: Scope = EVERYTHING,
+    limits: Limits = DEFAULT,
+    took: Callable[[float], object] | None = None,
 ) -> Answer:
     """Return the answer to a select; the views that it names have the rows of the scope.
 
+    took: is told the processor time of the worker, also of one that failed.
     Raises QueryError where it cannot be answered, with a sentence for whoever asked.
     """
     if not sql.strip():
         raise QueryError("there is no statement; expected a select.")
     if len(sql) > limits.sql_max_chars:
         raise QueryError(f"a statement has at most {limits.sql_max_chars:,} characters.")
-    with WorkerProcess(limits) as worker:
+    with WorkerProcess(limits, took) as worker:
         worker.ask(sql)
         named, _ = worker.receive()
         views = _views(offered(store), named["tables"], scope)

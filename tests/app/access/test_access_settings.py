@@ -56,6 +56,8 @@ test_what_is_wrong_is_named = refuses(
     ('[access]\nhosts = ["https://a"]', "'access.hosts' has 'https://a', expected names"),
     ("[access]\nsession_h = 0", "'access.session_h' is 0, expected 1 to 720 hours."),
     ('[access]\ndefault_role = "root"', "'access.default_role' is 'root', expected one of"),
+    (f"{SIGN_IN}[access.per_person]\nmemory_mib = 100",
+     "'access.per_person.memory_mib' is 100, expected 512 or more"),
     ('[access]\nhost = "a"', "there is no setting 'access.host'; known: access.sign_in"),
     ("[access.members]\nperson = 'a'", "'access.members' is a list; write each member as"),
     (f"{MEMBER}group = 'b'", "an [[access.members]] table needs one of 'person' and 'group'."),

@@ -16,12 +16,13 @@ from tests.queries.conftest import START_MS, at
 from tests.tables import each
 
 from goodput_app.access import tokens
+from goodput_app.process.usage import BusyError
 from goodput_app.server.api import answers, request_params
 from goodput_app.server.api.document import openapi
 from goodput_app.server.api.routes import api_routes
 from goodput_app.sql_access import run_query
 from goodput_app.sql_access.formats import MEDIA_TYPES, content
-from goodput_app.sql_access.slots import BusyError, Slots
+from goodput_app.sql_access.slots import Slots
 from goodput_queries import audit, saved_queries
 from goodput_queries.errors import QueryError
 from goodput_queries.sandbox import process
@@ -294,12 +295,6 @@ def test_one_caller_does_not_take_every_place():
             pass
     with slots.taken("ada"):
         pass
-    spent = Slots(2, 1, seconds_per_minute=0)
-    with spent.taken("ada"):
-        pass
-    with pytest.raises(BusyError, match="seconds_per_minute") as got, spent.taken("ada"):
-        pass
-    assert 59 < got.value.retry_after_s <= 61
 
 
 WINDOW = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-16T14:00:00Z"}

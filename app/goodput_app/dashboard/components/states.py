@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterator
 
 import streamlit as st
@@ -9,8 +10,10 @@ import streamlit as st
 from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import redraw, scope_bar, search
-from goodput_app.dashboard.data import lake, marts
+from goodput_app.dashboard.data import kept, lake, marts
 from goodput_app.dashboard.scope import View
+from goodput_app.process import usage
+from goodput_app.process.usage import BusyError
 from goodput_app.text import units
 from goodput_queries.errors import NotPermittedError
 from goodput_queries.scope import Scope
@@ -36,6 +39,7 @@ FIRST_STEPS = (  # title, command, what it does, what appears
         "what is wrong now, within minutes; findings and their notifications.",
     ),
 )
+LATER_S = 5.0  # without the interpreter
 WITHHELD = "Not shown: it contains rows of other teams."
 
 
@@ -171,6 +175,30 @@ def whole_page() -> Iterator[None]:
         withheld()
 
 
+@contextlib.contextmanager
+def own_limits() -> Iterator[None]:
+    """Draw a page, which counts; where the reader is over their limit later, and say so above it.
+
+    Else somebody who opens pages without end would take the interpreter from all others.
+    """
+    kept.refusal.set(None)
+    place = st.empty()
+    if kept.is_refused():
+        time.sleep(LATER_S)
+    try:
+        with usage.account().evaluating():
+            yield
+    except BusyError as error:
+        kept.refusal.set(error)
+    finally:
+        if (refusal := kept.refusal.get()) is not None:
+            place.warning(
+                f"The last answers are shown: {theme.markdown_text(refusal)}",
+                icon=":material/hourglass_top:",
+            )
+            redraw.draw_again_when("limits", lambda: not kept.is_refused())
+
+
 def runs_withheld(view: View) -> None:
     """Say that a reader does not see all runs, and how many, on days that are over."""
     if rows.sees_all(view.scope):
@@ -227,6 +255,9 @@ def panel(title: str, view_name: str, *, help: str | None = None) -> Iterator[No
             yield
         except NotPermittedError:
             withheld()
+        except BusyError as error:
+            kept.refusal.set(error)
+            st.caption(":material/hourglass_top: Not evaluated yet.")
         except Exception as error:
             log.exception("panel %s (%s)", title, view_name)
             st.error(

@@ -10,7 +10,8 @@ import polars as pl
 from goodput_app import ranked
 from goodput_app.access import rows
 from goodput_app.dashboard.data import marts
-from goodput_app.process import evaluations
+from goodput_app.dashboard.data.kept import is_alike, is_refused
+from goodput_app.process import evaluations, usage
 from goodput_app.process.store import current_store
 from goodput_queries.database import Store
 from goodput_queries.scope import Scope
@@ -18,7 +19,6 @@ from goodput_queries.scope import Scope
 WAIT_S = 0.2  # small databases answer within it
 TIMEOUT_S = 120.0  # no page waits for it
 EVALUATIONS_KEPT = 32
-ALIKE_MS = 300_000  # windows whose ends differ by less follow the clock: one replaces the other
 FINDINGS_MAX = 10_000  # of an evaluation, which pages count and filter
 FIXES_SHOWN = 200
 EXECUTING_IDLE = """select coalesce(sum(idle_ms), 0)::bigint, coalesce(sum(held_ms), 0)::bigint
@@ -53,6 +53,8 @@ def known(scope: Scope) -> Found | None:
     sources change it faster than findings of a large fleet are evaluated.
     """
     future = _under_way(scope)
+    if future is None:
+        return _earlier(scope)
     wait([future], WAIT_S)
     if not future.done():
         return _earlier(scope)
@@ -83,7 +85,8 @@ def is_evaluated(scope: Scope) -> bool:
 
 def has_newer(scope: Scope, shown: Found | None) -> bool:
     """Say whether `known` returns others than those shown, or raises, at once."""
-    return _under_way(scope).done() or _earlier(scope) is not shown
+    future = _under_way(scope)
+    return (future is not None and future.done()) or _earlier(scope) is not shown
 
 
 def evaluation(scope: Scope) -> Future[Found]:
@@ -96,7 +99,8 @@ def evaluation(scope: Scope) -> Future[Found]:
         if (future := _evaluations.get(key)) is None:
             for oldest in list(_evaluations)[: max(0, len(_evaluations) - EVALUATIONS_KEPT + 1)]:
                 del _evaluations[oldest]
-            future = _evaluations[key] = _pool.submit(_evaluate, current_store(), key[1])
+            debited = usage.account().evaluating()(_evaluate)
+            future = _evaluations[key] = _pool.submit(debited, current_store(), key[1])
         return future
 
 
@@ -108,12 +112,16 @@ def forget() -> list[Future[Found]]:
     return forgotten
 
 
-def _under_way(scope: Scope) -> Future[Found]:
-    """Return the evaluation of a scope in the present state; while one of before runs, that one."""
+def _under_way(scope: Scope) -> Future[Found] | None:
+    """Return the evaluation of a scope in the present state; while one of before runs, that one.
+
+    None where there is none and who asks has taken as much as they may.
+    """
     with _lock:
         present = _evaluations.get(_key(scope))
         running = [one for one in _alike(scope) if not one.done()]
-    return present or (running[0] if running else evaluation(scope))
+    found = present or next(iter(running), None)
+    return found if found or is_refused() else evaluation(scope)
 
 
 def _earlier(scope: Scope) -> Found | None:
@@ -130,17 +138,8 @@ def _alike(scope: Scope) -> list[Future[Found]]:
     return [
         future
         for (of_state, other), future in reversed(_evaluations.items())
-        if of_state[0] == state[0] and _is_alike(other, wanted)
+        if of_state[0] == state[0] and is_alike(other, wanted)
     ]
-
-
-def _is_alike(one: Scope, other: Scope) -> bool:
-    if replace(one, from_ms=other.from_ms, to_ms=other.to_ms) != other:
-        return False
-    ends = ((one.from_ms, other.from_ms), (one.to_ms, other.to_ms))
-    return all(
-        a == b or (a is not None and b is not None and abs(a - b) < ALIKE_MS) for a, b in ends
-    )
 
 
 def _key(scope: Scope) -> tuple[marts.State, Scope]:

@@ -5,9 +5,9 @@ from functools import cache
 from typing import Final
 
 import polars as pl
-import streamlit as st
 
 from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data.kept import kept
 from goodput_app.process.store import current_store
 from goodput_queries.catalog import models
 from goodput_queries.database import LocalStore
@@ -46,14 +46,14 @@ def url() -> str | None:
     return _url_of(marts.state())
 
 
-@st.cache_data(max_entries=4, show_spinner=False)
+@kept(4)
 def _url_of(state: marts.State) -> str | None:
     del state
     found: str | None = current_store().read("select min(url) from state.lake_versions").item()
     return found
 
 
-@st.cache_data(max_entries=4, show_spinner=False)
+@kept(4)
 def _first_reading_here(state: marts.State) -> int | None:
     """Return from when on the database has readings, where its lake has earlier ones."""
     del state
@@ -79,7 +79,7 @@ def read(sql: str, gpus: tuple[str, ...], from_ms: int, to_ms: int) -> pl.DataFr
     return _kept_of_lake(sql, gpus, from_ms, to_ms, marts.state())
 
 
-@st.cache_data(max_entries=50, show_spinner="Reading from the lake ...")
+@kept(50, "Reading from the lake ...")
 def _kept_of_lake(
     sql: str, gpus: tuple[str, ...], from_ms: int, to_ms: int, state: marts.State
 ) -> pl.DataFrame:
@@ -92,7 +92,7 @@ def read_host(sql: str, scope: Scope) -> pl.DataFrame:
     return _kept_of_host(sql, scope, marts.state())
 
 
-@st.cache_data(max_entries=50, show_spinner="Reading from the lake ...")
+@kept(50, "Reading from the lake ...")
 def _kept_of_host(sql: str, scope: Scope, state: marts.State) -> pl.DataFrame:
     del state
     from_ms, to_ms = scope.from_ms or 0, scope.to_ms or 0

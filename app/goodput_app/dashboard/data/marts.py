@@ -12,10 +12,10 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 import polars as pl
-import streamlit as st
 
 from goodput_app import ranked
 from goodput_app.access import rows
+from goodput_app.dashboard.data.kept import kept
 from goodput_app.process import own_cost as process
 from goodput_app.process import turns
 from goodput_app.process.store import current_store
@@ -100,7 +100,7 @@ def is_refused() -> bool:
     )
 
 
-@st.cache_data(max_entries=400, show_spinner=False)
+@kept(400)
 def _kept(
     sql: str, parameters: tuple[object, ...], scope: Scope, state: State
 ) -> pl.DataFrame:  # `state` is there for the key

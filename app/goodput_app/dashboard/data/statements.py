@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
-import streamlit as st
 
 from goodput_app.access import audit
 from goodput_app.access import rows as readers
 from goodput_app.access.identity import Action
 from goodput_app.access.rows import Teams
+from goodput_app.dashboard.data.kept import kept
 from goodput_app.dashboard.data.marts import State, of_cluster, state
 from goodput_app.process.store import current_store
 from goodput_app.settings import settings
@@ -261,33 +261,33 @@ def _own(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("account").is_in(own))
 
 
-@st.cache_data(max_entries=2, show_spinner=False)
-def _evidence_bounds(now: State) -> tuple[int, int]:
+@kept(2)
+def _evidence_bounds(state: State) -> tuple[int, int]:
     """Return from when to when the ledger goes: a month has many days of which nothing is known."""
-    del now
+    del state
     return window.evidence_bounds(current_store())
 
 
-@st.cache_data(max_entries=200, show_spinner=False)
+@kept(200)
 def _billed(closed: window.Closed, database: int) -> pl.DataFrame:
     del database  # for the key
     return window.billed_of(current_store(), closed)
 
 
-@st.cache_data(max_entries=40, show_spinner=False)
-def _computed(wanted: tuple[Day, ...], how: Chosen, now: State) -> list[pl.DataFrame]:
-    found = zip(wanted, _lines(wanted, now), strict=True)
+@kept(40)
+def _computed(wanted: tuple[Day, ...], how: Chosen, state: State) -> list[pl.DataFrame]:
+    found = zip(wanted, _lines(wanted, state), strict=True)
     return [window.computed_of(of_day, policy(day, how)) for day, of_day in found]
 
 
-@st.cache_data(max_entries=40, show_spinner=False)
-def _lines(wanted: tuple[Day, ...], now: State) -> list[pl.DataFrame]:
+@kept(40)
+def _lines(wanted: tuple[Day, ...], state: State) -> list[pl.DataFrame]:
     """Return the lines of each day, read together: a read of one costs much the same."""
-    del now
+    del state
     return window.lines_of_days(current_store(), wanted)
 
 
-@st.cache_data(max_entries=40, show_spinner=False)
+@kept(40)
 def _grouped(
     day: Day,
     how: Chosen,
@@ -295,10 +295,10 @@ def _grouped(
     cluster: str | None,
     team: str | None,
     seen: Teams,
-    now: State,
+    state: State,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return a day's rows summed by a key in the place of the account, and what runs are called."""
-    rows = _rows(day, how, now)
+    rows = _rows(day, how, state)
     if cluster is not None:
         rows = rows.filter(pl.col("cluster") == cluster)
     if team is not None:
@@ -312,10 +312,10 @@ def _grouped(
     return accounts(rows.with_columns(key.alias("team")), _ALONE), names.unique("account")
 
 
-@st.cache_data(max_entries=8, show_spinner=False)
-def _rows(day: Day, how: Chosen, now: State) -> pl.DataFrame:
+@kept(8)
+def _rows(day: Day, how: Chosen, state: State) -> pl.DataFrame:
     """Return the lines of a day in cents: as billed, or as they would be."""
-    del now
+    del state
     store = current_store()
     booked = closing.bookings(store, day) if how.idle is None else []
     if booked:
@@ -326,9 +326,9 @@ def _rows(day: Day, how: Chosen, now: State) -> pl.DataFrame:
     )
 
 
-@st.cache_data(max_entries=40, show_spinner=False)
-def _kept(sql: str, now: State, scope: Scope = EVERYTHING) -> pl.DataFrame:
-    del now
+@kept(40)
+def _kept(sql: str, state: State, scope: Scope = EVERYTHING) -> pl.DataFrame:
+    del state
     return current_store().read(sql, scope=scope)
 
 
@@ -344,13 +344,13 @@ def what_if_measured(scenario: str, scope: Scope, of: str) -> dict[str, Given]:
     return _measured(scenario, of_cluster(scope), of, state())
 
 
-@st.cache_data(max_entries=40, show_spinner=False)
-def _choices(scenario: str, scope: Scope, now: State) -> dict[str, str]:
-    del now
+@kept(40)
+def _choices(scenario: str, scope: Scope, state: State) -> dict[str, str]:
+    del state
     return measured.choices(current_store(), scenario, scope)
 
 
-@st.cache_data(max_entries=100, show_spinner=False)
-def _measured(scenario: str, scope: Scope, of: str, now: State) -> dict[str, Given]:
-    del now
+@kept(100)
+def _measured(scenario: str, scope: Scope, of: str, state: State) -> dict[str, Given]:
+    del state
     return measured.measured(current_store(), scenario, scope, of)

@@ -101,6 +101,12 @@ class Answers:
             return _copy(kept.answer, age_s), not (is_new or is_asked)
         return None, False
 
+    def last(self, asked: Question) -> Response | None:
+        """Return a kept answer however it has changed since, None where there is none."""
+        kept = None if asked.make_new else self._kept.get(asked.key)
+        age_s = time.monotonic() - kept.made_s if kept else 0.0
+        return _copy(kept.answer, age_s) if kept and age_s < OLD_MAX_S else None
+
     async def get(self, asked: Question, make: Callable[[], Awaitable[Response]]) -> Response:
         """Return a kept answer, the one that is being made, or a new one; `Age` is its seconds."""
         if asked.make_new:

@@ -14,14 +14,14 @@ from starlette.routing import Route
 
 from goodput_app.access import current, rows
 from goodput_app.access.identity import LOCAL
-from goodput_app.process import turns
+from goodput_app.process import turns, usage
+from goodput_app.process.usage import BusyError
 from goodput_app.server.api import document
 from goodput_app.server.api.answers import Answers, Question
 from goodput_app.server.api.formats import NOT_KEPT, response
 from goodput_app.server.api.request_params import asked, refuse_unknown
 from goodput_app.server.body import limited_body
 from goodput_app.sql_access import run_query
-from goodput_app.sql_access.slots import BusyError
 from goodput_queries import saved_queries
 from goodput_queries.database import Store
 from goodput_queries.errors import GoodputError, NotPermittedError, QueryError
@@ -172,6 +172,9 @@ def _of_rows(
                 if isinstance(found, Response):
                     return found
                 answers.know(sent, found)
+                spent = _answered(request, usage.account().refuse_spent)
+                if isinstance(spent, Response):  # makes nothing that others would wait for
+                    return answers.last(found) or spent
                 return await answers.get(found, lambda: run_in_threadpool(made, found))
 
         kept, is_over = answers.at_once(sent)
