@@ -193,7 +193,7 @@ def own_limits() -> Iterator[None]:
     finally:
         if (refusal := kept.refusal.get()) is not None:
             place.warning(
-                f"The last answers are shown: {theme.markdown_text(refusal)}",
+                f"Last answers are shown, where there are any: {theme.markdown_text(refusal)}",
                 icon=":material/hourglass_top:",
             )
             redraw.draw_again_when("limits", lambda: not kept.is_refused())
