@@ -14,8 +14,10 @@ from goodput_queries.scope import Scope
 Level = Literal["gpu", "node", "rack"]
 
 ROWS_MAX = 128  # of a heatmap
+LANES_MAX = 20  # of shares; what more there is is one lane
 BINS_MAX = 96
-CELLS_MAX = 6_200  # with a category: each has a text of its own, and a page stays below 1 MB
+CELLS_MAX = 480  # of shares: of each bin several bars
+OTHERS = ""  # key of the lane of all rows that have none of their own
 SEGMENTS_GPU_HOURS_MAX = 50_000  # of more, bins of categories are hours
 RUNS_DRAWN = 25
 BARS_MAX = 1_000
@@ -96,28 +98,26 @@ def busy_unallocated(scope: Scope) -> pl.DataFrame:
 
 
 def categories(
-    scope: Scope, level: Level, rows: Sequence[str], read: metrics.Resolution
+    scope: Scope, level: Level, rows: Sequence[str], bin_ms: int, others: Sequence[str] = ()
 ) -> pl.DataFrame:
-    """Return the category with most GPU time of each row and bin, and its share.
+    """Return the ledger of each row in bins, and that of all others in one row.
 
-    Columns: key, at, category, label, colour, share_ratio.
+    Columns: key (OTHERS: of the others), at, category, label, colour, gpu_ms.
     """
     return marts.read(
         f"""with bins as (
-            select {_KEYS[level]} as key, start_ms, category, sum(gpu_ms) as gpu_ms
+            select {_KEYS[level]} as key, start_ms, category, gpu_ms
             from {_BINS[level]} {_RACK}
-            group by all
         )
-        select bins.key, from_ms(bins.start_ms) as at, category, label, colour,
-            bins.gpu_ms / sum(bins.gpu_ms) over (partition by bins.key, bins.start_ms)
-                as share_ratio
+        select case when list_contains($2::varchar[], key) then key else '{OTHERS}' end as key,
+            from_ms(start_ms) as at, category, label, colour, sum(gpu_ms)::bigint as gpu_ms
         from bins
         inner join reference.gpu_second_categories using (category)
-        where {_AMONG[level]}
-        qualify row_number() over (
-            partition by bins.key, bins.start_ms order by bins.gpu_ms desc, category) = 1
-        order by bins.key, bins.start_ms""",
-        marts.of_any_owner(scope, read.bin_ms),
+        where {_AMONG[level]} and gpu_ms > 0
+        group by all
+        order by 1, 2, 3""",
+        marts.of_any_owner(scope, bin_ms),
+        (*rows, *others),
         tuple(rows),
     )
 

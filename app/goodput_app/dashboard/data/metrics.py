@@ -20,6 +20,7 @@ RAW_MS_MAX = 8 * 3_600_000  # of longer windows too: samples of all GPUs in it a
 ROLLED_UP_MS = 600_000
 HOLE_INTERVALS = 2.5  # as in the ledger (threshold sample_reach)
 GAP_MIN_S = 60
+ERRORS_MAX = 10_000
 SHARES_MAX = 96  # bars that can be told apart
 PEERS_MAX = 64
 RATES = (
@@ -290,6 +291,10 @@ def categories(scope: Scope, read: Resolution) -> pl.DataFrame:
 events = marts.reader(
     "gpu_events", "event_at desc, code, message", columns="distinct *", limit=1000
 )
+errors = marts.reader(  # events without those that inform alone
+    "gpu_events", "event_at desc, code, message", columns="distinct *", limit=ERRORS_MAX,
+    where="severity is distinct from 'info'",
+)  # fmt: skip
 # when no reading covered a GPU for GAP_MIN_S or more
 telemetry_gaps = marts.reader(
     "telemetry_gaps",

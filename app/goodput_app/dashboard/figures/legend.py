@@ -27,7 +27,7 @@ def with_legend(figure: go.Figure, drawn_px: float, *, top_px: int = TOP_PX) -> 
         legend={
             **place,
             "yref": "container",
-            "maxheight": below - BOTTOM_PX,
+            "maxheight": below - BOTTOM_PX + 6,  # of less it scrolls
             "traceorder": "normal",
             "font": {"size": 12},
             "entrywidth": width,

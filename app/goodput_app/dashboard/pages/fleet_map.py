@@ -1,10 +1,11 @@
 """Fleet: which GPUs, now and over time."""
 
+import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import flags, theme
 from goodput_app.dashboard.components import places, scope_bar, tiles, wall
-from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts, fleet_wall
+from goodput_app.dashboard.components.fleet import fleet_now, fleet_parts, fleet_wall, what_happened
 from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import findings, fleet, marts
 from goodput_app.text import headline
@@ -42,12 +43,34 @@ with panel("GPUs by rack", "marts.gpu_states", help="At the end of the time rang
     fleet_parts.grid(coloured, show, fleet_now.marks(found))
 with panel("What is wrong", "marts.findings", help="Open now, the worst first."):
     fleet_now.wrong(found)
-with panel(
-    "Over time",
-    "marts.node_category_bins",
-    help="The same colours over the time range, and which runs had GPUs.",
+happened = pl.DataFrame()
+lanes, beside = st.columns([3.1, 1], gap="small")
+with (
+    lanes,
+    st.container(border=True),
+    panel(
+        "Over time",
+        "marts.node_category_bins",
+        help="The same colours over the time range, and which runs had GPUs.",
+    ),
 ):
     fleet_parts.over_time(view, shown, show, sort, ledger)
+with (
+    beside,
+    st.container(border=True),
+    panel("Events", "marts.findings", help="The worst of all sources in one list."),
+):
+    of_nodes = shown if st.query_params.get("rack") else None
+    happened, is_part = fleet_now.happened(view.scope, found, of_nodes)
+    what_happened.brief(what_happened.worst(happened, what_happened.FLEET_BRIEF))
+    if happened.height:
+        st.caption(f"Of {'at least ' * is_part}{what_happened.counted(happened)}.")
+if happened.height:
+    with panel("What happened", "marts.findings", help="With reason, source and cost."):
+        listed = what_happened.worst(happened, what_happened.FLEET_ROWS)
+        what_happened.draw(listed, what_happened.OF_FLEET, shown=8)
+        if listed.height < happened.height:
+            st.caption(f"{listed.height} of {happened.height:,}, the worst by severity and cost.")
 with panel("Racks", "marts.racks", help="Sums of the nodes of a rack in the time range."):
     fleet_parts.racks_table(fleet.racks(view.scope))
 with panel(

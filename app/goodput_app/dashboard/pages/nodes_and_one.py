@@ -64,8 +64,9 @@ one = node_axis.Node(
     findings=None if found is None else found.filter(pl.col("node") == node),
 )
 happened = what_happened.merged(
-    outages, one.events, one.links, one.allocations, health.node_tests(scope), one.findings
-)
+    outages, one.events, health.node_tests(scope), one.findings,
+    links=one.links, allocations=one.allocations,
+)  # fmt: skip
 with panel("", "marts.ledger_by_category"):
     node_parts.ledger_bar(ledger)
 lanes, beside = st.columns([3.1, 1], gap="small")

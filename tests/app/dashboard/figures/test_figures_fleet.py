@@ -45,7 +45,7 @@ def states(gpus, *, nodes_of_rack=16, **columns):
 def bins(keys, hours, **columns):
     rows = [
         {"key": key, "at": BEGIN + timedelta(hours=hour), "category": "productive",
-         "label": "Productive", "colour": "productive", "share_ratio": 1.0, **columns}
+         "label": "Productive", "colour": "productive", "gpu_ms": 1, **columns}
         for key in keys
         for hour in range(hours)
     ]  # fmt: skip
@@ -143,20 +143,23 @@ def test_rows_are_as_fine_as_can_be_seen(gpus, rack, level):
     assert fleet_parts.level_of(frame) == level
 
 
-def test_a_bin_has_its_category_or_a_metric_in_its_unit_and_a_hole_is_empty():
+def test_a_lane_is_the_ledger_of_its_bins_in_shares_and_a_metric_is_in_its_unit():
+    """What is first in the order of stacks stands at the bottom."""
     rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
-    found = bins(["GPU-0"], 2).with_columns(share_ratio=pl.Series([1.0, 0.6]))
+    found = bins(["GPU-0"], 2, gpu_ms=3 * HOUR_MS)
+    idle = bins(["GPU-0"], 1, gpu_ms=HOUR_MS, category="idle", label="Idle", colour="free")
     share = fleet_parts.SHOWN["sm_active_ratio"]
 
-    (heat,) = named(over_time(rows, found), "heatmap")
+    useful, free, *_ = named(over_time(rows, pl.concat([found, idle])), "bar")
     (of_metric,) = named(over_time(rows, bins(["GPU-1"], 1, value=0.5), metric=share), "heatmap")
 
-    assert heat.y[0] == "n00000 GPU 0"
-    assert heat.text[0] == ["Productive", "Productive, 60.0 %"]
-    assert np.isnan(heat.z[1]).all()
-    assert heat.colorscale[0][1] == theme.STYLES["productive"].colour
-    assert len(heat.x) == 3  # edges of two bins
+    assert (useful.name, useful.marker.color) == ("Productive", theme.STYLES["productive"].colour)
+    assert useful.y[0] == "n00000 GPU 0"
+    assert useful.customdata.tolist() == [[0.75, 3], [1, 3]]
+    assert (useful.width / rows_over_time.BAR_HEIGHT).tolist() == pytest.approx([0.75, 1])
+    assert useful.offset[0] == free.offset[0] + free.width[0]
     assert of_metric.z[1].tolist() == [50.0]
+    assert np.isnan(of_metric.z[0]).all()
     assert (of_metric.zmin, of_metric.zmax) == (0, 100)
 
 
@@ -199,7 +202,8 @@ def test_an_event_is_a_mark_in_its_row_and_opens_it():
     assert list(mark.y) == ["n00000 GPU 1"]
     assert list(mark.customdata[0]) == ["gpu:GPU-1", "Xid 79"]
     alike = fleet_parts.rows_of(states(8, gpu_index=0), None, pl.DataFrame())
-    assert len(set(named(over_time(alike, bins(["GPU-0"], 1)), "heatmap")[0].y)) == 8
+    figure = over_time(alike, bins(alike["key"].to_list(), 1))
+    assert len(set(named(figure, "bar")[0].y)) == 8
 
 
 @pytest.mark.parametrize("show", [None, "power_w"])
@@ -207,9 +211,16 @@ def test_an_event_is_a_mark_in_its_row_and_opens_it():
 def test_a_page_of_any_fleet_is_below_a_megabyte(gpus, show):
     frame = states(gpus)
     metric = fleet_parts.SHOWN.get(show or "")
-    rows = fleet_parts.rows_of(frame, None, pl.DataFrame()).head(fleet.ROWS_MAX)
-    value = {"value": 300.0} if show else {}
-    found = bins(rows["key"].to_list(), fleet.BINS_MAX, **value)
+    most = fleet.ROWS_MAX if show else fleet.LANES_MAX
+    rows = fleet_parts.rows_of(frame, None, pl.DataFrame(), most)
+    rows = rows.head(most) if show else fleet_parts.lanes_of(rows)
+    assert rows.height <= most
+    keys, wide = rows["key"].to_list(), fleet.CELLS_MAX // rows.height
+    if show:
+        found = bins(keys, fleet.BINS_MAX, value=300.0)
+    else:
+        of_all = [bins(keys, wide, category=c, label=c, colour=c) for c in list(theme.STYLES)[:9]]
+        found = pl.concat(of_all)
     window = BEGIN, BEGIN + timedelta(hours=fleet.BINS_MAX)
 
     cells, _ = fleet_parts.cells(frame, show)

@@ -2,6 +2,7 @@
 
 import json
 
+import polars as pl
 import pytest
 from tests.app.opened_page import HOSTILE, page_of, table, texts, tile
 from tests.queries.conftest import Evidence
@@ -99,13 +100,14 @@ def test_a_row_of_a_rack_and_of_a_busy_gpu_whatever_the_filters_of_owners(world,
 )
 def test_rows_of_each_level_have_their_bins(level, rows, power):
     found = fleet.metric(WINDOW, level, rows, "power_w", ROLLED_UP)
-    categories = fleet.categories(WINDOW, level, rows, ROLLED_UP)
+    categories = fleet.categories(WINDOW, level, rows[:1], ROLLED_UP.bin_ms, rows[1:])
 
     values = found.filter(found["at"] == found["at"].min()).select("key", "value").rows()
     assert dict(values) == power
-    assert set(categories["key"]) == set(rows)
-    assert categories.group_by("key").len()["len"].to_list() == [2, 2]
-    assert (categories["share_ratio"] > 0.49).all()
+    lengths = categories.group_by("key", "at").agg(pl.col("gpu_ms").sum()).sort("key", "at")
+    gpus = {"gpu": (1, 1), "node": (2, 2), "rack": (2, 4)}[level]  # of all others, of the first
+    assert set(lengths["key"]) == {fleet.OTHERS, rows[0]}
+    assert lengths["gpu_ms"].to_list() == [n * HOUR_MS // 2 for n in gpus for _ in range(2)]
 
 
 @each(

@@ -9,10 +9,13 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places
 from goodput_app.dashboard.components.findings import finding_parts
+from goodput_app.dashboard.components.fleet import what_happened
 from goodput_app.dashboard.components.overview import status
+from goodput_app.dashboard.data import failures, health, metrics
 from goodput_app.dashboard.severities import badge_html
 from goodput_app.text import headline, units
 from goodput_app.text.sentences import sentence as sentence_of
+from goodput_queries.scope import Scope
 
 FREE = ("idle_with_demand", "idle_no_demand")
 AWAY = ("down", "drained", "maintenance", "powered_off")
@@ -122,3 +125,25 @@ def marks(findings: pl.DataFrame | None) -> pl.DataFrame:
     return now.unique(["cluster", "node"], keep="first", maintain_order=True).select(
         key, "severity", "title"
     )
+
+
+def happened(
+    scope: Scope, found: pl.DataFrame | None, shown: pl.DataFrame | None
+) -> tuple[pl.DataFrame, bool]:
+    """Return `what_happened.of_fleet`, and whether a source has more than is read of it.
+
+    found: marts.findings, None while they are evaluated; shown: rows of marts.gpu_states, of whose
+    nodes alone the list is
+    """
+    of = {
+        "outages": (health.outages_seen(scope), health.ROWS_SHOWN),
+        "events": (metrics.errors(scope), metrics.ERRORS_MAX),
+        "tests": (health.node_tests(scope), health.ROWS_SHOWN),
+        "failures": (failures.ended_badly(scope), failures.ENDED_MAX),
+    }
+    is_part = any(rows.height >= most for rows, most in of.values())
+    every = {name: rows for name, (rows, _) in of.items()}
+    rows = what_happened.of_fleet(what_happened.merged(**every, findings=found))
+    if shown is not None:
+        rows = rows.join(shown.select("cluster", "node"), on=["cluster", "node"], how="semi")
+    return rows, is_part

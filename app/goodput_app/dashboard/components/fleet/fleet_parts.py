@@ -199,12 +199,14 @@ def grid(states: pl.DataFrame, show: str | None, marks: pl.DataFrame) -> None:
     _open(clicked, states)
 
 
-def rows_of(states: pl.DataFrame, sort: str | None, ranked: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of the heatmap, as fine as can be seen, in the order asked for.
+def rows_of(
+    states: pl.DataFrame, sort: str | None, ranked: pl.DataFrame, most: int = fleet.ROWS_MAX
+) -> pl.DataFrame:
+    """Return the rows over time, as fine as can be seen, in the order asked for.
 
     ranked: data.fleet.wasted or deviations of this level, where that is the order
     """
-    level = level_of(states)
+    level = level_of(states, most)
     is_alone = states["cluster"].n_unique() == 1
     rows = states.group_by(pl.col(f"{level}_key").alias("key"), maintain_order=True).agg(
         pl.col("cluster", "rack", "node", "gpu_index", "gpu_uuid").first(),
@@ -230,10 +232,10 @@ def rows_of(states: pl.DataFrame, sort: str | None, ranked: pl.DataFrame) -> pl.
     return pl.DataFrame(found, schema=schema, orient="row")
 
 
-def level_of(states: pl.DataFrame) -> Level:
-    """Return what the rows of a heatmap are: GPUs where they can be seen, else nodes or racks."""
+def level_of(states: pl.DataFrame, most: int = fleet.ROWS_MAX) -> Level:
+    """Return what the rows over time are: GPUs where `most` has all, else nodes or racks."""
     levels: tuple[Level, ...] = ("gpu", "node", "rack")
-    few = (name for name in levels if states[f"{name}_key"].n_unique() <= fleet.ROWS_MAX)
+    few = (name for name in levels if states[f"{name}_key"].n_unique() <= most)
     finest: Level = next(few, "rack")
     # racks that are not known are one row: rather the first nodes
     is_known = states["rack"].null_count() < states.height
@@ -241,49 +243,74 @@ def level_of(states: pl.DataFrame) -> Level:
 
 
 def over_time(
-    view: View, states: pl.DataFrame, show: str | None, sort: str | None, ledger: pl.DataFrame
+    view: View,
+    states: pl.DataFrame,
+    show: str | None,
+    sort: str | None,
+    ledger: pl.DataFrame,
 ) -> None:
     """Draw rows over time and the allocations below, on one axis.
 
     ledger: marts.ledger_by_category
     """
-    level = level_of(states)
+    metric = SHOWN.get(show or "")
+    most = fleet.LANES_MAX if metric is None else fleet.ROWS_MAX
+    level = level_of(states, most)
     from_ms, to_ms = metrics.bounds(view.scope)
+    if sort is None and metric is None and states[f"{level}_key"].n_unique() > most:
+        sort = "waste"  # those that have a lane of their own
     ranked = pl.DataFrame()
     if sort == "waste":
         ranked = fleet.wasted(view.scope, level)
     elif sort == "deviation":
         ranked = fleet.deviations(view.scope, level, show)
-    every = rows_of(states, sort, ranked)
-    rows = every.head(fleet.ROWS_MAX)
-    keys = rows["key"].to_list()
-    if show not in SHOWN:
-        read = metrics.Resolution(_bin_ms(states, rows.height, to_ms - from_ms), True)
-        bins = fleet.categories(view.scope, level, keys, read)
-        bins = grouped(bins, ledger) if show is None else bins
+    every = rows_of(states, sort, ranked, most)
+    if metric is None:
+        rows = lanes_of(every)
+        bin_ms = _bin_ms(states, rows.height, to_ms - from_ms)
+        keys = [key for key in rows["key"].to_list() if key != fleet.OTHERS]
+        others = every["key"].to_list()[len(keys) :]
+        bins = fleet.categories(view.scope, level, keys, bin_ms, others)
+        bins = _summed(grouped(bins, ledger)) if show is None else bins
     else:
+        rows = every.head(most)
         gpus = rows.height if level == "gpu" else None
         read = metrics.resolution_of(view.scope, gpus, fleet.BINS_MAX)
-        bins = fleet.metric(view.scope, level, keys, show, read)
+        bin_ms = read.bin_ms
+        bins = fleet.metric(view.scope, level, rows["key"].to_list(), str(show), read)
+        if bins["value"].null_count() == bins.height:
+            st.info(
+                f"No source measured {metric.name} in this time range. Choose another colour.",
+                icon=":material/help:",
+            )
     is_part = bool(st.query_params.get("rack"))
     nodes = states["node_key"].unique(maintain_order=True).to_list() if is_part else None
     bars = fleet.allocations(view.scope, nodes)
-    events = metrics.events(view.scope).filter(pl.col("severity").fill_null("warning") != "info")
     of_rows = states.select("gpu_uuid", key=f"{level}_key")
+    events = metrics.errors(view.scope)
     marks = parts.marks(events.join(of_rows, on="gpu_uuid"), pl.col("key"))
-    metric = SHOWN.get(show or "")
-    if metric is not None and bins["value"].null_count() == bins.height:
-        st.info(
-            f"No source measured {metric.name} in this time range. Choose another colour.",
-            icon=":material/help:",
-        )
-    figure = rows_over_time.over_time(rows, bins, bars, marks, metric, read.bin_ms, view.window)
+    figure = rows_over_time.over_time(rows, bins, bars, marks, metric, bin_ms, view.window)
     names = rows.select("key", "name")
     shown = bins.join(names, on="key", how="left", maintain_order="left")
     drawn = shown.select("name", *(c for c in bins.columns if c not in ("key", "colour")))
     clicked = charts.pick(figure, drawn, "fleet-over-time", "Rows over time, and allocations")
-    st.caption(_bins_caption(level, rows.height, every.height, bars, read, metric))
+    st.caption(_bins_caption(THINGS[level], rows.height, every.height, bars, bin_ms, metric))
     _open(clicked, states)
+
+
+def lanes_of(every: pl.DataFrame) -> pl.DataFrame:
+    """Return at most LANES_MAX rows, the last one of all others. every: `rows_of`."""
+    if every.height <= fleet.LANES_MAX:
+        return every
+    name = f"{every.height - fleet.LANES_MAX + 1:,} others"
+    others = pl.DataFrame({"key": fleet.OTHERS, "id": "", "name": name, "group": name})
+    return pl.concat([every.head(fleet.LANES_MAX - 1), others])
+
+
+def _summed(bins: pl.DataFrame) -> pl.DataFrame:
+    """Return bins with one row for what has one name."""
+    by = ("key", "at", "category", "label", "colour")
+    return bins.group_by(by, maintain_order=True).agg(pl.col("gpu_ms").sum())
 
 
 def _bin_ms(states: pl.DataFrame, rows: int, window_ms: int) -> int:
@@ -295,25 +322,21 @@ def _bin_ms(states: pl.DataFrame, rows: int, window_ms: int) -> int:
 
 
 def _bins_caption(
-    level: Level,
-    rows: int,
-    of_rows: int,
-    bars: pl.DataFrame,
-    read: metrics.Resolution,
-    metric: Metric | None,
+    thing: str, rows: int, of_rows: int, bars: pl.DataFrame, bin_ms: int, metric: Metric | None
 ) -> str:
-    thing = THINGS[level]
     text = f"Each row: a {thing}"
     if rows < of_rows:
-        text += f", {rows:,} of {of_rows:,}; choose a rack or filter for the others"
-    minutes = units.duration(read.bin_ms / 1000)
-    value = "what most of its GPU time was" if metric is None else "the mean of its GPUs"
-    if metric is not None:
-        value = VALUES.get(metric.unit, value)
-    text += f". Each cell: {value} in {minutes}; grey: no data."
+        named = f"the first {rows - 1} and the sum of the others" if metric is None else f"{rows}"
+        text += f", {named} of {of_rows:,}; choose a rack or filter to see more"
+    length = units.duration(bin_ms / 1000)
+    if metric is None:
+        text += f". Each bar: shares of its GPU time in {length}; all bars are the ledger."
+    else:
+        value = VALUES.get(metric.unit, "the mean of its GPUs")
+        text += f". Each cell: {value} in {length}; grey: no data."
     if not bars.is_empty() and bars["runs"][0] > (drawn := bars["run_key"].n_unique()):
         text += f" Allocations of {drawn} of {bars['runs'][0]:,} runs."
-    return f"{text} Click a triangle to open the row, a bar to open the run."
+    return f"{text} Click a triangle to open the row, a bar of an allocation to open its run."
 
 
 def _open(clicked: str | None, states: pl.DataFrame) -> None:

@@ -1,6 +1,6 @@
-"""One list of what happened to a node: states, errors, links, runs and findings, latest first.
+"""One list of what happened to a node or the fleet: states, errors, links, runs and findings.
 
-Beside the lanes it stands as short rows; the table behind it has all columns.
+The latest is first. Beside the lanes it stands as short rows; the table behind it has all columns.
 """
 
 from collections.abc import Mapping
@@ -16,59 +16,55 @@ from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.components.rows import name_links
-from goodput_app.dashboard.table_columns import headers
+from goodput_app.dashboard.table_columns import Columns, headers
 from goodput_app.text import units
 
 ROWS_SHOWN = 14
 BRIEF_SHOWN = 16
+FLEET_ROWS, FLEET_BRIEF = 50, 12
 BEGAN = "Run began on "
-COLUMNS = headers("node.happened")
+KINDS = ("page", "ticket", "note", "node state", "failed attempt", "GPU error", "failed test")
+COLUMNS, OF_FLEET = headers("node.happened"), headers("fleet.happened")
 PARAM = "happened"
 ID = ("start_at", "what", "run_key", "gpu_uuid")
 SCHEMA: dict[str, Any] = {
-    "start_at": pl.Datetime("us"), "what": pl.String, "run_name": pl.String, "source": pl.String,
-    "length_s": pl.Float64, "cost": pl.Float64, "reason": pl.String, "cluster": pl.String,
-    "node": pl.String, "gpu_uuid": pl.String, "run_key": pl.String, "finding_key": pl.String,
-    "severity": pl.String, "is_mark": pl.Boolean,  # on the time axis; others are bars of its lanes
+    "kind": pl.String, "start_at": pl.Datetime("us"), "what": pl.String, "run_name": pl.String,
+    "source": pl.String, "length_s": pl.Float64, "cost": pl.Float64, "reason": pl.String,
+    "cluster": pl.String, "node": pl.String, "gpu_uuid": pl.String, "run_key": pl.String,
+    "finding_key": pl.String, "severity": pl.String,
+    "is_mark": pl.Boolean,  # on the time axis; others are bars of its lanes
 }  # fmt: skip
+SUBJECTS = {"node state": "node", "failed attempt": "run_key", "GPU error": "gpu_uuid"}
+OUTCOMES = {"limit": "reached its time limit"}
+RANKED = ("page", "ticket", "node state")  # before all others, which are ranked by cost
 LENGTH = (pl.col("end_at") - pl.col("start_at")).dt.total_milliseconds() / 1000
 
 
 def merged(
     outages: pl.DataFrame,
     events: pl.DataFrame,
-    links: pl.DataFrame,
-    allocations: pl.DataFrame,
     tests: pl.DataFrame,
     findings: pl.DataFrame | None,
+    *,
+    links: pl.DataFrame | None = None,
+    allocations: pl.DataFrame | None = None,
+    failures: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Return what happened as rows of SCHEMA with `id`, the latest first.
 
-    Rows of marts.node_outages, gpu_events, gpu_allocations, node_tests and findings, of one node;
-    links: `network.link_events`. Results of one test at one time are one row.
-    A finding begins with its first evidence, an outage with the first state that reports it.
+    Rows of marts.node_outages, gpu_events, gpu_allocations, node_tests and findings;
+    links: `network.link_events`; failures: `failures.ended_badly`. Results of one test at one time
+    are one row. A finding begins with its first evidence, an outage with the first state that
+    reports it.
     """
     found = [
         outages.select(
             "start_at", "cluster", "node", "reason", length_s=LENGTH,
-            what=pl.format("Node {}", "state"), source="sources",
+            what=pl.format("Node {}", "state"), source="sources", kind=pl.lit("node state"),
         ),
         events.with_columns(_event_names(events)).select(
             "what", "cluster", "node", "gpu_uuid", "source", start_at="event_at",
-            reason="meaning", is_mark=True,
-        ),
-        host_parts.named(links).select(
-            "start_at", "cluster", "node", "run_key", "length_s", run_name="runs", source="kind",
-            is_mark=True, reason="evidence", what=pl.format("Link down: {}", "link"),
-        ),
-        allocations.group_by("cluster", "node", "job_run_key", "run_key", "attempt").agg(
-            run_name=pl.coalesce("job_name", "run_id").first(),
-            start_at=pl.col("start_at").min(),
-            end_at=pl.col("end_at").max(),
-            gpus=pl.col("gpu_uuid").n_unique(),
-        ).select(
-            "start_at", "cluster", "node", "run_key", "run_name", length_s=LENGTH,
-            what=pl.format(f"{BEGAN}{{}} of its GPUs", "gpus"), source=pl.lit("allocation"),
+            reason="meaning", is_mark=True, kind=pl.lit("GPU error"),
         ),
         tests.group_by("cluster", "node", "event_at", "test", "result").agg(
             source=pl.col("source").first(),
@@ -76,24 +72,92 @@ def merged(
             reason=pl.col("message").drop_nulls().first(),
         ).select(
             "cluster", "node", "source", "reason", start_at="event_at",
+            kind=pl.when(pl.col("result") == "fail").then(pl.lit("failed test")),
             what=pl.format("Test {}: {}{}", "result", "test", pl.when(pl.col("gpus") != "").then(
                 pl.format(" (GPU {})", "gpus")
             ).otherwise(pl.lit(""))),
         ),
     ]  # fmt: skip
-    if findings is not None:
+    if links is not None:
         found.append(
-            findings.rename({"since_at": "start_at", "until_at": "end_at"}).select(
-                "start_at", "cluster", "node", "gpu_uuid", "run_key", "run_name", "cost",
-                "finding_key", "severity", is_mark=True,
-                length_s=LENGTH, reason="evidence", source=pl.lit("finding"),
-                what=pl.format("{}: {}", pl.col("severity").str.to_titlecase(), "title"),
+            host_parts.named(links).select(
+                "start_at", "cluster", "node", "run_key", "length_s", run_name="runs",
+                source="kind", is_mark=True, reason="evidence",
+                what=pl.format("Link down: {}", "link"),
             )
         )  # fmt: skip
+    if allocations is not None:
+        found.append(
+            allocations.group_by("cluster", "node", "job_run_key", "run_key", "attempt").agg(
+                run_name=pl.coalesce("job_name", "run_id").first(),
+                start_at=pl.col("start_at").min(),
+                end_at=pl.col("end_at").max(),
+                gpus=pl.col("gpu_uuid").n_unique(),
+            ).select(
+                "start_at", "cluster", "node", "run_key", "run_name", length_s=LENGTH,
+                what=pl.format(f"{BEGAN}{{}} of its GPUs", "gpus"), source=pl.lit("allocation"),
+            )
+        )  # fmt: skip
+    if failures is not None:
+        found.append(
+            failures.with_columns(
+                kind=pl.lit("failed attempt"), source=pl.lit("scheduler"),
+                what=pl.format("Attempt {} {}", "attempt", pl.col("outcome").replace(OUTCOMES)),
+            )
+        )  # fmt: skip
+    if findings is not None:
+        found.append(_of_findings(findings))
     rows = [frame.cast({c: t for c, t in SCHEMA.items() if c in frame.columns}) for frame in found]
     empty = pl.DataFrame(schema=SCHEMA)
     every = pl.concat([empty, *rows], how="diagonal").sort("start_at", "what", descending=True)
     return every.with_columns(places.ids(every, ID))
+
+
+def _of_findings(findings: pl.DataFrame) -> pl.DataFrame:
+    is_of_all = pl.all_horizontal(pl.col("node", "run_name").is_null()) & (pl.col("subject") != "")
+    return findings.rename({"since_at": "start_at", "until_at": "end_at"}).select(
+        "start_at", "cluster", "node", "gpu_uuid", "run_key", "run_name", "cost",
+        "finding_key", "severity", is_mark=True, kind="severity",
+        length_s=LENGTH, reason="evidence", source=pl.lit("finding"),
+        what=pl.format("{}: {}{}", pl.col("severity").str.to_titlecase(), "title", pl.when(
+            is_of_all
+        ).then(pl.format(" ({})", "subject")).otherwise(pl.lit(""))),
+    )  # fmt: skip
+
+
+def of_fleet(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the fleet's list: no test that passed, and one row for one event.
+
+    What begins with a finding on the same node, run or GPU is in it as that finding.
+    rows: `merged`
+    """
+    kept = rows.filter(pl.col("kind").is_not_null())
+    found = kept.filter(pl.col("finding_key").is_not_null())
+    for kind, of in SUBJECTS.items():
+        are_of_it = kept.filter(pl.col("kind") == kind)
+        same = are_of_it.join(found, on=["cluster", of, "start_at"], how="semi")
+        kept = kept.join(same, on="id", how="anti", maintain_order="left")
+    return kept
+
+
+def worst(rows: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Return so many rows, pages and tickets before others and then by cost, the latest first.
+
+    The chosen one is among them.
+    """
+    is_other = pl.col("id") != st.query_params.get(PARAM, "")
+    place = pl.col("kind").replace_strict({kind: n for n, kind in enumerate(RANKED)}, default=9)
+    by_worth = rows.sort(
+        is_other, place, "cost", descending=[False, False, True], nulls_last=True,
+        maintain_order=True,
+    )  # fmt: skip
+    return by_worth.head(most).sort("start_at", "what", descending=True)
+
+
+def counted(rows: pl.DataFrame) -> str:
+    """Return how many of each kind there are. rows: `of_fleet`."""
+    counts = dict(rows["kind"].value_counts().iter_rows())
+    return ", ".join(units.count(counts[kind], kind) for kind in KINDS if kind in counts)
 
 
 def _event_names(events: pl.DataFrame) -> pl.Series:
@@ -110,7 +174,7 @@ def brief(rows: pl.DataFrame) -> None:
     rows: `merged`
     """
     if rows.is_empty():
-        st.caption("Nothing was recorded of this node in this time range.")
+        st.caption("Nothing was recorded in this time range.")
         return
     st.html(theme.look("what_happened"))
     with st.container(key="happened_brief", gap=None):
@@ -142,6 +206,7 @@ def _entries(rows: pl.DataFrame) -> None:
         if run and what.startswith(BEGAN):
             what, run = f"{run} began on {what.removeprefix(BEGAN)}", None
         facts = [
+            None if st.query_params.get("node") else row["node"],
             run,
             row["source"],
             units.duration(row["length_s"]) if row["length_s"] else None,
@@ -159,7 +224,7 @@ def _entries(rows: pl.DataFrame) -> None:
 
 
 def _entry(label: str, row: Mapping[str, Any]) -> None:
-    """Draw what happened, as a link to the finding, GPU or run that it names."""
+    """Draw what happened, as a link to the finding, GPU, run or other node that it names."""
     if row["finding_key"]:
         params = scope_bar.carried(node=None, finding=row["finding_key"])
         st.page_link(finding_parts.PAGE, label=label, query_params=params)
@@ -169,13 +234,16 @@ def _entry(label: str, row: Mapping[str, Any]) -> None:
     elif row["run_key"]:
         page, params = name_links.run(row["run_key"])
         st.page_link(page, label=label, query_params=params)
+    elif row["node"] and not st.query_params.get("node"):
+        page, params = name_links.node(row["node"], row["cluster"])
+        st.page_link(page, label=label, query_params=params)
     else:
         st.markdown(label)
 
 
-def draw(rows: pl.DataFrame) -> None:
+def draw(rows: pl.DataFrame, columns: Columns = COLUMNS, shown: int = ROWS_SHOWN) -> None:
     """Draw the whole list, in which a picked row has links. rows: `merged`."""
-    places.pick(rows, COLUMNS.filled(rows), PARAM, ID, rows=ROWS_SHOWN)
+    places.pick(rows, columns.filled(rows), PARAM, ID, rows=shown)
 
 
 def state(outages: pl.DataFrame, ends: Mapping[str, datetime]) -> None:

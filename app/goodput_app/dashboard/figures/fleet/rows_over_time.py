@@ -1,4 +1,4 @@
-"""Rows over time (GPUs, nodes or racks) as a heatmap, and the allocations of runs below.
+"""Rows over time (GPUs, nodes or racks): shares of the ledger or a heatmap; allocations below.
 
 A pure function from frames to a Plotly figure. `customdata[0]` of a mark is what it opens. Names
 from the data are escaped.
@@ -6,7 +6,6 @@ from the data are escaped.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -15,17 +14,18 @@ from plotly.subplots import make_subplots
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.figures.fleet import cell_colours
-from goodput_app.dashboard.figures.ledger import finished
+from goodput_app.dashboard.figures.ledger import finished, marker
 from goodput_app.dashboard.figures.legend import TOP_PX, with_legend
 from goodput_app.text import units
 
 ROW_PX, ROW_PX_MIN = 16, 6
+LANE_PX, BAR_HEIGHT = 24, 0.88  # of shares
 ROWS_NAMED = 48
 TICK_PX = 14
 RUN_PX = 22
 SPACE_PX = 46
+HOUR_MS = 3_600_000
 NAME_MAX_CHARS = 28
-FULL = 0.9995
 LINK_RATIO = 0.007  # of the width: a mark on the edge cannot be clicked
 LABELLED = 0.2  # of the width: shorter bars have no text
 
@@ -39,13 +39,16 @@ def over_time(
     bin_ms: int,
     window: tuple[datetime, datetime],
 ) -> go.Figure:
-    """Return rows over time as a heatmap, and below the allocations of runs on the same axis.
+    """Return rows over time, and below the allocations of runs on the same axis.
 
-    rows: `key`, `id`, `name`, `group`, in order from the top; bins: `key`, `at`, and `category`,
-    `label`, `colour`, `share_ratio`, or `value`; bars: data.fleet.allocations;
+    Of a metric the rows are those of a heatmap; without one they are the ledger in shares.
+
+    rows: `key`, `id` (empty: opens nothing), `name`, `group`, in order from the top; bins: `key`,
+    `at`, and `category`, `label`, `colour`, `gpu_ms`, or `value`; bars: data.fleet.allocations;
     events: `lane` (a key), `at`, `hover`
     """
     row_px = max(ROW_PX_MIN, min(ROW_PX, 700 // max(1, rows.height)))
+    row_px = LANE_PX if metric is None else row_px
     runs = bars["run_key"].unique(maintain_order=True).to_list()
     heights = [max(60, row_px * rows.height), max(RUN_PX, RUN_PX * len(runs))]
     total = sum(heights) + SPACE_PX
@@ -60,7 +63,10 @@ def over_time(
         fillcolor=cell_colours.NO_DATA_COLOUR, line={"width": 0}, layer="below", row=1, col=1,
     )  # fmt: skip
     names = _names(rows["name"])
-    _heatmap(figure, rows["key"], names, bins, metric, bin_ms, heights[0] / total)
+    if metric is None:
+        _shares(figure, rows["key"], names, bins, bin_ms)
+    else:
+        _heatmap(figure, rows["key"], names, bins, metric, bin_ms, heights[0] / total)
     _marks(figure, rows["key"], rows["id"], names, events)
     _links(figure, rows["id"], names, window)
     _runs(figure, bars, runs, window)
@@ -69,8 +75,6 @@ def over_time(
     figure.update_xaxes(showticklabels=True, side="top", row=1)
     figure.update_xaxes(title_text="UTC", row=2)
     figure.update_layout(barmode="overlay", bargap=0.2, hovermode="closest")
-    # entries of categories name colours of the heatmap, which cannot be hidden
-    figure.update_layout(legend={"itemclick": False, "itemdoubleclick": False})
     return with_legend(finished(figure, height=TOP_PX), total)
 
 
@@ -121,11 +125,11 @@ def _heatmap(
     keys: pl.Series,
     names: Sequence[str],
     bins: pl.DataFrame,
-    metric: cell_colours.Metric | None,
+    metric: cell_colours.Metric,
     bin_ms: int,
     height_ratio: float,
 ) -> None:
-    """Add the bins; what has no bin or no value stays empty."""
+    """Add the bins of a metric; what has no bin or no value stays empty."""
     number = {key: y for y, key in enumerate(keys.to_list())}
     ms = pl.col("at").dt.epoch("ms")
     y = pl.col("key").replace_strict(number, default=None, return_dtype=pl.Int64)
@@ -134,58 +138,58 @@ def _heatmap(
         return
     first = np.datetime64(int(cells.select(ms.min()).item()), "ms")
     across = int(cells["x"].max()) + 1  # type: ignore[arg-type]
-    spot = cells["y"].to_numpy(), cells["x"].to_numpy()
     values = np.full((keys.len(), across), np.nan, dtype=np.float32)
-    if metric is None:
-        labels = cell_colours.labels_of(cells)
-        codes = {label: float(code) for code, (label, _) in enumerate(labels)}
-        values[spot] = [codes[label] for label in cells["label"].to_list()]
-        texts = np.full(values.shape, "", dtype=object)
-        named = {label: theme.plotly_text(label or cell_colours.NO_DATA) for label, _ in labels}
-        texts[spot] = [
-            named[label] if share >= FULL else f"{named[label]}, {units.percent(share)}"
-            for label, share in cells.select("label", "share_ratio").iter_rows()
-        ]
-        look: dict[str, Any] = {**_steps(labels), "showscale": False, "text": texts.tolist()}
-        _legend_of(figure, labels)
-    else:
-        values[spot] = (cells["value"].cast(pl.Float64) * metric.scale).to_numpy()
-        bar = {**cell_colours.colour_bar(metric), "len": height_ratio, "y": 1, "yanchor": "top"}
-        of_values = values[~np.isnan(values)]
-        ends = (of_values.min(), of_values.max()) if of_values.size else (0, 1)
-        look = {**cell_colours.colour_scale(metric, *ends, prefix="z"), "colorbar": bar}
-    shown = "%{text}" if metric is None else f"{metric.name}: %{{z:,.1f}} {metric.unit}"
+    values[cells["y"].to_numpy(), cells["x"].to_numpy()] = (
+        cells["value"].cast(pl.Float64) * metric.scale
+    ).to_numpy()
+    bar = {**cell_colours.colour_bar(metric), "len": height_ratio, "y": 1, "yanchor": "top"}
+    of_values = values[~np.isnan(values)]
+    ends = (of_values.min(), of_values.max()) if of_values.size else (0, 1)
+    shown = f"{metric.name}: %{{z:,.1f}} {metric.unit}"
     figure.add_heatmap(
         z=values,
         x=first + np.arange(across + 1) * np.timedelta64(bin_ms, "ms"),  # edges
         y=list(names),
         hoverongaps=False,
         hovertemplate=f"%{{y}}: {shown}<br>%{{x|%Y-%m-%d %H:%M}} UTC<extra></extra>",
-        **look,
+        **cell_colours.colour_scale(metric, *ends, prefix="z"),
+        colorbar=bar,
         row=1,
         col=1,
     )
 
 
-def _steps(labels: Sequence[tuple[str | None, str | None]]) -> dict[str, Any]:
-    """Return the colour scale of category codes: a step for each."""
-    number = len(labels)
-    scale = []
-    for code, (_, colour) in enumerate(labels):
-        paint = theme.style(colour).colour
-        scale += [(code / number, paint), ((code + 1) / number, paint)]
-    return {"colorscale": scale, "zmin": -0.5, "zmax": number - 0.5}
-
-
-def _legend_of(figure: go.Figure, labels: Sequence[tuple[str | None, str | None]]) -> None:
-    """Add what the legend shows of a heatmap's categories."""
-    for label, colour in labels:
+def _shares(
+    figure: go.Figure, keys: pl.Series, names: Sequence[str], bins: pl.DataFrame, bin_ms: int
+) -> None:
+    """Add the ledger of each row and bin as bars one on the other: the row is all of the bin."""
+    named = dict(zip(keys.to_list(), names, strict=True))
+    share = pl.col("gpu_ms") / pl.col("gpu_ms").sum().over("key", "at")
+    rank = pl.col("category").map_elements(theme.rank, return_dtype=pl.Int64, skip_nulls=False)
+    stacked = (
+        bins.filter(pl.col("key").is_in(list(named)))
+        .sort("key", "at", rank, "label")
+        .with_columns(share=share)
+        .with_columns(above=pl.col("share").cum_sum().over("key", "at"))
+    )
+    for label, colour in cell_colours.labels_of(stacked):
+        of_it = stacked.filter(pl.col("label") == label)
+        name = theme.plotly_text(label)
+        amounts = of_it.select("share", pl.col("gpu_ms") / HOUR_MS).to_numpy()
         figure.add_bar(
-            x=[None],
-            y=[None],
-            marker={"color": theme.style(colour).colour},
-            name=theme.plotly_text(label or cell_colours.NO_DATA),
+            y=[named[key] for key in of_it["key"].to_list()],
+            x=np.full(of_it.height, bin_ms, dtype=np.float32),
+            base=of_it["at"].to_list(),
+            width=(BAR_HEIGHT * of_it["share"]).cast(pl.Float32).to_numpy(),
+            offset=(BAR_HEIGHT * (0.5 - of_it["above"])).cast(pl.Float32).to_numpy(),
+            orientation="h",
+            marker=marker(colour),
+            name=name,
             showlegend=True,
+            customdata=amounts.astype(np.float32),
+            hovertemplate=f"%{{y}}: {name} "
+            "%{customdata[0]:.1%}, %{customdata[1]:,.1f} GPU-h"
+            "<br>until %{x|%Y-%m-%d %H:%M} UTC<extra></extra>",
             row=1,
             col=1,
         )
@@ -222,9 +226,10 @@ def _links(
 ) -> None:
     """Add a mark at the end of each row that opens it: cells of a heatmap cannot be clicked."""
     at = window[1] - LINK_RATIO * (window[1] - window[0])
+    opened = {name: one for name, one in zip(names, ids.to_list(), strict=True) if one}
     figure.add_scatter(
-        x=[at] * len(names),
-        y=list(names),
+        x=[at] * len(opened),
+        y=list(opened),
         mode="markers",
         marker={
             "symbol": "triangle-right",
@@ -233,7 +238,7 @@ def _links(
             "line": {"width": 1, "color": theme.HOLDER_COLOURS[0]},
         },
         showlegend=False,
-        customdata=[(one,) for one in ids.to_list()],
+        customdata=[(one,) for one in opened.values()],
         hovertemplate="Open %{y}<extra></extra>",
         row=1,
         col=1,

@@ -134,12 +134,14 @@ TESTS = pl.DataFrame(
 FINDINGS = pl.DataFrame(
     [PLACE | {"since_at": after(19), "until_at": after(105), "severity": "page", "cost": 4.5,
               "title": "A node is down", "evidence": "no reading", "gpu_uuid": None,
-              "finding_key": "node_down|n1", "run_key": None, "run_name": None}]
+              "finding_key": "node_down|n1", "run_key": None, "run_name": None, "subject": "n1"}]
 )  # fmt: skip
 
 
 def test_the_list_has_all_sources_with_their_own_times_and_the_axis_marks_its_events():
-    found = what_happened.merged(OUTAGES, EVENTS, LINKS, ALLOCATIONS, TESTS, FINDINGS)
+    found = what_happened.merged(
+        OUTAGES, EVENTS, TESTS, FINDINGS, links=LINKS, allocations=ALLOCATIONS
+    )
     marks = node_axis.marks(found)
 
     assert found.select("start_at", "what", "source", "length_s").rows() == [
@@ -159,10 +161,24 @@ def test_the_list_has_all_sources_with_their_own_times_and_the_axis_marks_its_ev
 
 def test_unknown_findings_are_left_out_and_begins_of_runs_give_way(monkeypatch):
     monkeypatch.setattr(what_happened, "BRIEF_SHOWN", 2)
-    found = what_happened.merged(OUTAGES, EVENTS, LINKS.clear(), ALLOCATIONS, TESTS.clear(), None)
+    found = what_happened.merged(OUTAGES, EVENTS, TESTS.clear(), None, allocations=ALLOCATIONS)
 
     assert found["what"].to_list() == ["Node down", "Xid 79", "Run began on 2 of its GPUs"]
     assert what_happened.most_telling(found)["what"].to_list() == ["Node down", "Xid 79"]
+
+
+def test_the_list_of_the_fleet_has_one_row_for_one_event_and_the_worst_first():
+    ended = {"run_key": "r", "run_name": "train", "attempt": 0, "outcome": "limit", "cost": 9.0}
+    failed = pl.DataFrame([ended | {"cluster": "c", "start_at": after(20), "reason": "TIMEOUT"}])
+
+    found = what_happened.of_fleet(
+        what_happened.merged(OUTAGES, EVENTS, TESTS, FINDINGS, failures=failed)
+    )
+
+    assert what_happened.counted(found) == "1 page, 1 failed attempt, 1 GPU error, 1 failed test"
+    page = "Page: A node is down"  # which is what the state of the node is
+    worst = what_happened.worst(found, 2)["what"].to_list()
+    assert worst == ["Attempt 0 reached its time limit", page]
 
 
 @each(
