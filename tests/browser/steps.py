@@ -26,11 +26,12 @@ def charts_drawn(page):
     expect(charts.filter(has_not=page.locator(".main-svg"))).to_have_count(0)
 
 
-def pick_first_row(page, table, param):
-    """Select the first row of a table by the keys that the page names; it sets a parameter."""
+def pick_first_row(page, table, param, key="Shift+Space"):
+    """Open the first row of a table by a key that the page names; it sets a parameter."""
     cells = page.locator(f".st-key-pick_{table}").get_by_test_id("data-grid-canvas")
     cells.focus()  # which is on the first cell
-    page.keyboard.press("Shift+Space")
+    expect(cells.locator("td:focus")).to_be_attached()
+    page.keyboard.press(key)
     expect(page).to_have_url(re.compile(rf"[?&]{param}="))
     settled(page)
 

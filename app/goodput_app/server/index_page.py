@@ -7,6 +7,11 @@ last part on that level.
 
 A shortcut of a Streamlit button is a letter, a digit or a named key. `/`, which searches in most
 tools of operations people, presses the button of the search, unless something is being written.
+
+A dialog of Streamlit has the focus itself; that of the search gives it to what is typed in.
+
+Tables are drawn on a canvas and take clicks alone: Enter on a cell is a click on its text, where a
+name opens its page. The table itself has the place of a cell.
 """
 
 from urllib.parse import quote
@@ -14,6 +19,9 @@ from urllib.parse import quote
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SEARCH_KEY = "open_search"  # of the button in `components/search.py`; Streamlit makes it a class
+CELL = "td[id^=glide-cell-]"  # with the focus; its id ends in column and row
+NAME_PX = 20  # from the left of its cell
+TEXT = ".st-key-search_text input"  # of the search, which has the focus once it is there
 SCRIPT = f"""<script>
 window.__streamlit = {{BACKEND_BASE_URL: new URL(".", location.href).href}};
 document.addEventListener("keydown", (event) => {{
@@ -24,6 +32,28 @@ document.addEventListener("keydown", (event) => {{
   event.preventDefault();
   search.click();
 }});
+document.addEventListener("focusin", (event) => {{
+  if (!event.target.matches("[role=dialog]")) return;
+  const focus = () => event.target.querySelector("{TEXT}")?.focus();
+  new MutationObserver((_, seen) => {{
+    if (event.target !== document.activeElement) return seen.disconnect();
+    focus();
+  }}).observe(event.target, {{childList: true, subtree: true}});
+  focus();
+}});
+document.addEventListener("keydown", (event) => {{
+  const cell = event.target.closest("{CELL}");
+  if (event.key !== "Enter" || event.ctrlKey || event.metaKey || event.altKey || !cell) return;
+  const canvas = cell.closest("canvas");
+  let part = canvas[Object.keys(canvas).find((name) => name.startsWith("__reactFiber$"))];
+  while (part && !part.ref?.current?.getBounds) part = part.return;
+  if (!part) return;
+  const [column, row] = cell.id.split("-").slice(2).map(Number);
+  const box = part.ref.current.getBounds(column, row);
+  const at = {{bubbles: true, clientX: box.x + {NAME_PX}, clientY: box.y + box.height / 2}};
+  for (const kind of ["pointerdown", "pointerup", "click"])
+    canvas.dispatchEvent(new PointerEvent(kind, at));
+}}, true);
 </script>""".encode()
 HEAD = b"<head>"
 ROOT = b'<div id="root"'  # that this page alone has, and none that somebody downloads

@@ -20,7 +20,7 @@ from goodput_queries.scope import Scope, epoch_ms
 
 RUN_PAGE = "pages/one_run.py"
 WASTE_PAGE = "pages/idle_gaps.py"
-VERDICT_PX, CATEGORY_PX = 230, 165
+VERDICT_PX, CATEGORY_PX, SPARKLINE_PX = 230, 165, 90
 LOSSES = headers("details.losses")
 LOSSES_SEEN = 8
 
@@ -63,8 +63,12 @@ def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Columns) -> None:
     of_finding = found.select("run_key", "cause", verdict="title")
     frame = frame.drop("verdict").join(of_finding, on="run_key", how="left", maintain_order="left")
     wide: dict[str, Any] = {
-        "verdict": st.column_config.TextColumn(names["verdict"], width=VERDICT_PX)
-    }
+        "verdict": st.column_config.TextColumn(names["verdict"], width=VERDICT_PX),
+        "useful": st.column_config.LineChartColumn(
+            names["useful"], y_min=0, y_max=1, width=SPARKLINE_PX,
+            help="Share of its GPU time in each hour in which it had GPUs",
+        ),
+    }  # fmt: skip
     goodput = [headline.of_run(row) for row in rows]
     if any(bound or value == units.NOT_MEASURED for value, bound in goodput):
         texts = [f"{value} ({bound})" if bound else value for value, bound in goodput]

@@ -37,11 +37,12 @@ def _dialog(scope: Scope) -> None:
     text = st.text_input(
         "Name, job id or UUID",
         key="search_text",
+        live=True,  # results while typing
         max_chars=TEXT_MAX_CHARS,
         placeholder="node-07, 1042, GPU-3f2a...",
     )
     if not text.strip():
-        st.caption("Several words must all occur. Press Enter to search.")
+        st.caption("Several words must all occur.")
         return
     found = search.find(text, scope)
     if found.is_empty():

@@ -313,7 +313,7 @@ def pick(
         laid_out[name] = name_links.column(laid_out[name], name, key, frame)
     hint = name_links.HINT if links else ""
     if not links and _is_short_text(shown[name := order[0]], laid_out[name]["width"]):
-        links, hint = [name], f"a click on {laid_out[name]['label']} too"
+        links, hint = [name], f"a click or Enter on {laid_out[name]['label']} too"
         laid_out[name] = name_links.button(
             laid_out[name], f"open_{key}_{name}", lambda row: choose(row, first_opens or opens)
         )

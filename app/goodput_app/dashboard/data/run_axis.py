@@ -168,3 +168,20 @@ def collectives(scope: Scope) -> tuple[pl.DataFrame, int]:
         scope.run,
     )
     return found.drop("total"), int(found["total"][0]) if found.height else 0
+
+
+def useful_hours(scope: Scope) -> pl.DataFrame:
+    """Return `run_key` and `useful`: share of its GPU time in each hour in which it had GPUs."""
+    return marts.read(
+        """with hours as (
+            select run_key, hour_ms,
+                coalesce(sum(gpu_ms) filter (where kind = 'goodput'), 0) / sum(gpu_ms) as ratio
+            from marts.ledger_scoped_by_node
+            inner join reference.gpu_second_categories using (category)
+            where run_key is not null
+            group by all having sum(gpu_ms) > 0
+        )
+        select run_key, list(ratio::float order by hour_ms) as useful
+        from hours group by run_key""",
+        scope,
+    )

@@ -7,7 +7,7 @@ from goodput_app.access.rows import sees_all
 from goodput_app.dashboard.components import charts, details, scope_bar, states
 from goodput_app.dashboard.components.runs import queue_parts, run_filters
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import findings, marts, speed
+from goodput_app.dashboard.data import findings, marts, run_axis, speed
 from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
@@ -37,6 +37,7 @@ if not runs.is_empty():
         "All runs", "marts.runs", help="Select a row for the verdict and the run's own page."
     ):
         rows = runs.join(speed.throughputs(scope), on="run_key", how="left")
+        rows = rows.join(run_axis.useful_hours(scope), on="run_key", how="left")
         details.runs(rows, findings.run_verdicts(scope), COLUMNS)
         if (total := runs["total"][0]) > runs.height:
             st.caption(

@@ -61,7 +61,7 @@ def draw(monkeypatch):
 def test_a_click_on_the_first_column_does_what_the_row_does(draw, names, of, params):
     app, _ = draw(names, "rack", **of)
     assert app.query_params == params
-    assert "a click on Rack too" in texts(app)
+    assert "a click or Enter on Rack too" in texts(app)
 
 
 def test_a_column_of_names_opens_their_pages_and_no_other_column_is_clicked(draw):

@@ -53,9 +53,8 @@ def merged(
     """Return what happened as rows of SCHEMA with `id`, the latest first.
 
     Rows of marts.node_outages, gpu_events, gpu_allocations, node_tests and findings;
-    links: `network.link_events`; failures: `failures.ended_badly`. Results of one test at one time
-    are one row. A finding begins with its first evidence, an outage with the first state that
-    reports it.
+    links: `network.link_events`; failures: `failures.ended_badly`. Results of one test at a time
+    are one row. A finding begins with its first evidence, an outage with its first state.
     """
     found = [
         outages.select(
@@ -66,17 +65,7 @@ def merged(
             "what", "cluster", "node", "gpu_uuid", "source", start_at="event_at",
             reason="meaning", is_mark=True, kind=pl.lit("GPU error"),
         ),
-        tests.group_by("cluster", "node", "event_at", "test", "result").agg(
-            source=pl.col("source").first(),
-            gpus=pl.col("gpu_indices").unique().sort().str.join(", ").str.strip_prefix(", "),
-            reason=pl.col("message").drop_nulls().first(),
-        ).select(
-            "cluster", "node", "source", "reason", start_at="event_at",
-            kind=pl.when(pl.col("result") == "fail").then(pl.lit("failed test")),
-            what=pl.format("Test {}: {}{}", "result", "test", pl.when(pl.col("gpus") != "").then(
-                pl.format(" (GPU {})", "gpus")
-            ).otherwise(pl.lit(""))),
-        ),
+        _of_tests(tests),
     ]  # fmt: skip
     if links is not None:
         found.append(
@@ -111,6 +100,18 @@ def merged(
     empty = pl.DataFrame(schema=SCHEMA)
     every = pl.concat([empty, *rows], how="diagonal").sort("start_at", "what", descending=True)
     return every.with_columns(places.ids(every, ID))
+
+
+def _of_tests(tests: pl.DataFrame) -> pl.DataFrame:
+    gpus = pl.col("gpu_indices").unique().sort().str.join(", ").str.strip_prefix(", ")
+    of_gpus = pl.when(pl.col("gpus") != "").then(pl.format(" (GPU {})", "gpus"))
+    return tests.group_by("cluster", "node", "event_at", "test", "result").agg(
+        source=pl.col("source").first(), gpus=gpus, reason=pl.col("message").drop_nulls().first()
+    ).select(
+        "cluster", "node", "source", "reason", start_at="event_at",
+        kind=pl.when(pl.col("result") == "fail").then(pl.lit("failed test")),
+        what=pl.format("Test {}: {}{}", "result", "test", of_gpus.otherwise(pl.lit(""))),
+    )  # fmt: skip
 
 
 def _of_findings(findings: pl.DataFrame) -> pl.DataFrame:

@@ -19,11 +19,14 @@ NAMES = {
     "node": OF_NODE,
     "run_name": OF_RUN,
     "job_name": OF_RUN,
+    "run_name_before": ("run_before",),
+    "best_run_name": ("best_run_key",),
+    "last_run_name": ("last_run_key",),
     "gpu_name": OF_GPU,
     "subject": (*OF_NODE, *OF_RUN),
 }
 MISSING = "-"
-HINT = "a click on a name opens its page"
+HINT = "a click or Enter on a name opens its page"
 
 Target = tuple[str, dict[str, str]]
 

@@ -184,6 +184,7 @@ def test_the_list_of_the_fleet_has_one_row_for_one_event_and_the_worst_first():
 @each(
     ("node", PLACE, name_links.NODE_PAGE),
     ("run_name", {"run_key": "c/7", "run_name": "train"}, name_links.RUN_PAGE),
+    ("best_run_name", {"best_run_key": "c/7"}, name_links.RUN_PAGE),
     ("gpu_name", {"gpu_uuid": "g", "gpu_name": "GPU 0"}, name_links.GPU_PAGE),
     ("subject", PLACE | {"run_key": "c/7"}, name_links.NODE_PAGE),
     ("subject", {"node": None, "run_key": "c/7"}, name_links.RUN_PAGE),
