@@ -8,7 +8,8 @@ last part on that level.
 A shortcut of a Streamlit button is a letter, a digit or a named key. `/`, which searches in most
 tools of operations people, presses the button of the search, unless something is being written.
 
-A dialog of Streamlit has the focus itself; that of the search gives it to what is typed in.
+A dialog of Streamlit has the focus itself; that of the search gives it to what is typed in. A
+popover opens at the end of the page, and has the focus where a key opened it.
 
 Tables are drawn on a canvas and take clicks alone: Enter on a cell is a click on its text, where a
 name opens its page. The table itself has the place of a cell.
@@ -21,7 +22,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 SEARCH_KEY = "open_search"  # of the button in `components/search.py`; Streamlit makes it a class
 CELL = "td[id^=glide-cell-]"  # with the focus; its id ends in column and row
 NAME_PX = 20  # from the left of its cell
-TEXT = ".st-key-search_text input"  # of the search, which has the focus once it is there
+TEXT = ".st-key-search_text input"  # of the search
+OPENS = "[data-testid=stPopoverButton][aria-expanded=false]"
+OPENED = "[data-testid=stPopoverBody] :is(button, input, textarea, a):not([disabled])"
 SCRIPT = f"""<script>
 window.__streamlit = {{BACKEND_BASE_URL: new URL(".", location.href).href}};
 document.addEventListener("keydown", (event) => {{
@@ -32,14 +35,16 @@ document.addEventListener("keydown", (event) => {{
   event.preventDefault();
   search.click();
 }});
+const focus = (wanted, tries = 60) => {{
+  const part = document.querySelector(wanted);
+  if (part) part.focus();
+  else if (tries) setTimeout(focus, 50, wanted, tries - 1);
+}};
 document.addEventListener("focusin", (event) => {{
-  if (!event.target.matches("[role=dialog]")) return;
-  const focus = () => event.target.querySelector("{TEXT}")?.focus();
-  new MutationObserver((_, seen) => {{
-    if (event.target !== document.activeElement) return seen.disconnect();
-    focus();
-  }}).observe(event.target, {{childList: true, subtree: true}});
-  focus();
+  if (event.target.matches("[role=dialog]")) focus("{TEXT}");
+}});
+document.addEventListener("keydown", (event) => {{
+  if ([" ", "Enter"].includes(event.key) && event.target.matches("{OPENS}")) focus("{OPENED}");
 }});
 document.addEventListener("keydown", (event) => {{
   const cell = event.target.closest("{CELL}");
