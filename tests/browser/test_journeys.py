@@ -241,4 +241,7 @@ def test_the_keyboard_leads_from_the_overview_to_a_finding_to_what_it_names_and_
     page.go_back()  # without a window Chromium does not take Alt and the arrow
     settled(page, "Findings")
     expect(page.get_by_text("Evidence:")).to_be_visible()
+    tab_to(page, "2026-11-20 12:")  # the time range
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("stPopoverBody").locator(":focus")).to_be_attached()
     assert hand.clicks == 0

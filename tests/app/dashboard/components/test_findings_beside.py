@@ -29,7 +29,6 @@ def impatient(unpriced, monkeypatch):
 
 def test_who_asks_does_not_wait_and_gets_them_later():
     assert findings.known(Scope()) is None
-
     wait([findings.evaluation(Scope())])
     found = findings.known(Scope())
     assert findings.is_evaluated(Scope())

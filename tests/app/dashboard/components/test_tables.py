@@ -15,9 +15,7 @@ def test_a_table_says_what_has_no_price_its_units_and_files_without_folders():
         "cost": [None, None], "budget_cost": [None, None], "gpu_ms": [60_000, 120_000],
         "ettr_ratio": [0.5, None],
     }, schema_overrides=dict.fromkeys(("cost", "budget_cost"), pl.Float64))  # fmt: skip
-    names = {
-        "cost": "Cost", "budget_cost": "Monthly budget", "gpu_ms": "Time", "ettr_ratio": "ETTR",
-    }  # fmt: skip
+    names = dict(zip(frame.columns, ("Cost", "Monthly budget", "Time", "ETTR"), strict=True))
     shown, config = tables.shaped(frame, names)
     assert shown["cost"].to_list() == ["no price", "no price"]
     assert shown["budget_cost"].to_list() == [None, None]

@@ -74,9 +74,7 @@ def named(figure, kind):
 def test_racks_that_do_not_fit_go_on_below_and_no_cells_overlap(gpus, rack):
     """Many nodes without a rack stand in columns under one title."""
     found, _ = fleet_parts.cells(states(gpus, **rack), None)
-
     at, titles, height = rack_grid.placed(found)
-
     assert len(set(at.select("x", "y").rows())) == gpus
     assert at["x"].max() < rack_grid.CELLS_ACROSS
     assert at["y"].max() < height
@@ -88,12 +86,11 @@ def test_racks_that_do_not_fit_go_on_below_and_no_cells_overlap(gpus, rack):
 def test_a_cell_has_the_colour_of_its_category_or_value_or_is_grey_and_opens_its_gpu():
     frame = pl.concat([states(8), states(8, category=None, label=None, colour=None)])
     found, _ = fleet_parts.cells(frame, None)
-
     first, second = named(rack_grid.rack_grid(found, None, NO_MARKS), "bar")
 
     assert [one.name for one in (first, second)] == ["Productive (8)", "No data (8)"]
-    assert first.marker.color == theme.STYLES["productive"].colour
-    assert second.marker.color == theme.UNKNOWN_STYLE.colour
+    looks = theme.STYLES["productive"], theme.UNKNOWN_STYLE
+    assert [one.marker.color for one in (first, second)] == [look.colour for look in looks]
     assert first.customdata[0][0] == "gpu:GPU-0"
 
     power = pl.Series([None, *range(100, 107)], dtype=pl.Float64())
@@ -110,7 +107,6 @@ def test_a_gpu_that_is_not_available_is_hollow_and_its_ticket_stands_behind_its_
     marks = pl.DataFrame({"node_key": ["n00000"], "severity": ["ticket"], "title": ["drained"]})
 
     figure = rack_grid.rack_grid(found, None, marks)
-
     (cells,) = named(figure, "bar")
     assert cells.marker.color == rack_grid.HOLLOW["color"]
     (mark,) = named(figure, "scatter")
@@ -119,27 +115,19 @@ def test_a_gpu_that_is_not_available_is_hollow_and_its_ticket_stands_behind_its_
 
 
 def test_of_very_many_gpus_the_cells_are_nodes_with_the_category_of_most():
-    frame = states(1_600).with_columns(
-        pl.when(pl.col("gpu_index") < 5)
-        .then(pl.lit("down"))
-        .otherwise("category")
-        .alias("category"),
-        label=pl.when(pl.col("gpu_index") < 5).then(pl.lit("Down")).otherwise("label"),
-    )
+    is_most = pl.when(pl.col("gpu_index") < 5)
+    down = {name: is_most.then(pl.lit("Down")).otherwise(name) for name in ("category", "label")}
 
-    found, are_nodes = fleet_parts.cells(frame, "power_w")
+    found, are_nodes = fleet_parts.cells(states(1_600).with_columns(**down), "power_w")
 
-    assert are_nodes
-    assert found.height == 200
-    assert found.row(0, named=True)["label"] == "Down"
-    assert found.row(0, named=True)["value"] == pytest.approx(103.5)
-    assert found.row(0, named=True)["id"] == "node:n00000"
+    assert (are_nodes, found.height) == (True, 200)
+    assert found.select("id", "label").row(0) == ("node:n00000", "Down")
+    assert found["value"][0] == pytest.approx(103.5)
 
 
 @each((64, "r1", "gpu"), (512, "r1", "node"), (10_000, "r", "rack"), (10_000, None, "node"))
 def test_rows_are_as_fine_as_can_be_seen(gpus, rack, level):
     frame = states(gpus) if rack == "r" else states(gpus, rack=rack)
-
     assert fleet_parts.level_of(frame) == level
 
 
@@ -184,7 +172,6 @@ def test_a_bar_opens_its_run_and_names_are_text():
     }  # fmt: skip
 
     figure = over_time(rows, bins(["GPU-0"], 1), pl.DataFrame([bar]))
-
     shown = next(trace for trace in named(figure, "bar") if trace.name == "Allocated")
     assert shown.customdata[0][0] == "run:c/7"
     text = figure.to_json()
@@ -197,7 +184,6 @@ def test_an_event_is_a_mark_in_its_row_and_opens_it():
     marks = pl.DataFrame({"lane": ["GPU-1", "GPU-of-others"], "at": [BEGIN] * 2, "hover": "Xid 79"})
 
     figure = over_time(rows, bins(["GPU-0"], 1), marks=marks)
-
     (mark,) = (trace for trace in named(figure, "scatter") if trace.name == cell_colours.EVENTS)
     assert list(mark.y) == ["n00000 GPU 1"]
     assert list(mark.customdata[0]) == ["gpu:GPU-1", "Xid 79"]
@@ -214,21 +200,14 @@ def test_a_page_of_any_fleet_is_below_a_megabyte(gpus, show):
     most = fleet.ROWS_MAX if show else fleet.LANES_MAX
     rows = fleet_parts.rows_of(frame, None, pl.DataFrame(), most)
     rows = rows.head(most) if show else fleet_parts.lanes_of(rows)
-    assert rows.height <= most
-    keys, wide = rows["key"].to_list(), fleet.CELLS_MAX // rows.height
-    if show:
-        found = bins(keys, fleet.BINS_MAX, value=300.0)
-    else:
-        of_all = [bins(keys, wide, category=c, label=c, colour=c) for c in list(theme.STYLES)[:9]]
-        found = pl.concat(of_all)
+    across = fleet.BINS_MAX if show else fleet.CELLS_MAX // rows.height
+    styles = [dict.fromkeys(("category", "label", "colour"), name) for name in theme.STYLES]
+    of = [{"value": 300.0}] if show else styles[:9]
+    found = pl.concat([bins(rows["key"].to_list(), across, **one) for one in of])
     window = BEGIN, BEGIN + timedelta(hours=fleet.BINS_MAX)
-
     cells, _ = fleet_parts.cells(frame, show)
-    drawn = (
-        rack_grid.rack_grid(cells, metric, NO_MARKS),
-        over_time(rows, found, metric=metric, window=window),
-    )
+    of_racks = rack_grid.rack_grid(cells, metric, NO_MARKS)
+    drawn = of_racks, over_time(rows, found, metric=metric, window=window)
 
     assert sum(len(figure.to_json()) for figure in drawn) < LIMIT_BYTES
-    traces = (trace for trace in drawn[0].data if trace.type == "bar")
-    assert max(len(trace.x) for trace in traces) <= fleet_parts.CELLS_MAX
+    assert max(len(trace.x) for trace in named(of_racks, "bar")) <= fleet_parts.CELLS_MAX

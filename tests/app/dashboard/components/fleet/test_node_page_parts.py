@@ -73,11 +73,13 @@ def test_jobs_that_have_gpus_at_the_same_time_stand_in_lanes_of_their_own():
 
     found = node_axis.jobs(pl.DataFrame(rows, schema_overrides={"team": pl.String}))
 
-    assert found.select("lane", "name", "hover").rows() == [
-        ("Jobs", "a", "a / ada / 2 GPUs"),
-        ("Jobs", "c", "c / ada / 1 GPU"),
-        ("Jobs 2", "b", "b / ada / 1 GPU"),
+    lanes = [
+        ("Jobs", "a / ada / 2 GPUs"),
+        ("Jobs", "c / ada / 1 GPU"),
+        ("Jobs 2", "b / ada / 1 GPU"),
     ]
+    assert found.select("lane", "hover").rows() == lanes
+    assert found["name"].to_list() == ["a", "c", "b"]
 
 
 def test_a_bin_without_a_reading_and_an_hour_without_a_ledger_are_below_all_others():
@@ -171,14 +173,11 @@ def test_the_list_of_the_fleet_has_one_row_for_one_event_and_the_worst_first():
     ended = {"run_key": "r", "run_name": "train", "attempt": 0, "outcome": "limit", "cost": 9.0}
     failed = pl.DataFrame([ended | {"cluster": "c", "start_at": after(20), "reason": "TIMEOUT"}])
 
-    found = what_happened.of_fleet(
-        what_happened.merged(OUTAGES, EVENTS, TESTS, FINDINGS, failures=failed)
-    )
-
+    every = what_happened.merged(OUTAGES, EVENTS, TESTS, FINDINGS, failures=failed)
+    found = what_happened.of_fleet(every)
     assert what_happened.counted(found) == "1 page, 1 failed attempt, 1 GPU error, 1 failed test"
-    page = "Page: A node is down"  # which is what the state of the node is
     worst = what_happened.worst(found, 2)["what"].to_list()
-    assert worst == ["Attempt 0 reached its time limit", page]
+    assert worst == ["Attempt 0 reached its time limit", "Page: A node is down"]
 
 
 @each(
@@ -236,9 +235,8 @@ def world(made):
 
 
 def test_a_drained_node_is_first_in_the_list_and_says_since_when(world, visit):
-    nodes = visit(world, "nodes_and_one", cluster="out")
-
-    (frame,) = (f.value for f in nodes.dataframe if "state" in f.value)
+    app = visit(world, "nodes_and_one", cluster="out")
+    (frame,) = (f.value for f in app.dataframe if "state" in f.value)
     assert frame["node"].to_list() == ["z-out", "up"]
     assert "drained since" in frame["state"][0]
 
@@ -252,10 +250,8 @@ def table(app, column):
 def test_a_run_shows_what_differs_between_its_nodes_first_and_all_settings_folded(world, visit):
     app = visit(world, "one_run", run="c/1")
 
-    assert table(app, "usual_value") == [
-        ("env:NCCL_IB_DISABLE", "1", "0"),
-        ("vm.swappiness", "60", "10"),
-    ]
+    both = [("env:NCCL_IB_DISABLE", "1", "0"), ("vm.swappiness", "60", "10")]
+    assert table(app, "usual_value") == both
     assert ("vm.swappiness", "10", 2) in table(app, "unknown_because")
     assert "sockets carry the traffic" in str([t.value.to_dict() for t in app.dataframe])
 
