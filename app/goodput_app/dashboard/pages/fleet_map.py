@@ -64,7 +64,8 @@ with (
     happened, is_part = fleet_now.happened(view.scope, found, of_nodes)
     what_happened.brief(what_happened.worst(happened, what_happened.FLEET_BRIEF))
     if happened.height:
-        st.caption(f"Of {'at least ' * is_part}{what_happened.counted(happened)}.")
+        place = "" if of_nodes is None else " What names no node of the rack is left out."
+        st.caption(f"Of {'at least ' * is_part}{what_happened.counted(happened)}.{place}")
 if happened.height:
     with panel("What happened", "marts.findings", help="With reason, source and cost."):
         listed = what_happened.worst(happened, what_happened.FLEET_ROWS)
