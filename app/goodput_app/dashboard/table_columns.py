@@ -54,6 +54,14 @@ class Columns(dict[str, str]):
         """Return the columns, of which these are hidden in place of others."""
         return Columns(self, self.widths, names, self.formats)
 
+    def with_hidden(self, names: Collection[str]) -> "Columns":
+        """Return the columns, of which these are hidden, too."""
+        return self.hiding((*self.hidden, *names))
+
+    def with_more(self, more: Mapping[str, str]) -> "Columns":
+        """Return the columns with more of them at the end."""
+        return Columns({**self, **more}, self.widths, self.hidden, self.formats)
+
     @property
     def details(self) -> dict[str, str]:
         """Return the hidden columns with their headers: what a picked row shows."""

@@ -1,29 +1,57 @@
 """Change against an earlier window, over the clusters and hours that both windows cover.
 
 The earlier window is the same hours of the week before; where nothing is known of them, the window
-before, as long as this one. What one of the two windows lacks is left out of both, and named. Where
-of the earlier one only whole hours are known, both have whole hours.
+before, as long as this one; or what a baseline names. What one of the two windows lacks is left out
+of both, and named. Where of the earlier one only whole hours are known, both have whole hours.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import calendar
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, timedelta, tzinfo
 from typing import cast
 
 import polars as pl
 
 from goodput_app.text import units
-from goodput_queries.scope import Scope
+from goodput_queries.scope import Scope, epoch_ms, utc_at
 
 HOUR_MS = timedelta(hours=1) // timedelta(milliseconds=1)
-WEEK_MS = 7 * 24 * HOUR_MS
-NAMES = {WEEK_MS // 7: "the day before", WEEK_MS: "the week before"}
+DAY_MS = 24 * HOUR_MS
+WEEK_MS = 7 * DAY_MS
+NAMES = {DAY_MS: "the day before", WEEK_MS: "the week before"}
 ALIKE = 0.02  # of the window: clusters end seconds apart
 LEAST_COMMON = 0.5  # of the window that a cluster has in both: less says little of it
 EVIDENCE_TOLERANCE = 0.05  # of the capacity that evidence classifies
 UNSETTLED = "unsettled"
+NOT_CERTAIN = "direction not certain"
+MONTHS_DIFFER_MS = 3 * DAY_MS  # by so much at most
 SHOWN = 5  # groups, the largest change first; the rest is one row
 NAME_CHARS = 48
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The earlier window that a reader chose: window, week, month or none; '' leaves it open.
+
+    zone: whose months they are
+    """
+
+    name: str = ""
+    zone: tzinfo = UTC
+
+    @property
+    def is_automatic(self) -> bool:
+        """Say whether the reader left it open."""
+        return not self.name
+
+    @property
+    def is_chosen(self) -> bool:
+        """Say whether the reader named an earlier window."""
+        return self.name in ("window", "week", "month")
+
+
+AUTOMATIC = Baseline()
 
 
 @dataclass(frozen=True)
@@ -64,12 +92,7 @@ class Compared:
     @property
     def wasted(self) -> str:
         """Return the column of what was wasted: time where not both windows have a price."""
-        sides = [side.filter(pl.col("wasted_ms") > 0) for side in (self.now, self.then)]
-        priced = [bool(side["wasted_cost"].count()) for side in sides]
-        is_priced = any(priced) and all(
-            one or side.is_empty() for one, side in zip(priced, sides, strict=True)
-        )
-        return "wasted_cost" if is_priced else "wasted_ms"
+        return wasted_column(self.now, self.then)
 
     @property
     def totals(self) -> tuple[float, float]:
@@ -78,18 +101,29 @@ class Compared:
         return before, after
 
 
+def wasted_column(now: pl.DataFrame, then: pl.DataFrame) -> str:
+    """Return the column of what was wasted: time where not both windows have a price."""
+    sides = [side.filter(pl.col("wasted_ms") > 0) for side in (now, then)]
+    priced = [bool(side["wasted_cost"].count()) for side in sides]
+    is_priced = any(priced) and all(
+        one or side.is_empty() for one, side in zip(priced, sides, strict=True)
+    )
+    return "wasted_cost" if is_priced else "wasted_ms"
+
+
 def compared(
     scope: Scope,
     clusters: pl.DataFrame,
     ledger_of: Callable[[Scope], pl.DataFrame],
     grouped: Callable[[pl.DataFrame], pl.DataFrame],
+    baseline: Baseline = AUTOMATIC,
 ) -> Compared | None:
     """Return a window beside the best earlier one that has capacity; None where none has.
 
     clusters: marts.clusters; ledger_of: marts.ledger_by_category of a scope; grouped: what sums a
     ledger up to groups
     """
-    for found in windows(scope, clusters):
+    for found in windows(scope, clusters, baseline):
         now, then = (summed([ledger_of(pair[side]) for pair in found.pairs]) for side in (0, 1))
         if then["gpu_ms"].sum():
             return Compared(found, grouped(now), grouped(then), change(now, then))
@@ -131,7 +165,9 @@ def said_of(windows: Windows) -> str:
     return said
 
 
-def windows(scope: Scope, clusters: pl.DataFrame) -> Iterator[Windows]:
+def windows(
+    scope: Scope, clusters: pl.DataFrame, baseline: Baseline = AUTOMATIC
+) -> Iterator[Windows]:
     """Yield what a window can be compared with, the best first; nothing where none is known.
 
     clusters: marts.clusters
@@ -141,17 +177,47 @@ def windows(scope: Scope, clusters: pl.DataFrame) -> Iterator[Windows]:
     if scope.cluster is not None:
         clusters = clusters.filter(pl.col("cluster") == scope.cluster)
     spans = list(_spans(clusters))
-    whole_ms = clusters["whole_hours_until_at"].dt.epoch("ms").max()
-    length = scope.to_ms - scope.from_ms
-    if whole_ms is not None and scope.from_ms - length < cast("int", whole_ms):
-        length = -(-length // HOUR_MS) * HOUR_MS
-    week = [(WEEK_MS, "the same hours of the week before")] if length <= WEEK_MS else []
-    for shift, name in (
-        *week,
-        (length, NAMES.get(length, f"the {units.duration(length / 1000)} before")),
-    ):
-        if (found := _compared(scope, spans, shift, name, cast("int", whole_ms or 0))) is not None:
-            yield found
+    whole_ms = cast("int", clusters["whole_hours_until_at"].dt.epoch("ms").max() or 0)
+    for shift, name in shifts(scope.from_ms, scope.to_ms, baseline, whole_ms):
+        cut_ms = scope.to_ms - scope.from_ms - shift
+        of = replace(scope, to_ms=scope.from_ms + shift) if cut_ms > 0 else scope
+        if (found := _compared(of, spans, shift, name, whole_ms)) is not None:
+            cut = (f"the last {units.duration(cut_ms / 1000)}",) if cut_ms > 0 else ()
+            yield replace(found, left_out=(*cut, *found.left_out))
+
+
+def shifts(
+    from_ms: int, to_ms: int, baseline: Baseline, whole_ms: int = 0
+) -> Iterator[tuple[int, str]]:
+    """Yield how much earlier windows to compare with are, and what they are called."""
+    length = to_ms - from_ms
+    weeks = -(-length // WEEK_MS)
+    if baseline.name == "week" or (baseline.is_automatic and weeks == 1):
+        before = "of the week" if weeks == 1 else f"{weeks} weeks"
+        yield weeks * WEEK_MS, f"the same hours {before} before"
+    if baseline.name == "month":
+        yield _months_before(from_ms, length, baseline.zone)
+    if baseline.name == "window" or baseline.is_automatic:
+        if from_ms - length < whole_ms:
+            length = -(-length // HOUR_MS) * HOUR_MS
+        yield length, NAMES.get(length, f"the {units.duration(length / 1000)} before")
+
+
+def _months_before(from_ms: int, length: int, zone: tzinfo) -> tuple[int, str]:
+    """Return the shift to the same day of the last month before that is wholly before the window.
+
+    Months differ in length: the end of a longer one may be left out.
+    """
+    at = utc_at(from_ms).replace(tzinfo=UTC).astimezone(zone)
+    shift = months = 0
+    while shift < length - MONTHS_DIFFER_MS or not months:
+        months += 1
+        year, month = divmod(at.year * 12 + at.month - 1 - months, 12)
+        day = min(at.day, calendar.monthrange(year, month + 1)[1])
+        then = at.replace(year=year, month=month + 1, day=day).astimezone(UTC)
+        shift = from_ms - epoch_ms(then.replace(tzinfo=None))
+    before = "of the month" if months == 1 else f"{months} months"
+    return shift, f"the same days {before} before"
 
 
 def _spans(clusters: pl.DataFrame) -> Iterator[tuple[str, int, int]]:
@@ -202,6 +268,40 @@ def _reason(first: int, last: int, window: tuple[int, int], shift: int, name: st
     if is_now:
         return f"no data in {name}"
     return "no data in this range" if is_then else None
+
+
+def beside(
+    now: pl.DataFrame, then: pl.DataFrame, by: Sequence[str], amount: str, most: str | None = None
+) -> pl.DataFrame:
+    """Return `by`, before, change and direction of an amount in rows of two windows.
+
+    The direction is not certain where the share of the time that evidence covers moved by more
+    than EVIDENCE_TOLERANCE, or where the upper bound moved the other way.
+    now, then: with amount, gpu_ms and covered_ms; most: the column of the upper bound
+    """
+    columns = [amount, "gpu_ms", "covered_ms", *([most] if most else [])]
+    sides = (side.group_by(by).agg(pl.col(columns).sum()) for side in (now, then))
+    left, right = sides
+    rows = left.join(right, on=by, how="full", coalesce=True, nulls_equal=True, suffix="_then")
+    rows = rows.with_columns(pl.exclude(by).fill_null(0))
+    change = pl.col(amount) - pl.col(f"{amount}_then")
+    covered = [pl.col(f"covered_ms{of}") / pl.col(f"gpu_ms{of}") for of in ("", "_then")]
+    moved = (covered[0] - covered[1]).abs().fill_nan(0)  # NaN: no time in one of the windows
+    is_certain = moved <= EVIDENCE_TOLERANCE
+    if most is not None:
+        is_certain &= change * (pl.col(most) - pl.col(f"{most}_then")) >= 0
+    direction = (
+        pl.when(change == 0)
+        .then(pl.lit("unchanged"))
+        .when(~is_certain)
+        .then(pl.lit(NOT_CERTAIN))
+        .when(change > 0)
+        .then(pl.lit("more"))
+        .otherwise(pl.lit("less"))
+    )
+    return rows.select(
+        *by, before=f"{amount}_then", change=change.cast(pl.Float64), direction=direction
+    )
 
 
 def summed(ledgers: list[pl.DataFrame]) -> pl.DataFrame:

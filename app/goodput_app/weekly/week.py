@@ -42,6 +42,7 @@ def week(
     clusters: pl.DataFrame,
     read: Read,
     grouped: Callable[[pl.DataFrame, pl.DataFrame], pl.DataFrame] = ledger_groups.grouped,
+    baseline: like_for_like.Baseline = like_for_like.AUTOMATIC,
 ) -> Week:
     """Return the figures of a scope. clusters: marts.clusters; grouped: sums a ledger up."""
     of_clusters = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
@@ -49,8 +50,9 @@ def week(
     summary = read("select * from marts.goodput_summary", scope).row(0, named=True)
     known = read("select * from reference.ledger_groups", Scope())
     compared = like_for_like.compared(
-        scope, clusters, lambda of: read(LEDGER, of), lambda ledger: grouped(ledger, known)
-    )
+        scope, clusters, lambda of: read(LEDGER, of), lambda ledger: grouped(ledger, known),
+        baseline,
+    )  # fmt: skip
     waste = read(WASTE, scope)
     now, then = waste.clear(), waste.clear()
     if compared is not None:

@@ -36,7 +36,7 @@ class Writer:
         summary, first, compared = week.summary, week.first, week.compared
         said = f"**{first.label}: {first.text}**" + (f" ({first.bound})" if first.bound else "")
         if compared is None:
-            said += "; there is no earlier week to compare with"
+            said += "; no earlier week is compared"
         elif first.rung == "goodput" and compared.change is not None:
             moved = units.points(compared.change.ratio)
             direction = "certain" if compared.change.is_certain else "not certain"

@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 import polars as pl
 import pytest
 from tests.app import two_weeks as world
-from tests.app.opened_page import links, page_of, plain, press, sent
-from tests.tables import each
+from tests.app.opened_page import links, page_of, plain, press, sent, table
+from tests.tables import each, gives
 
 from goodput_app.text import units
 from goodput_app.time_expressions import last_week
@@ -64,8 +64,39 @@ def test_weeks_follow_each_other(two_weeks, visit):
     earlier = press(page, "Previous week")
 
     assert earlier.title[0].value == "Week of 18 January to 24 January 2027"
-    assert "there is no earlier week to compare with" in plain(earlier)
+    assert "no earlier week is compared" in plain(earlier)
     assert earlier.query_params["from"] == "2027-01-18T00:00:00.000Z"
+
+
+@each({
+    "teams": ("fleet_overview", {"waste_team": "nlp"}, 960),
+    "categories": ("idle_gaps", {}, 960),
+    "nodes": ("nodes_and_one", {}, 960),
+    "nodes of a team": ("nodes_and_one", {"team": "nlp"}, 336),
+})  # fmt: skip
+def test_tables_show_the_change_against_the_window_that_a_reader_chose(
+    two_weeks, visit, name, params, cost
+):
+    """They add up to the change of all that was wasted; without a choice there is no column."""
+    app = visit(two_weeks, name, against="week", **SECOND, **params)
+    found = table(app, "change_cost", "direction")
+
+    assert found["change_cost"].sum() == pytest.approx(cost)
+    assert set(found.filter(pl.col("change_cost") > 0)["direction"]) == {"more"}
+    assert "Changes are against the same hours of the week before. Like for like" in plain(app)
+    with pytest.raises(StopIteration):
+        table(visit(two_weeks, name, **SECOND, **params), "change_cost")
+
+
+@each(
+    ("all_runs", "week", "Against the same hours of the week before: goodput \N{MINUS SIGN}75.0"),
+    ("all_runs", "month", "There is no data of the month before to compare with"),
+    ("power_and_carbon", "month", "There is no data of the month before to compare with"),
+    ("fleet_overview", "none", "Nothing is compared: the time range says so"),
+    ("weekly_report", "none", "no earlier week is compared"),
+)
+def test_a_page_says_what_it_is_compared_with(two_weeks, visit, name, against, said):
+    assert said in plain(visit(two_weeks, name, against=against, **SECOND))
 
 
 def test_a_week_begins_on_monday_in_the_zone_of_the_page(two_weeks, visit):
@@ -186,6 +217,63 @@ def test_both_windows_have_whole_hours_where_no_more_is_known_of_the_earlier():
 @pytest.mark.parametrize("spans", [{"a": (0, 24)}, {"a": (-200, -30)}])
 def test_nothing_is_compared_where_nothing_is_known_of_before(spans):
     assert list(like_for_like.windows(DAY, clusters(**spans))) == []
+
+
+OF_WEEKS = "the same hours of the week before"
+test_a_reader_chooses_the_earlier_window = gives(
+    lambda start, days, name: [
+        (shift / DAY_MS, said)
+        for shift, said in like_for_like.shifts(
+            ms(start), ms(start) + days * DAY_MS, like_for_like.Baseline(name, BERLIN)
+        )
+    ],
+    ("2026-11-01", 1, "", [(7, OF_WEEKS), (1, "the day before")]),
+    ("2026-11-01", 8, "", [(8, "the 8d before")]),
+    ("2026-11-01", 1, "window", [(1, "the day before")]),
+    ("2026-11-01", 7, "week", [(7, OF_WEEKS)]),
+    ("2026-11-01", 30, "week", [(35, "the same hours 5 weeks before")]),
+    ("2026-11-01", 30, "month", [(31 + 1 / 24, "the same days of the month before")]),
+    ("2026-03-01", 31, "month", [(28, "the same days of the month before")]),
+    ("2026-03-31", 1, "month", [(31 - 1 / 24, "the same days of the month before")]),
+    ("2026-03-01", 60, "month", [(59, "the same days 2 months before")]),
+    ("2026-11-01", 1, "none", []),
+)  # fmt: skip
+
+
+def ms(day):
+    """Return the start of a day in Berlin in epoch ms."""
+    return round(datetime.fromisoformat(day).replace(tzinfo=BERLIN).timestamp() * 1000)
+
+
+def test_the_end_of_a_longer_month_is_left_out_of_both():
+    march = Scope(from_ms=ms("2026-03-01"), to_ms=ms("2026-03-01") + 31 * DAY_MS)
+    known = clusters(a=((march.from_ms - START) / HOUR_MS - 2000, 500_000))
+
+    (found,) = like_for_like.windows(march, known, like_for_like.Baseline("month", BERLIN))
+
+    assert found.common_ms == 28 * DAY_MS
+    assert found.left_out == ("the last 3d",)
+
+
+@each({
+    "more": ((3, 10, 9, 4), (1, 10, 9, 2), 2, "more"),
+    "new": ((3, 10, 9, 4), None, 3, "more"),
+    "gone": (None, (3, 10, 9, 4), -3, "less"),
+    "evidence moved": ((3, 10, 9, 4), (1, 10, 8, 2), 2, "direction not certain"),
+    "bounds differ": ((3, 10, 9, 4), (1, 10, 9, 5), 2, "direction not certain"),
+    "same": ((3, 10, 9, 4), (3, 10, 2, 9), 0, "unchanged"),
+})  # fmt: skip
+def test_the_direction_of_a_row_is_certain_or_not(now, then, change, direction):
+    sides = [
+        pl.DataFrame([] if row is None else [("a", *row)], orient="row", schema={
+            "team": pl.String, "wasted": pl.Int64, "gpu_ms": pl.Int64, "covered_ms": pl.Int64,
+            "most": pl.Int64})
+        for row in (now, then)
+    ]  # fmt: skip
+
+    found = like_for_like.beside(*sides, ("team",), "wasted", "most")
+
+    assert found.select("change", "direction").row(0) == (change, direction)
 
 
 def ledger(productive, unknown, idle):

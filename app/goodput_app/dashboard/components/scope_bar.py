@@ -27,7 +27,7 @@ from goodput_app.time_expressions import last_week, moment_ms
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope, epoch_ms, utc_at
 
-CARRIED = (*FILTERS, "from", "to", "refresh", time_zone.PARAM, wall.PARAM)
+CARRIED = (*FILTERS, "from", "to", time_picker.AGAINST, "refresh", time_zone.PARAM, wall.PARAM)
 ALL = ""
 UNFOLDED = "scope_is_unfolded"
 CHOICES_MAX = 5_000

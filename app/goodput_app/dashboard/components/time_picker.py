@@ -10,6 +10,7 @@ from goodput_app.dashboard.components import wall
 from goodput_app.dashboard.scope import View
 from goodput_app.process.replay import current_replay
 from goodput_app.settings import settings
+from goodput_app.weekly.like_for_like import Baseline
 
 Go = Callable[[dict[str, str | None]], None]  # changes the link
 
@@ -28,6 +29,14 @@ PRESETS = {
     "Last month": ("now-1M/M", "now-1M/M"),
 }
 MONTHS = ("This month", "Last month")
+AGAINST = "against"
+BASELINES = {
+    "": "Automatic",
+    "window": "Window before",
+    "week": "Week before",
+    "month": "Month before",
+    "none": "None",
+}
 REFRESH_S = {"off": None, "5s": 5, "30s": 30, "1m": 60, "2m": 120, "5m": 300}
 REFRESH_DEFAULT, REFRESH_OF_REPLAY = "30s", "5s"
 
@@ -38,6 +47,7 @@ def draw(shown: View, go: Go) -> None:
     with st.popover(label, icon=":material/schedule:", width="stretch", help="Time range"):
         _range(shown.asked, go)
         st.caption(f"Times are in {time_zone.name()}. `now` is {time_zone.moment(shown.now)}.")
+        _against(go)
         _zone(go)
         st.session_state["scope_refresh"] = refresh()
         st.segmented_control(
@@ -93,6 +103,27 @@ def refresh() -> str:
     asked = st.query_params.get("refresh", default)
     is_asked = asked in REFRESH_S and not (wall.is_on() and REFRESH_S[asked] is None)
     return asked if is_asked else default
+
+
+def baseline() -> Baseline:
+    """Return the earlier window that the link names for comparisons."""
+    asked = st.query_params.get(AGAINST, "")
+    return Baseline(asked if asked in BASELINES else "", time_zone.zone())
+
+
+def _against(go: Go) -> None:
+    key = "scope_against"
+    st.session_state[key] = baseline().name
+    st.segmented_control(
+        "Compare with",
+        list(BASELINES),
+        key=key,
+        format_func=lambda name: BASELINES[name],
+        on_change=lambda: go({AGAINST: st.session_state[key] or None}),
+        help="Changes are over the clusters and hours that both windows cover. Automatic: the "
+        "week before, or else the window before, on Overview and Report; with a window chosen, "
+        "Runs, Nodes, Waste, Cost and Energy show changes, too.",
+    )
 
 
 def _range(asked: tuple[str, str], go: Go) -> None:

@@ -1,11 +1,14 @@
 """Energy: power over time, of idle GPUs, of accounts with its carbon, and against limits."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 import polars as pl
 
-from goodput_app.dashboard.data import marts, metrics
+from goodput_app.dashboard.data import ledger_groups, marts, metrics
+from goodput_app.dashboard.data.ledger_groups import Changed
+from goodput_app.weekly.like_for_like import Baseline
 from goodput_queries.scope import Scope
 
 Level = Literal["team", "rack", "node"]
@@ -43,6 +46,17 @@ accounts = marts.reader(
     "availability <> 'held', energy_mj desc nulls last, gpu_ms desc, cluster, availability, team",
     of=marts.of_any_place,
 )
+
+
+def changed(scope: Scope, baseline: Baseline, by: Sequence[str]) -> Changed | None:
+    """Return how much more or less energy each account took, like for like."""
+
+    def parts_of(window: Scope) -> pl.DataFrame:
+        return accounts(window).rename({"measured_ms": "covered_ms"})
+
+    return ledger_groups.changed(scope, baseline, parts_of, by, "energy_kwh")
+
+
 idle = marts.reader(
     "idle_power", "energy_kwh desc nulls last, gpu_ms desc, cluster, gpu_model, category"
 )

@@ -5,6 +5,7 @@ import streamlit as st
 
 from goodput_app.access.rows import sees_all
 from goodput_app.dashboard.components import charts, details, scope_bar, states
+from goodput_app.dashboard.components.rows import changes
 from goodput_app.dashboard.components.runs import queue_parts, run_filters
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, marts, run_axis, speed
@@ -22,6 +23,7 @@ states.runs_withheld(view)
 runs = pl.DataFrame()
 with panel("", "marts.runs"):
     runs, scope = run_filters.chosen(scope)
+    changes.summary(scope)
 with panel("Allocated GPU time of each run by category", "marts.run_categories"):
     if runs.is_empty():
         st.info("No run had GPUs in this time range.", icon=":material/hourglass_empty:")

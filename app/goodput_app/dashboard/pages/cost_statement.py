@@ -28,7 +28,7 @@ if part == "what-if":
     what_if.show(view)
     st.stop()
 
-shown = None
+shown = before = None
 with panel("", "marts.statement_lines"):
     if not statements.has_rates():
         rate_card.first_price()
@@ -39,7 +39,9 @@ if shown is None or shown.accounts.is_empty():
     st.stop()
 with panel("", "marts.statement_lines"):
     cost_scope.states(view, shown)
-    cost_parts.tiles(shown)
+    before = cost_scope.earlier(view, shown)
+    cost_parts.tiles(shown, before)
+    cost_scope.compared(before, len(shown.days))
 left, right = st.columns(2, gap="medium")
 with left, panel("Who pays, and for what", "marts.statement_lines", help="Bars add up to totals."):
     highest = figures_cost.highest(shown.accounts)
@@ -56,7 +58,7 @@ with right, panel("Cost by day", "marts.statement_lines", help="Days of the stat
     charts.draw(figure, cost_parts.in_browser(per_day), "cost-by-day", alt)
 picked = None
 with panel("Statement", "marts.statement_lines", help="What `goodput report` bills, day by day."):
-    picked = cost_statement_table.show(view, shown)
+    picked = cost_statement_table.show(view, shown, before)
 with panel(
     "Notes, disputes and credits",
     "billing.adjustments",

@@ -4,10 +4,20 @@ import streamlit as st
 
 from goodput_app.access import rows
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, details, redraw, scope_bar, states, tiles, wall
-from goodput_app.dashboard.components.findings import finding_parts
+from goodput_app.dashboard.components import (
+    charts,
+    details,
+    redraw,
+    scope_bar,
+    states,
+    tiles,
+    time_picker,
+    wall,
+)
+from goodput_app.dashboard.components.findings import finding_parts, teams
 from goodput_app.dashboard.components.fleet import fleet_wall
-from goodput_app.dashboard.components.overview import actions, ledger, moved, status, teams
+from goodput_app.dashboard.components.overview import actions, ledger, moved, status
+from goodput_app.dashboard.components.rows import changes
 from goodput_app.dashboard.components.runs import speed_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings, health, ledger_groups, marts, speed
@@ -18,10 +28,10 @@ from goodput_queries.catalog.rules import rules
 CHART_PX = 300
 COST_PAGE, REPORT_PAGE = "pages/cost_statement.py", "pages/weekly_report.py"
 HEADING = '<div class="gp-heading" role="heading" aria-level="2">{}<small>{}</small></div>'
-NOTHING_BEFORE = "There is no data from before this range to compare with."
 
 view = scope_bar.required_view()
 scope = view.scope
+baseline = time_picker.baseline()
 if wall.is_on() and rows.sees_all(scope):
     with panel("", "marts.gpu_states"):
         fleet_wall.draw(view)
@@ -37,7 +47,7 @@ compared = None
 with panel("", "marts.goodput_summary"):
     summary = marts.goodput_summary(scope).row(0, named=True)
     ladder = marts.evidence_ladder(scope).row(0, named=True)
-    compared = ledger_groups.compared(scope)
+    compared = ledger_groups.compared(scope, baseline)
     of_categories = marts.ledger_by_category(scope)
     groups = ledger_groups.grouped(of_categories, known)
     ledger.draw(summary, headline.headline(summary, ladder, scope), groups, compared)
@@ -51,7 +61,7 @@ with (
 ):
     st.html(HEADING.format("What moved", "waste where both windows have data"))
     if compared is None:
-        st.caption(NOTHING_BEFORE)
+        st.caption(changes.nothing(baseline))
     else:
         moved.draw(compared)
     with st.container(horizontal=True, gap="small"):
@@ -96,7 +106,8 @@ with states.folded("Ledger by category", "category") as is_open:
 with states.folded("Teams by waste", "waste_team") as is_open:
     if is_open:
         with panel("", "marts.waste_by_team"):
-            teams.draw(ledger_groups.waste(scope), ledger_groups.executing_idle(scope))
+            waste = ledger_groups.waste(scope)
+            teams.draw(waste, ledger_groups.executing_idle(scope), scope)
 with states.folded("Top losses by cost", "loss") as is_open:
     if is_open:
         with panel("", "marts.loss_causes"):

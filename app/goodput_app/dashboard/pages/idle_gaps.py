@@ -24,6 +24,7 @@ with left:
     scope_bar.choice("category", "Category", waste_parts.categories(scope))
 with right:
     scope_bar.choice("least", "Gaps of at least", LEAST, none="any length")
+waste_parts.changed(scope)
 if category:
     waste_parts.intervals(scope, category)
 if category == "idle_with_demand":

@@ -26,7 +26,7 @@ if not part:
     ):
         if view.scope.node:
             st.caption("Energy is stored by account: the filter of the node does not apply here.")
-        parts.accounts(energy.accounts(view.scope))
+        parts.accounts(energy.accounts(view.scope), view.scope)
 elif part == "idle":
     with panel(
         "Idle power",

@@ -7,7 +7,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import scope_bar, time_picker
 from goodput_app.dashboard.components.findings import finding_parts
 from goodput_app.dashboard.components.overview import moved
 from goodput_app.dashboard.components.states import panel
@@ -62,7 +62,8 @@ filters = "".join(f", {name} {value}" for name, value in view.filters.items())
 st.caption(theme.markdown_text(f"{time_zone.window(view.start, view.end)}{filters}"))
 of_week = None
 with panel("", "marts.goodput_summary"):
-    of_week = week.week(scope, marts.clusters(), marts.read, ledger_groups.grouped)
+    of_week = week.week(scope, marts.clusters(), marts.read, ledger_groups.grouped,
+                        time_picker.baseline())  # fmt: skip
     said = [*words.goodput(of_week), *words.moved(of_week)]
     found = findings.known(scope)
     if found is not None:

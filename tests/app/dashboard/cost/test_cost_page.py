@@ -58,8 +58,8 @@ def test_without_any_price_hours_are_shown_and_money_is_not(unpriced, cost):
 def test_a_day_stands_beside_the_day_before(priced, cost):
     app = cost(priced, day="2026-11-20")
 
-    (row,) = table(app, "label", "day_before_cost").filter(label="nlp").to_dicts()
-    assert (row["total_cost"], row["day_before_cost"]) == (2.0, 48.0)
+    (row,) = table(app, "label", "before_cost").filter(label="nlp").to_dicts()
+    assert (row["total_cost"], row["before_cost"]) == (2.0, 48.0)
     assert "change_ratio" not in row  # neither day has evidence from its begin to its end
 
 
@@ -69,9 +69,14 @@ def test_whole_days_are_compared(two_weeks, cost):
     app, of_both = cost(two_weeks, day="2027-01-28"), cost(two_weeks, **days)
 
     (row,) = table(app, "label", "change_percent").filter(label="Unallocated").to_dicts()
-    assert (row["total_cost"], row["day_before_cost"]) == (96, 48)
+    assert (row["total_cost"], row["before_cost"]) == (96, 48)
     assert row["change_percent"] == pytest.approx(100)
     assert "Jan 28: 0.0 % on the day before" in plain(of_both)  # accounts paid the same
+    chosen = cost(two_weeks, against="week", **days)
+    (row,) = table(chosen, "label", "change_percent").filter(label="nlp").to_dicts()
+    assert row["change_percent"] == 0
+    assert "Compared with the same hours of the week before: 2 of 2 days" in plain(chosen)
+    assert "Team-caused" in plain(chosen)
 
 
 def test_the_pages_behind_a_line_show_the_days_that_it_charges(priced, cost):

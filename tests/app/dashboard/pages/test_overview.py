@@ -124,7 +124,7 @@ def test_the_ledger_is_one_bar_of_nine_groups_that_lead_on(capture, page):
     assert {"Useful", "Allocated but idle", "Not available"} <= set(opened)
     assert opened["Allocated but idle"]["category"] == ["idle_held"]
     assert shown.count('class="gp-group"') == 9
-    assert "No earlier window to compare with" in shown
+    assert "No earlier window is compared" in shown
     assert "no data from before this range" in plain(page)
     assert "in useful time they work at 95.6 % of it" in texts(page), "goodput by throughput"
 

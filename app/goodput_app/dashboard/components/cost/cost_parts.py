@@ -1,5 +1,6 @@
 """What the Cost page says of its days: tiles, budgets, unit costs, files, past statements."""
 
+import itertools
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -13,12 +14,13 @@ from goodput_app.access.identity import Action
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, tables
 from goodput_app.dashboard.components.cost import cost_scope
-from goodput_app.dashboard.components.cost.cost_scope import Shown
+from goodput_app.dashboard.components.cost.cost_scope import Earlier, Shown
 from goodput_app.dashboard.components.rows.downloads import button as download_button
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.figures import cost as figures_cost
 from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import glossary, units
+from goodput_app.weekly.like_for_like import EVIDENCE_TOLERANCE, NOT_CERTAIN
 from goodput_billing.delivery.archive import PastStatement
 from goodput_billing.statement import window
 from goodput_queries.errors import GoodputError, NotPermittedError
@@ -33,15 +35,22 @@ FILE_KINDS = {
     "focus": ("FOCUS 1.2", "csv", "text/csv"),
 }
 OF_TILES = ("total_cost", "allocated_cost", "own_waste_cost", "platform_waste_cost")
+OF_ALL_ROWS = ("total_cost", "electricity_cost")
+OF_CELLS = ("total_cost", "allocated_cost", "own_waste_cost", "cost_per_allocated_gpu_h",
+            "cost_per_productive_gpu_h", "electricity_cost")  # fmt: skip
+OF_USE = ("own_waste_cost", "cost_per_productive_gpu_h")  # by evidence of what was useful
 BUDGET_EXAMPLE = "cluster,account,cost_per_month,quota_gpus\n,nlp,120000,64"
 
 
-def tiles(shown: Shown) -> None:
-    """Draw the numbers of the days, each with its denominator."""
+def tiles(shown: Shown, before: Earlier | None) -> None:
+    """Draw the numbers of the days, each with its denominator and its change.
+
+    before: earlier days to compare with
+    """
     frame, row = shown.accounts, window.whole(shown.accounts)
     has_price = bool((frame["unpriced_ms"] < frame["gpu_ms"]).any())
     credited = "credited" if shown.how.settings.credit_infra_failures else "not credited"
-    sums = {name: _sum(frame[name]) for name in ("total_cost", "electricity_cost")}
+    sums = {name: _sum(frame[name]) for name in OF_ALL_ROWS}
     beside: tuple[Any, ...] = (*sums.values(), *(row[name] for name in OF_TILES))
 
     def _cost(amount: Any) -> str:
@@ -50,7 +59,7 @@ def tiles(shown: Shown) -> None:
     of_accounts = _cost(row["total_cost"] if has_price else None)
     cells: tuple[tuple[str, Any, str], ...] = (
         ("Total cost", sums["total_cost"] if has_price else None,
-         f"{of_accounts} to accounts" + _last_day(shown)),
+         f"{of_accounts} to accounts" + ("" if before else _last_day(shown))),
         ("Allocated cost", row["allocated_cost"] if has_price else None,
          f"{_gpu_time(row['gpu_ms'])} allocated"),
         ("Team-caused waste", row["own_waste_cost"] if has_price else None,
@@ -63,13 +72,14 @@ def tiles(shown: Shown) -> None:
     )  # fmt: skip
     with st.container(key="tiles"):
         columns = st.columns([1.1, 1, 1.1, 1.2, 1.05, 0.95], gap="small")
-    for column, (label, value, second) in zip(columns, cells, strict=True):
+    changes = [_change(before, name) for name in OF_CELLS] if before else [""] * len(cells)
+    for column, (label, value, second), change in zip(columns, cells, changes, strict=True):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
             none = units.NOT_KNOWN if label == "Electricity" else units.NO_PRICE
             is_price = label.startswith("Per ")  # of an hour: its cents matter
             text = none if value is None else units.cost(value) if is_price else _cost(value)
             st.metric(label, theme.markdown_text(text), help=glossary.hover(label))
-            st.caption(theme.markdown_text(second))
+            st.caption(theme.markdown_text("; ".join(filter(None, (second, change)))))
 
 
 def budgets(shown: Shown, team: str | None) -> None:
@@ -206,14 +216,31 @@ def _past(one: PastStatement) -> dict[str, Any]:
 
 def _last_day(shown: Shown) -> str:
     """Return how the last whole day stands against the one before it, where both are shown."""
-    days = [day for day in shown.days if day.accounts.height and cost_scope.is_whole(day.day)]
-    if len(days) < 2 or days[-1].day.from_ms != days[-2].day.to_ms:
+    for before, day in reversed(list(itertools.pairwise(shown.days))):
+        found = cost_scope.beside("the day before", [(day, before)])
+        if found.is_whole:
+            return f"; {day.day.date:%b %d}: {_change(found, 'total_cost')}"
+    return ""
+
+
+def _change(found: Earlier, name: str) -> str:
+    """Return how an amount of all rows changed; empty where there is nothing to compare."""
+    now, before = (
+        _sum(side[name]) if name in OF_ALL_ROWS else window.whole(side)[name]
+        for side in (found.now, found.then)
+    )
+    if not found.is_whole or not now or not before:
         return ""
-    now, before = (_sum(day.accounts["total_cost"]) for day in (days[-1], days[-2]))
-    if not now or not before:
-        return ""
-    change = units.points(float((now - before) / before))
-    return f"; {days[-1].day.date:%b %d}: {change} % on the day before"
+    said = f"{units.points(float((now - before) / before))} % on {found.name}"  # type: ignore[operator]
+    if name in OF_USE and abs(_unsettled(found.now) - _unsettled(found.then)) > EVIDENCE_TOLERANCE:
+        said += f", {NOT_CERTAIN}"
+    return said
+
+
+def _unsettled(accounts: pl.DataFrame) -> float:
+    """Return the share of what accounts held that no evidence classifies."""
+    row: dict[str, Any] = window.whole(accounts)
+    return row["unsettled_ms"] / row["gpu_ms"] if row["gpu_ms"] else 0.0
 
 
 def _sum(series: pl.Series) -> Decimal | None:

@@ -1,8 +1,8 @@
 """Which days and accounts the Cost page speaks of, and what its figures rest on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import polars as pl
 import streamlit as st
@@ -15,9 +15,10 @@ from goodput_app.dashboard.data.statements import Chosen, DayCost
 from goodput_app.dashboard.scope import View
 from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
+from goodput_app.weekly.like_for_like import DAY_MS, shifts
 from goodput_billing.statement import window
 from goodput_billing.statement.amounts.charges import IDLE_POLICIES
-from goodput_billing.statement.days import Day
+from goodput_billing.statement.days import Day, day_of
 from goodput_queries.scope import Scope, epoch_ms
 
 SECTIONS = {"": "Statement", "prices": "Prices", "what-if": "What if"}
@@ -86,13 +87,76 @@ def in_scope(days: Sequence[DayCost], scope: Scope) -> list[DayCost]:
     return found
 
 
-def is_whole(day: Day) -> bool:
-    """Say whether there is evidence from the begin of a day to its end: only such are compared."""
-    clusters = marts.clusters()
-    first, last = clusters["first_at"].min(), clusters["as_of_at"].max()
-    if not isinstance(first, datetime) or not isinstance(last, datetime):
-        return False
-    return epoch_ms(first) <= day.from_ms and day.to_ms <= epoch_ms(last)
+@dataclass(frozen=True)
+class Earlier:
+    """Accounts of days and of earlier ones, added up over the clusters that are whole in both.
+
+    name: of the earlier days; days: how many are compared; is_whole: none is, and all are added up
+    """
+
+    name: str
+    now: pl.DataFrame
+    then: pl.DataFrame
+    days: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Say whether any day can be compared."""
+        return self.days > 0
+
+
+def earlier(view: View, shown: Shown) -> Earlier | None:
+    """Return the days beside those that the time range compares with; one day beside another.
+
+    Where the time range leaves it open, one day is beside the day before it, and more are alone.
+    """
+    baseline = time_picker.baseline()
+    if baseline.name == "none" or (baseline.is_automatic and len(shown.days) != 1):
+        return None
+    of = shown.days[0].day.scope if len(shown.days) == 1 else view.scope
+    chosen_by = baseline if baseline.is_chosen else replace(baseline, name="window")
+    shift_ms, name = next(shifts(of.from_ms or 0, of.to_ms or 0, chosen_by))
+    shift = timedelta(days=max(1, round(shift_ms / DAY_MS)))
+    if chosen_by.name == "window":
+        name = "the day before" if shift.days == 1 else f"the {shift.days} days before"
+    before = [day_of(day.day.date - shift, shown.how.settings) for day in shown.days]
+    then = in_scope(statements.costs(before, shown.how), view.scope)
+    return beside(name, list(zip(shown.days, then, strict=True)))
+
+
+def beside(name: str, pairs: Sequence[tuple[DayCost, DayCost]]) -> Earlier:
+    """Return days, each beside an earlier one, of the clusters that have evidence of all of both.
+
+    Where none is whole in both, all are added up and there are no days to compare.
+    """
+    found = []
+    for pair in pairs:
+        whole = [cluster for cluster in _whole(pair[1].day) if cluster in _whole(pair[0].day)]
+        cut = [of.accounts.filter(pl.col("cluster").is_in(whole)) for of in pair]
+        if not any(one.is_empty() for one in cut):
+            found.append(cut)
+    sides = found or [[of.accounts for of in pair] for pair in pairs]
+    now, then = (window.added_up([side[n] for side in sides]) for n in (0, 1))
+    return Earlier(name, now, then, len(found))
+
+
+def compared(before: Earlier | None, days: int) -> None:
+    """Say what is compared, where the time range names earlier days."""
+    if before is None or not time_picker.baseline().is_chosen:
+        return
+    if before.days == 0:
+        st.caption(f"No day is compared with {before.name}: none is whole in both.")
+        return
+    text = f"Compared with {before.name}: {before.days} of {units.count(days, 'day')}"
+    text += ", of the clusters that have all of both"
+    st.caption(theme.markdown_text(f"{text}."))
+
+
+def _whole(day: Day) -> list[str]:
+    """Return the clusters with evidence from the begin of a day to its end."""
+    ends = marts.clusters().select("cluster", pl.col("first_at", "as_of_at").dt.epoch("ms"))
+    is_whole = (pl.col("first_at") <= day.from_ms) & (day.to_ms <= pl.col("as_of_at"))
+    return ends.filter(is_whole)["cluster"].to_list()
 
 
 def nothing(view: View, shown: Shown) -> None:

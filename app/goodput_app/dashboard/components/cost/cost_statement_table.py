@@ -1,7 +1,6 @@
 """The statement as a table: by account, user, run, partition or model, with links."""
 
 import io
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -10,9 +9,9 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, scope_bar, tables
-from goodput_app.dashboard.components.cost import cost_adjustments, cost_scope
+from goodput_app.dashboard.components.cost import cost_adjustments
 from goodput_app.dashboard.components.cost.cost_parts import in_browser
-from goodput_app.dashboard.components.cost.cost_scope import Shown
+from goodput_app.dashboard.components.cost.cost_scope import Earlier, Shown
 from goodput_app.dashboard.components.rows import downloads
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.scope import View
@@ -20,7 +19,6 @@ from goodput_app.dashboard.table_columns import headers
 from goodput_app.text import units
 from goodput_billing.adjustments.record import Target
 from goodput_billing.render.safe_text import harmless
-from goodput_billing.statement.days import day_of
 from goodput_queries.scope import iso
 
 RUN_PAGE, RUNS_PAGE = "pages/one_run.py", "pages/all_runs.py"
@@ -32,13 +30,14 @@ LABEL_PX = 135
 OF_HELD_TIME = ("productive_cost", "own_waste_cost", "platform_waste_cost", "unsettled_cost")
 
 
-def show(view: View, shown: Shown) -> Target | None:
+def show(view: View, shown: Shown, before: Earlier | None) -> Target | None:
     """Draw the statement: a row each, and links for the picked one.
 
-    Returns what the picked row is to notes, disputes and credits; None where none is picked.
+    before: earlier days to compare with. Returns what the picked row is to notes, disputes and
+    credits; None where none is picked.
     """
     by = _by(shown)
-    frame = cost_adjustments.beside(_rows(view, shown, by), by, shown)
+    frame = cost_adjustments.beside(_rows(view, shown, by, before), by, shown)
     drawn = _said(frame).head(ROWS_MOST)
     names = NAMES.only([name for name in NAMES if _is_shown(name, drawn, frame)])
     names["label"] = BY_LABELS.get(by, NAMES["label"])
@@ -85,7 +84,7 @@ def _by(shown: Shown) -> str:
     return by
 
 
-def _rows(view: View, shown: Shown, by: str) -> pl.DataFrame:
+def _rows(view: View, shown: Shown, by: str, before: Earlier | None) -> pl.DataFrame:
     days = [day.day for day in shown.days]
     if by:
         with st.spinner("Loading the statement lines of these days", show_time=True):
@@ -94,21 +93,24 @@ def _rows(view: View, shown: Shown, by: str) -> pl.DataFrame:
         name = "run_id" if by == "run" else "account"
         return frame.with_columns(pl.coalesce(name, "account").alias("label"))
     frame = shown.accounts.with_columns(pl.col("account").alias("label"))
-    return _against_the_day_before(frame, view, shown) if len(days) == 1 else frame
+    return frame if before is None or before.then.is_empty() else _against(frame, before)
 
 
-def _against_the_day_before(frame: pl.DataFrame, view: View, shown: Shown) -> pl.DataFrame:
-    """Return the rows of one day beside the day before, compared where both are whole."""
-    before = day_of(shown.days[0].day.date - timedelta(days=1), shown.how.settings)
-    (found,) = cost_scope.in_scope(statements.costs([before], shown.how), view.scope)
-    if found.accounts.is_empty():
-        return frame
-    totals = found.accounts.select("cluster", "account", day_before_cost="total_cost")
-    joined = frame.join(totals, on=["cluster", "account"], how="left", maintain_order="left")
-    if not (cost_scope.is_whole(shown.days[0].day) and cost_scope.is_whole(before)):
+def _against(frame: pl.DataFrame, found: Earlier) -> pl.DataFrame:
+    """Return the rows beside those of earlier days, compared where both are whole."""
+    on = ["cluster", "account"]
+    before, now = (
+        side.select(*on, pl.col("total_cost").cast(pl.Float64).alias(name))
+        for side, name in ((found.then, "before_cost"), (found.now, "now_cost"))
+    )
+    joined = frame.join(before, on=on, how="left", maintain_order="left")
+    if not found.is_whole:
         return joined
-    now, then = pl.col("total_cost").cast(pl.Float64), pl.col("day_before_cost").cast(pl.Float64)
-    return joined.with_columns(pl.when(then > 0).then(now / then - 1).alias("change_ratio"))
+    joined = joined.join(now, on=on, how="left", maintain_order="left")
+    change = pl.col("now_cost") / pl.col("before_cost") - 1
+    return joined.with_columns(
+        pl.when(pl.col("before_cost") > 0).then(change).alias("change_ratio")
+    ).drop("now_cost")
 
 
 def _said(frame: pl.DataFrame) -> pl.DataFrame:

@@ -6,12 +6,14 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
 from goodput_app.dashboard.components.energy.energy_use_parts import not_configured
+from goodput_app.dashboard.components.rows import changes
 from goodput_app.dashboard.data import energy, metrics
 from goodput_app.dashboard.data.energy import Level
 from goodput_app.dashboard.figures import power as figures
 from goodput_app.dashboard.scope import View
 from goodput_app.dashboard.table_columns import Columns, headers
 from goodput_app.text import units
+from goodput_queries.scope import Scope
 
 COST_PAGE = "pages/cost_statement.py"
 LEVELS: dict[str, Level] = {"rack": "rack", "node": "node"}
@@ -80,7 +82,7 @@ def power(view: View) -> None:
         st.caption(f"The filter of {filters} does not apply to power by {UNIT_NAMES[level]}.")
 
 
-def accounts(frame: pl.DataFrame) -> None:
+def accounts(frame: pl.DataFrame, scope: Scope) -> None:
     """Draw energy and carbon by account; a picked account has a link to its cost."""
     label = pl.coalesce(
         "team",
@@ -88,7 +90,7 @@ def accounts(frame: pl.DataFrame) -> None:
         pl.lit(UNKNOWN["team"]),
     )
     named = frame.with_columns(label=label)
-    names = _shown(named, headers("energy.accounts"))
+    named, names = changes.of_energy(named, _shown(named, headers("energy.accounts")), scope)
     ids = named.select(pl.concat_str("cluster", "availability", pl.col("team").fill_null(""),
                                      separator="|")).to_series()  # fmt: skip
     picked = tables.pick(named, names, "account", ids)

@@ -6,9 +6,11 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import places, tables
+from goodput_app.dashboard.components import places, tables, time_picker
+from goodput_app.dashboard.components.findings import teams
+from goodput_app.dashboard.components.rows import changes
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import anomalies, marts
+from goodput_app.dashboard.data import anomalies, ledger_groups, marts
 from goodput_app.dashboard.table_columns import Columns, headers
 from goodput_app.text import units
 from goodput_queries.scope import Scope
@@ -22,6 +24,20 @@ def categories(scope: Scope) -> dict[str, str]:
     """Return the categories that have time in the scope, with their labels."""
     ledger = marts.ledger_by_category(scope).filter(pl.col("gpu_ms") > 0).sort("label")
     return dict(ledger.select("category", "label").iter_rows())
+
+
+def changed(scope: Scope) -> None:
+    """Draw what each category and team wasted and its change, where a reader chose a baseline."""
+    if not time_picker.baseline().is_chosen:
+        return
+    with panel("Waste by category", "marts.ledger_by_category"):
+        of_it = (pl.col("kind") == "badput") & (pl.col("gpu_ms") > 0)
+        lost = marts.ledger_by_category(scope).filter(of_it).sort("gpu_ms", descending=True)
+        names = headers("waste.categories")
+        lost, names = changes.of_waste(lost, names, scope, ledger_groups.OF_CATEGORY)
+        tables.show(lost, names, "waste-by-category", rows=8)
+    with panel("Teams by waste", "marts.waste_by_team"):
+        teams.draw(ledger_groups.waste(scope), ledger_groups.executing_idle(scope), scope)
 
 
 def chosen_category(scope: Scope) -> str | None:

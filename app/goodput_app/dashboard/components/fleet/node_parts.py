@@ -11,6 +11,7 @@ from goodput_app.dashboard.components import charts, flag_parts, places, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.fleet import host_parts
 from goodput_app.dashboard.components.fleet.node_axis import Node, flagged
+from goodput_app.dashboard.components.rows import changes
 from goodput_app.dashboard.data import ledger_groups, metrics, node_axis
 from goodput_app.dashboard.figures import bars, power
 from goodput_app.dashboard.figures import telemetry as figures
@@ -45,6 +46,9 @@ def all_nodes(frame: pl.DataFrame, outages: pl.DataFrame, view: View) -> None:
     frame = frame.join(
         useful_by_hour(node_axis.useful_hours(view.scope)), on=["cluster", "node"], how="left"
     )
+    frame, columns = changes.of_waste(
+        frame, NODES, view.scope, ("cluster", "node"), instead=("rack", "events", "wasted_ms")
+    )
     rows = frame.select("cluster", "node").to_dicts()
     wide = {
         "state": st.column_config.TextColumn(NODES["state"], width=165),
@@ -53,7 +57,7 @@ def all_nodes(frame: pl.DataFrame, outages: pl.DataFrame, view: View) -> None:
             help="Share of its GPU time in each hour; below zero: not in the ledger",
         ),
     }  # fmt: skip
-    tables.pick(frame, NODES, "of_node", frame["node"], rows=16, opens=rows, wide=wide)
+    tables.pick(frame, columns, "of_node", frame["node"], rows=16, opens=rows, wide=wide)
     st.caption(
         "Nodes out of service first, then those with an open finding, then by wasted cost. "
         "Select a row to open the node."

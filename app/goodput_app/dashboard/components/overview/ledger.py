@@ -87,7 +87,7 @@ def _headline(
 def _changes(compared: Compared | None, *, is_goodput: bool) -> tuple[str, str]:
     """Return the change of goodput and of the wasted cost, as HTML."""
     if compared is None:
-        return "<small>No earlier window to compare with</small>", ""
+        return "<small>No earlier window is compared</small>", ""
     windows, change = compared.windows, compared.change
     grown = ""
     if text := wasted_change(compared):

@@ -5,9 +5,11 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.components.rows import changes
 from goodput_app.dashboard.table_columns import Columns
 from goodput_app.weekly import ledger_groups
 from goodput_app.weekly.words import NO_TEAM
+from goodput_queries.scope import Scope
 
 TEAMS = Columns({
     "team": "Team",
@@ -27,7 +29,7 @@ PAGES = {  # of a team
 }
 
 
-def draw(waste: pl.DataFrame, idle: pl.DataFrame) -> None:
+def draw(waste: pl.DataFrame, idle: pl.DataFrame, scope: Scope) -> None:
     """Draw what each team lost, with the way to its pages.
 
     waste: marts.waste_by_team; idle: marts.executing_idle_by_team
@@ -40,7 +42,7 @@ def draw(waste: pl.DataFrame, idle: pl.DataFrame) -> None:
     # half a page has room for money or for time, and for no more
     unit = "_ms" if frame["wasted_cost"].count() else "_cost"
     more = [name for name in TEAMS if name.endswith(unit) or name == "executing_idle_ms"]
-    columns = TEAMS.hiding(more)
+    frame, columns = changes.of_waste(frame, TEAMS.hiding(more), scope, ("team",))
     picked = tables.pick(
         frame.with_columns(pl.col("team").fill_null(NO_TEAM)), columns, "waste_team", ids, rows=8,
         first_opens=[{"team": team} if team else {"waste_team": ""} for team in ids],
