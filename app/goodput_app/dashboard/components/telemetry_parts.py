@@ -172,15 +172,24 @@ def draw(
     """Draw lanes and metrics, and name what is not measured. more: panels below those of GPUs."""
     every = figures.panels(dict(limits))
     shown = without_lesser_activity([p for p in every if figures.is_measured(p, found)])
-    has_activity = any(panel.title in figures.ACTIVITY for panel in shown)
-    others = set(figures.ACTIVITY) if has_activity else set()
     figure = figures.on_one_axis(lanes, [*shown, *more], found, view.window, shares)
     charts.over_time(figure, rows, key, alt)
-    missing = [p.title for p in every if p not in shown and p.title not in others]
+    say_missing(every, shown)
+
+
+def say_missing(every: Sequence[figures.Panel], shown: Sequence[figures.Panel]) -> None:
+    """Name the metrics that are not measured, and the counters that bring them."""
+    titles = {panel.title for panel in shown}
+    others = set(figures.ACTIVITY) if titles & set(figures.ACTIVITY) else set()
+    missing = [
+        panel.title + (f" ({panel.counters})" if panel.counters else "")
+        for panel in every
+        if panel.title not in titles | others
+    ]
     if missing:
         st.caption(
-            f"Not measured here: {', '.join(missing)}. Stock exporters leave some counters out; "
-            "`goodput doctor` says which lines enable them."
+            f"Not measured here: {theme.markdown_text('; '.join(missing), 600)}. Stock exporters "
+            "leave some counters out; `goodput doctor` says which lines enable them."
         )
 
 

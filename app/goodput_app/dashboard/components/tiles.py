@@ -40,6 +40,27 @@ def of_allocation(summary: Row, losing: pl.DataFrame) -> None:
     ])  # fmt: skip
 
 
+def of_ratios(summary: Row) -> None:
+    """Draw the three ratios whose product is goodput. summary: a row of marts.goodput_summary."""
+    low, high = (units.percent(summary[f"runtime_{end}_ratio"]) for end in ("lo", "hi"))
+    bound = "" if high in (low, units.NOT_KNOWN) else f"up to {high} {headline.IF_ALL}"
+    shown = (
+        (
+            "Scheduling ratio",
+            summary["scheduling_ratio"],
+            "scheduler",
+            "complete gangs, of capacity",
+        ),
+        ("Runtime ratio", summary["runtime_lo_ratio"], "runtime", bound or "retained steps"),
+        ("Program ratio", summary["program_ratio"], "program", "useful part of retained steps"),
+    )
+    row("ratio-tiles", [
+        (name, units.NOT_MEASURED if value is None else units.percent(value),
+         (summary[f"{of}_reason"] or second).removeprefix(f"{units.NOT_MEASURED} "))
+        for name, value, of, second in shown
+    ])  # fmt: skip
+
+
 def of_run(run: Row, *, is_serving: bool = False) -> None:
     """Draw the tiles of a run. run: its row of marts.runs; is_serving: it has no steps."""
     value, bound = headline.of_run(run)

@@ -55,6 +55,7 @@ class Panel:
     is_share: bool = False
     limit: float | None = None  # in the base unit
     limit_name: str = ""
+    counters: str = ""  # of DCGM, which stock exporters leave out
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,7 @@ with states.folded("Allocated, active, executing idle", "allocation") as is_open
         with panel("", "marts.losing_now"):
             summary = marts.goodput_summary(scope).row(0, named=True)
             tiles.of_allocation(summary, findings.losing_now(scope))
+            tiles.of_ratios(summary)
             idle = None if found is None else headline.executing_idle(*found.executing_idle)
             for said in filter(None, (headline.communication(summary), idle)):
                 st.caption(theme.markdown_text(said))

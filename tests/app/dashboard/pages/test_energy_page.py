@@ -82,6 +82,7 @@ def test_power_is_stacked_by_account_and_what_the_page_lacks_is_named(world, vis
     assert rows["unknown_carbon_kwh"][0] == pytest.approx(0.6, rel=0.02)
     assert "1 hour between 2027-01-15 09:00:00" in texts(page)
     assert "under two power caps" in texts(visit(world, PAGE, part="work"))
+    assert "carbon-free share. It is the column `carbon_free_ratio`" in texts(page)
     assert "goodput ingest tariffs" in texts(page)
     assert not any("electricity_cost" in frame.value.columns for frame in page.dataframe)
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
-from tests.app.opened_page import links, page_of, plain, sent, texts
+from tests.app.opened_page import links, page_of, plain, sent, texts, tile
 from tests.recorded_session import extent_ms
 from tests.tables import each, gives
 
@@ -137,6 +137,14 @@ def test_folds_are_read_once_they_are_open(capture, visit, page):
     lost = capture.read("select sum(wasted_ms) / 60000 from marts.goodput_summary").item()
     (frame,) = (f.value for f in opened.dataframe if "wasted_gpu_min" in f.value)
     assert frame["wasted_gpu_min"].sum() == pytest.approx(float(lost))
+
+
+def test_the_product_of_three_ratios_is_goodput(two_weeks, visit):
+    app = visit(two_weeks, allocation="open", **{"from": "2027-01-18", "to": "2027-01-25"})
+
+    assert tile(app, "Scheduling ratio") == tile(app, "Runtime ratio") == "100.0 %"
+    assert tile(app, "Program ratio") == "not measured", "no step measures its communication"
+    assert "coverage 0 %" in plain(app)
 
 
 def test_the_parts_of_a_waterfall_add_up_to_both_totals():

@@ -37,6 +37,9 @@ NO_CARBON = (
     "Not configured: carbon. Write grams of CO2 equivalent per kWh by hour, from the grid operator "
     "or a service, to a CSV file:"
 )
+NO_CARBON_FREE = (
+    "Not configured: carbon-free share. It is the column `carbon_free_ratio` of the carbon file:"
+)
 CARBON_EXAMPLE = (
     "cluster,valid_from,valid_to,g_per_kwh,carbon_free_ratio,pue,server_ratio\n"
     ",2027-01-15T08:00:00Z,2027-01-15T09:00:00Z,412,0.35,1.4,1.25"
@@ -125,6 +128,8 @@ def _unknown_carbon(frame: pl.DataFrame) -> None:
     if frame["carbon_kg"].null_count() == frame.height:
         not_configured(NO_CARBON, CARBON_EXAMPLE, "goodput ingest carbon carbon.csv")
         return
+    if frame["carbon_free_ratio"].null_count() == frame.height:
+        not_configured(NO_CARBON_FREE, CARBON_EXAMPLE, "goodput ingest carbon carbon.csv")
     missing = frame.filter(pl.col("unknown_hours") > 0)
     if not missing.is_empty():
         first, last = missing["unknown_from_at"].min(), missing["unknown_to_at"].max()

@@ -66,6 +66,8 @@ def draw(view: View, *, is_serving: bool = False) -> None:
         figure, rows, "run-axis", "What the run did when, and the telemetry of its GPUs"
     )
     st.caption(_said(timeline, telemetry, gpus, read, is_serving))
+    if telemetry.height:
+        parts.say_missing(every, [*shown, *details, STEPS])
     if events.height:
         parts.events_table(events)
     if not details:
