@@ -3,18 +3,20 @@
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
+import polars as pl
 import streamlit as st
 
 from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import redraw, scope_bar, search
+from goodput_app.dashboard.components import redraw, scope_bar, search, tables
 from goodput_app.dashboard.data import kept, lake, marts
 from goodput_app.dashboard.scope import View
+from goodput_app.dashboard.table_columns import headers
 from goodput_app.process import usage
 from goodput_app.process.usage import BusyError
-from goodput_app.text import units
+from goodput_app.text import evidence, units
 from goodput_queries.errors import NotPermittedError
 from goodput_queries.scope import Scope
 
@@ -87,6 +89,25 @@ def _first_steps() -> None:
             st.markdown(what)
             st.code(command, language="bash")
             st.markdown(f"**What appears:** {appears}")
+    if rows.teams() is None:
+        st.subheader("What each source shows, and where", anchor=False)
+        missing_sources(marts.sources()["tables"].explode().to_list())
+
+
+def missing_sources(loaded: Collection[str]) -> None:
+    """Draw what each kind of evidence that is missing would show. loaded: raw tables with rows."""
+    if not (kinds := evidence.missing(loaded)):
+        st.caption("Each kind of evidence that Goodput reads is there.")
+        return
+    shown = pl.DataFrame([
+        {"evidence": kind.evidence, "shows": kind.shows, "pages": ", ".join(kind.pages),
+         "sources": ", ".join(kind.sources)}
+        for kind in kinds
+    ])  # fmt: skip
+    tables.show(shown, headers("data_health.missing"), "missing_sources")
+    params = scope_bar.carried() | {"doc": "connect"}
+    help_page, icon = "pages/documentation.py", ":material/help:"
+    st.page_link(help_page, label="How to connect them", icon=icon, query_params=params)
 
 
 def refused_build() -> None:

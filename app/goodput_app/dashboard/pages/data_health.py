@@ -104,6 +104,8 @@ with panel("Sources", "marts.sources", help="What each source brought, and how f
         st.caption(
             f"Loaded from the lake {theme.markdown_text(url)}; builds bring what is new there."
         )
+with panel("Missing evidence", "marts.sources", help="What no source has brought so far."):
+    states.missing_sources(marts.sources()["tables"].explode().to_list())
 if not is_building:
     with panel(
         "Coverage by hour", "marts.coverage_by_hour", help="Grey: nothing was expected or known."

@@ -74,10 +74,13 @@ def test_the_data_page_says_how_exact_readings_are_and_why_rows_were_rejected(ev
     assert f"c: {exact}; idle time under 1m 30s may count as active." in texts(app)
     assert "**What to do:** Let the job report its steps" in sent(app)
     assert any("not JSON" in frame.value.to_csv() for frame in app.dataframe)
+    missing = set(table(app, "evidence", "shows", "pages")["evidence"])
+    assert ("GPU readings" in missing, "Job events" in missing) == (False, True)
 
 
 PARTS = {  # page of a part of the evidence: what it says, and shows to be typed
-    ("store", "fleet_overview"): ((), ("goodput demo",)),
+    ("store", "fleet_overview"):
+        (("What each source shows, and where",), ("goodput demo",)),
     ("accounting", "idle_gaps"): (("No telemetry in this window: gaps are not known.",), ()),
     ("accounting", "one_run"):
         (("Stragglers are not known", "Goodput (% of allocated): not measured"), ()),

@@ -1,6 +1,7 @@
 -- Sources with their number of rows, files and rejects, and their freshness.
 -- grain: source
 -- last_row_at: the latest time in its rows; null where the rows carry no single time
+-- tables: with rows of the source; null: none
 -- lag_s: seconds behind the latest time of any source
 with loaded as (
     select
@@ -10,7 +11,7 @@ with loaded as (
         sum(rows_new)::bigint as rows,
         count(distinct origin) as files,
         max(loaded_at) as last_loaded_at,
-        list_sort(list(distinct table_name)) as tables
+        list_sort(list(distinct table_name) filter (where rows_new > 0)) as tables
     from state.ingested
     group by source
 ),
