@@ -64,6 +64,10 @@ LINKS = {  # to one thing: its id, and a text that its page has
         from marts.power_headroom where read_gpus > 0""",
     "nosuch?page": "select 'x', 'The address is not of a page of Goodput.'",
 }
+UNREADABLE = re.compile(  # 2413:19:41, $29.3057, 1 Nodes, rack rack13, 7.394495505999885
+    r"\d{3,}:\d\d:\d\d|\$[\d,]*\.(?:\d|\d{5,})\b|(?<![\d.,:/ -])1 (?:Node|Job|Run|GPU|Finding)s\b"
+    r"|\b[Rr]ack rack|\d\.\d{5,}|\bnan\b|\bNone\b(?! yet)"
+)
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 OF_COLOURS = ["color-contrast", "link-in-text-block"]  # what else is the same in both schemes
 IS_DARK = """is_dark => {
@@ -205,6 +209,7 @@ def _drawn(page, seen, title, kind):
     assert seen.bytes_ < PAYLOAD_MAX_BYTES, (page.url, seen.bytes_)
     assert seen.errors == [], page.url
     if kind == "demo":
+        assert UNREADABLE.findall(page.inner_text(".stApp")) == [], page.url
         # first the one in which the page before was left: a change draws all charts again
         for scheme in sorted(("light", "dark"), key=seen.scheme.__ne__):
             _show(page, scheme)

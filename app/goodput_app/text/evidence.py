@@ -36,7 +36,6 @@ def kinds() -> tuple[Evidence, ...]:
         )
 
 
-
 def missing(tables: Collection[str]) -> list[Evidence]:
     """Return the kinds of which no table has rows. tables: those that have some."""
     return [kind for kind in kinds() if not set(kind.tables) & set(tables)]

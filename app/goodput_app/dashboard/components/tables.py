@@ -39,6 +39,7 @@ UNITS = {  # suffix of a column -> unit in its header, divisor to it, suffix the
     "_kg": ("kg CO2e", 1, "", "%,.2f"),
     "_c": ("\u00b0C", 1, "", "%.0f"),
 }
+LEAST_TENTH = 0.05  # below it one decimal reads 0.0
 DIGITS = 6  # of an hour: less than 4 ms
 TENTHS_FROM = 100  # a column with such a number has one decimal, others have two
 
@@ -56,8 +57,9 @@ def shaped(
     columns: list[pl.Series] = []
     config: dict[str, Any] = {}
     own = {**(_formatted(names) if isinstance(names, Columns) else {}), **(wide or {})}
+    longest_ms = _longest_ms(frame, names)
     for name, header in names.items():
-        series, shown_as = _column(frame, name, header)
+        series, shown_as = _column(frame, name, header, longest_ms)
         columns.append(series)
         config[series.name] = _explained(own.get(name, shown_as), header)
     return pl.DataFrame(columns), config
@@ -87,7 +89,16 @@ def _bounds(frame: pl.DataFrame, name: str) -> pl.Series:
     return pl.concat([frame[one].cast(pl.Float64) for one in sorted(alike)])
 
 
-def _column(frame: pl.DataFrame, name: str, header: str) -> tuple[pl.Series, Any]:
+def _longest_ms(frame: pl.DataFrame, names: Mapping[str, str]) -> float | None:
+    """Return the most GPU time in any column of a table, whose columns all have its unit."""
+    times = [frame[name] for name in names if name.endswith("_ms")]
+    most = [series.cast(pl.Float64).abs().max() for series in times if series.dtype.is_numeric()]
+    return max((one for one in most if isinstance(one, float)), default=None)
+
+
+def _column(
+    frame: pl.DataFrame, name: str, header: str, longest_ms: float | None
+) -> tuple[pl.Series, Any]:
     series = frame.get_column(name)
     of = st.column_config
     if name == "cost" or name.endswith("_cost"):
@@ -101,7 +112,7 @@ def _column(frame: pl.DataFrame, name: str, header: str) -> tuple[pl.Series, Any
             return series, of.NumberColumn(header, format="dollar", help=meaning)
         return series, of.NumberColumn(f"{header} ({code})", format=money_format(), help=meaning)
     if series.dtype.is_numeric() and name.endswith("_ms"):
-        return _gpu_time(series.cast(pl.Float64), header)
+        return _gpu_time(series.cast(pl.Float64), header, longest_ms)
     if name.endswith("_ratio"):
         percent = (series.cast(pl.Float64) * 100).alias(f"{name.removesuffix('_ratio')}_percent")
         return percent, of.NumberColumn(f"{header} (%)", format="%.1f")
@@ -183,13 +194,16 @@ def price_column(
     return st.column_config.NumberColumn(f"{header} ({units.currency()})", format=shown, help=help)
 
 
-def _gpu_time(gpu_ms: pl.Series, header: str) -> tuple[pl.Series, Any]:
-    """Return GPU time in the unit in which the longest reads well."""
-    unit, divisor = units.gpu_time_unit(gpu_ms.abs().max())  # type: ignore[arg-type]
+def _gpu_time(gpu_ms: pl.Series, header: str, longest_ms: float | None) -> tuple[pl.Series, Any]:
+    """Return GPU time in the unit in which the longest of the table reads well."""
+    unit, divisor = units.gpu_time_unit(longest_ms)
     of = gpu_ms.name.removesuffix("_ms").removesuffix("gpu")
     named = f"{of.removesuffix('_')}_{unit}".removeprefix("_").lower().replace("-", "_")
     shown = (gpu_ms / divisor).round(DIGITS).alias(named)
-    return shown, st.column_config.NumberColumn(f"{header} ({unit})", format="%,.1f")
+    known = shown.abs().drop_nulls()
+    is_small = bool(((known > 0) & (known < LEAST_TENTH)).any())
+    form = "%,.3f" if is_small else "%,.1f"
+    return shown, st.column_config.NumberColumn(f"{header} ({unit})", format=form)
 
 
 def _lengths(seconds: pl.Series, header: str, alike: pl.Series) -> tuple[pl.Series, Any]:

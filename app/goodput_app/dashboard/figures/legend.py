@@ -58,6 +58,8 @@ def _mark(trace: Any) -> str:
         return f"height: 0;border-top: 3px {look} {trace.line.color}"
     if trace.type != "bar":
         cut = "polygon(50% 0, 100% 100%, 0 100%)" if "triangle" in str(marker.symbol) else "none"
-        return f"background: {trace.fillcolor or marker.color or trace.line.color};clip-path: {cut}"
+        colours = marker.color if isinstance(marker.color, tuple) else (marker.color,)
+        return f"background: {trace.fillcolor or colours[0] or trace.line.color};clip-path: {cut}"
     edge = f"border: 1px solid {marker.line.color};" if marker.line.color else ""
-    return bars.filled(str(marker.color), str(marker.pattern.shape or "")) + edge
+    colour = marker.color[0] if isinstance(marker.color, tuple) else marker.color
+    return bars.filled(str(colour), str(marker.pattern.shape or "")) + edge

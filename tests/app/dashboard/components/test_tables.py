@@ -24,12 +24,13 @@ def test_a_table_says_what_has_no_price_its_units_and_files_without_folders():
     assert shown["ettr_percent"].to_list() == [50.0, None]
     assert config["gpu_min"]["label"] == "Time (GPU-min)"
     frame = pl.DataFrame({
-        "gpu_ms": [3_600_000], "held_ms": [7_200_000], "booked_gpu_ms": [60_000],
+        "gpu_ms": [3_600_000], "held_ms": [7_200_000], "booked_gpu_ms": [72_000],
         "sm_clock_hz": [1_980_000_000],
     })  # fmt: skip
     shown, config = tables.shaped(frame, {name: name for name in frame.columns})
-    assert shown.rows() == [(1, 2, 1, 1980)]
-    assert shown.columns == ["gpu_h", "held_gpu_h", "booked_gpu_min", "sm_clock_mhz"]
+    assert shown.rows() == [(1, 2, 0.02, 1980)], "one unit in all columns"
+    assert shown.columns == ["gpu_h", "held_gpu_h", "booked_gpu_h", "sm_clock_mhz"]
+    assert config["booked_gpu_h"]["type_config"]["format"] == "%,.3f"
     assert list(config) == shown.columns
     frame = pl.DataFrame({"origin": ["/srv/prices/rates.csv", "page", None]})
     assert tables.without_folders(frame)["origin"].to_list() == ["rates.csv", "page", None]
