@@ -234,25 +234,25 @@ def test_the_end_of_a_longer_month_is_left_out_of_both():
     assert found.left_out == ("the last 3d",)
 
 
-@each({
-    "more": ((3, 10, 9, 4), (1, 10, 9, 2), 2, "more"),
-    "new": ((3, 10, 9, 4), None, 3, "more"),
-    "gone": (None, (3, 10, 9, 4), -3, "less"),
-    "evidence moved": ((3, 10, 9, 4), (1, 10, 8, 2), 2, "direction not certain"),
-    "bounds differ": ((3, 10, 9, 4), (1, 10, 9, 5), 2, "direction not certain"),
-    "same": ((3, 10, 9, 4), (3, 10, 2, 9), 0, "unchanged"),
-})  # fmt: skip
-def test_the_direction_of_a_row_is_certain_or_not(now, then, change, direction):
-    sides = [
-        pl.DataFrame([] if row is None else [("a", *row)], orient="row", schema={
-            "team": pl.String, "wasted": pl.Int64, "gpu_ms": pl.Int64, "covered_ms": pl.Int64,
-            "most": pl.Int64})
-        for row in (now, then)
-    ]  # fmt: skip
+OF_TEAM = dict.fromkeys(("wasted", "gpu_ms", "covered_ms", "most"), pl.Int64)
 
-    found = like_for_like.beside(*sides, ("team",), "wasted", "most")
 
-    assert found.select("change", "direction").row(0) == (change, direction)
+def of_team(*row):
+    rows = [("a", *row)] if row else []
+    return pl.DataFrame(rows, orient="row", schema={"team": pl.String, **OF_TEAM})
+
+
+test_the_direction_of_a_row_is_certain_or_not = gives(
+    lambda now, then: like_for_like.beside(
+        of_team(*now), of_team(*then), ("team",), "wasted", "most"
+    ).row(0)[2:],
+    ((3, 10, 9, 4), (1, 10, 9, 2), (2, "more")),
+    ((3, 10, 9, 4), (), (3, "more")),
+    ((), (3, 10, 9, 4), (-3, "less")),
+    ((3, 10, 9, 4), (1, 10, 8, 2), (2, "direction not certain")),  # evidence moved
+    ((3, 10, 9, 4), (1, 10, 9, 5), (2, "direction not certain")),  # bounds differ
+    ((3, 10, 9, 4), (3, 10, 2, 9), (0, "unchanged")),
+)
 
 
 def ledger(productive, unknown, idle):

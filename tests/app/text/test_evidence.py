@@ -15,16 +15,15 @@ MAIN = Path(theme.__file__).with_name("main.py").read_text("utf-8")
 
 @pytest.mark.usefixtures("all_packages")
 def test_each_source_is_there_and_brings_a_table_of_its_kind():
-    brought = {}
-    for folder in FORMATS.values():
-        for file in folder.glob("*/expected_*.csv"):
-            brought.setdefault(name_of(file.parent), set()).add(file.stem.removeprefix("expected_"))
-
+    brought = {
+        name_of(folder / "case"): {file.stem[9:] for file in folder.glob("*/expected_*.csv")}
+        for folder in FORMATS.values()
+    }
     wrong = [
         (kind.evidence, source)
         for kind in evidence.kinds()
         for source in kind.sources
-        if source in brought and brought[source].isdisjoint(kind.tables)
+        if brought.get(source) and brought[source].isdisjoint(kind.tables)
     ]
 
     assert wrong == []
@@ -38,9 +37,7 @@ def test_each_page_is_one_of_the_dashboard():
     assert {page for kind in evidence.kinds() for page in kind.pages} <= titles
 
 
-@pytest.mark.parametrize("loaded", [(), ("rates", "gpu_samples", "sent_somehow")])
-def test_what_is_there_is_not_missing(loaded):
-    found = {kind.evidence for kind in evidence.missing(loaded)}
+def test_what_is_there_is_not_missing():
+    there = {kind.evidence for kind in {*evidence.missing(())} - {*evidence.missing(["rates"])}}
 
-    assert ("GPU prices" in found, "GPU readings" in found) == (not loaded, not loaded)
-    assert {"Carbon intensity", "Job events"} <= found
+    assert there == {"GPU prices"}

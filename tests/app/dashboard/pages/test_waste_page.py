@@ -5,7 +5,6 @@ from tests.app.opened_page import HOSTILE, page_of, table, texts
 from tests.queries.conftest import Evidence
 
 from goodput_app.dashboard.data import marts
-from goodput_app.text import units
 
 page = page_of("capture", "idle_gaps")
 
@@ -30,16 +29,6 @@ def test_gaps_that_the_table_leaves_out_are_in_the_sums(capture, visit, monkeypa
     shown = texts(visit(capture, "idle_gaps", category=category))
     assert f"{parts} idle gaps, " in shown
     assert "; the table has the 1 with the highest cost" in shown
-
-
-def test_the_number_of_a_loss_is_the_number_on_its_page(capture, visit):
-    losses = capture.read("from marts.loss_causes where run_key is not null order by gpu_ms desc")
-    loss = losses.row(0, named=True)
-    params = {name: loss[name] for name in ("cluster", "category", "blame")}
-
-    shown = texts(visit(capture, "idle_gaps", **params, run=loss["run_key"]))
-
-    assert f"{units.gpu_time(loss['gpu_ms'])}, " in shown
 
 
 def test_gpus_idle_while_their_job_worked_are_reported(capture, visit, page, monkeypatch):
