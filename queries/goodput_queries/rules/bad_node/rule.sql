@@ -5,7 +5,11 @@ select
     coalesce(health.evidence_at, health.last_at) as start_at,
     greatest(coalesce(health.last_at, clusters.as_of_at), start_at) as end_at,
     'Likely' as confidence,
-    health.verdict_reason || ' in the time shown' as evidence,
+    health.verdict_reason || case
+        when scope_to_ms() - scope_from_ms() <= threshold('verdict_days') * one_day_ms() then ' in the time shown'
+        when health.verdict = 'Replace' then ''
+        else ' in the last ' || counted(threshold('verdict_days')::integer, 'day')
+    end as evidence,
     case
         when starts_with(health.what_to_do, health.verdict) then health.what_to_do
         else health.verdict || coalesce('. ' || health.what_to_do, '')
