@@ -249,7 +249,7 @@ def test_the_data_page_shows_how_live_sources_are_doing(store, visit):
         r"- stale \(of stale\): it is no longer polled\. Is a server or goodput collect running? "
         r"If it was removed from goodput\.toml\: goodput retire stale",
     ]
-    table = app.dataframe[0].value
+    (table,) = (one.value for one in app.dataframe if "state" in one.value)
     assert table["state"].tolist() == ["failing", "waiting", "stale", "late", "ok"]
     assert table["error"][0] == "it <b>cannot</b> be reached."
     is_known = table["age_s"].notna().tolist()  # no success yet is not a success just now
