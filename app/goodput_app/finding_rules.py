@@ -61,7 +61,7 @@ def _section(rule: Rule) -> list[str]:
         f"### {of['title']}\n",
         f"`{rule.name}`. {of['meaning']} Severity: {_severity(rule)}.\n",
         f"- Found by: {of['found_by']}.",
-        f"- In tests: {confidence.hit_rates(rates().get(rule.name, {}))}.",
+        f"- In tests: {confidence.hit_rates(rates().get(rule.name, {}), of['no_rate'])}.",
         f"- To do ({of['owner']}, {of['effort']}): {of['action']}.",
         *([f"- Once over: {of['action_after']}."] if of["action_after"] else []),
         *(

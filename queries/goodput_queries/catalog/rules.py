@@ -38,7 +38,7 @@ ACTS = re.compile(
 )
 ACTING_FIXES = ("drain_node", "repair_node", "repair_link", "release_gpus", "return_node")
 CONDITIONS = ("holds_when", "forbidden_when")
-SPOKEN = ("action_after", *CONDITIONS)
+SPOKEN = ("action_after", "no_rate", *CONDITIONS)
 OPTIONAL = (
     *("returns", "family", "categories", "least_share", "is_state", "merged_into", "thresholds"),
     *("severity_when", "note_below"),
@@ -104,7 +104,8 @@ class Merge:
 class Rule:
     """A rule: its texts by key, where its rows come from, its own thresholds.
 
-    texts: `action_after` is what to do once it is over, empty where that makes no difference
+    texts: `action_after` is what to do once it is over, empty where that makes no difference;
+    `no_rate` why tests cannot measure it, empty where they could
 
     family: the mart that has its rows; sql: its own select; categories: those of the ledger whose
     time is its loss, `category/phase` where it is of one phase; least_share: the threshold of the
