@@ -25,7 +25,8 @@ from goodput_queries.errors import GoodputError
 
 log = logging.getLogger(__name__)
 
-EVERY_S = 30.0
+EVERY_S = 30.0  # where nothing was built or loaded: sources get late, tickets have waited
+CHANGED_S = 3.0  # between two glances at whether anything was
 REST_RATIO = 9.0  # of the time that findings take: they get a tenth of a core at most
 STATUS_INTERVAL_S = 900.0
 RESENT_PER_EXPIRY = 3
@@ -78,7 +79,7 @@ class Notifier:
         """Notify until it is over; an error is logged once and never ends it."""
         said = ""
         while not is_over.is_set():
-            began = time.monotonic()
+            began, commits = time.monotonic(), self._store.commits
             try:
                 self.look()
                 took_s = time.monotonic() - began
@@ -93,7 +94,14 @@ class Notifier:
                     log.error(
                         "notifications: %s", said, exc_info=not isinstance(error, GoodputError)
                     )
-            is_over.wait(max(self._plan.every_s, REST_RATIO * took_s))
+            is_over.wait(REST_RATIO * took_s)
+            self._wait_for_change(is_over, commits, began + self._plan.every_s)
+
+    def _wait_for_change(self, is_over: threading.Event, commits: int, until_s: float) -> None:
+        """Wait until answers may be others than at so many commits, or until a time."""
+        while commits == self._store.commits and (left_s := until_s - time.monotonic()) > 0:
+            if is_over.wait(min(CHANGED_S, left_s)):
+                return
 
     def _send_pending(self, target: AnyTarget, waiting: list[Pending]) -> bool:
         """Send in order; return whether the target did not fail.

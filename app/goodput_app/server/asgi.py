@@ -174,7 +174,7 @@ def create_app(
     from goodput_app.server.media import DashboardApp  # noqa: PLC0415 -- half a second that only a server needs
 
     access, viewers = settings().access, Viewers()
-    upkeep, metrics = Upkeep(store, viewers), Metrics(store)
+    upkeep, metrics = Upkeep(store, viewers, sources=sources), Metrics(store)
     current.require_sign_in(is_required=access.sign_in is not None)
 
     async def recorded(who: str, action: str, subject: str | None, address: str) -> None:

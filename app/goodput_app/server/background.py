@@ -4,13 +4,14 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
 from goodput_app.server.viewers import Viewers
 from goodput_app.settings import settings
 from goodput_ingest.live import status as live_status
+from goodput_ingest.live.config import Collector
 from goodput_ingest.live.status import Status
 from goodput_queries.counted_hours import HOUR_MS, count_settled_hours
 from goodput_queries.database import LocalStore
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 
 RETENTION_STATUS = ("retention", "goodput.toml")  # source and origin among the live sources
 REST_RATIO = 30.0  # after a build none begins for so many times as long, while no page is open
+REST_RATIO_POLLED = 9.0  # ... or so that each poll is built, where that is so many times as long
 REST_RATIO_WATCHED = 4.0  # while one is: as long as the build and what was evaluated of it took
 REST_MAX_S = 60.0  # findings are to be known within two polls, however long a build takes
 LAKE_EVERY_S = 30.0  # looking whether something was loaded into a lake is a request a table
@@ -38,10 +40,12 @@ class Upkeep:
         store: LocalStore,
         viewers: Viewers | None = None,
         steady_s: Callable[[], float] = time.monotonic,
+        sources: Sequence[Collector] = (),
     ) -> None:
         self._store = store
         self._viewers = viewers or Viewers()
         self._steady_s = steady_s
+        self._poll_s = min((one.source.interval_s for one in sources), default=math.inf)
         self._prune_from_s = 0.0  # by the steady clock
         self._built_at_s = -math.inf
         self._build_s = 0.0
@@ -88,7 +92,8 @@ class Upkeep:
             caused_s = self._build_s + self._store.evaluated_s - self._evaluated_s
             rest_s = REST_RATIO_WATCHED * caused_s
         else:
-            rest_s = REST_RATIO * self._build_s
+            polled_s = max(REST_RATIO_POLLED * self._build_s, self._poll_s / 2)
+            rest_s = min(REST_RATIO * self._build_s, polled_s)
         least_s = LAKE_EVERY_S if self._store.lake is not None else 0.0
         return max(least_s, min(rest_s, REST_MAX_S))
 

@@ -16,7 +16,7 @@ from goodput_queries.errors import BuildError
 class Server:
     """A server by a clock of its own, whose builds take as long as a test says."""
 
-    def __init__(self, build_s):
+    def __init__(self, build_s, poll_s=120):
         self.now_s, self.builds, self.viewers, self.failure = 0.0, 0, Viewers(), None
         self.shown_at_s = []
 
@@ -28,7 +28,8 @@ class Server:
             return pl.DataFrame({"stage": ["ledger"]})
 
         self.store = SimpleNamespace(build=build, show_all=self._show_all, lake=None, evaluated_s=0)
-        self.upkeep = Upkeep(self.store, self.viewers, lambda: self.now_s)
+        polled = [SimpleNamespace(source=SimpleNamespace(interval_s=poll_s))]
+        self.upkeep = Upkeep(self.store, self.viewers, lambda: self.now_s, polled)
 
     def _show_all(self):
         self.shown_at_s.append(self.now_s)
@@ -50,17 +51,24 @@ def _builds_alone(monkeypatch):
 
 
 @each(
-    (0, 1, 30, 1),
-    (0, 1, 33, 2),
-    (1, 1, 30, 6),
-    (0, 20, 70, 1),
-    (0, 20, 90, 2),
-    (1, 20, 70, 1),
-    (1, 20, 90, 2),
+    (120, 0, 1, 30, 1),
+    (120, 0, 1, 33, 2),
+    (120, 1, 1, 30, 6),
+    (120, 0, 20, 70, 1),
+    (120, 0, 20, 90, 2),
+    (120, 1, 20, 70, 1),
+    (120, 1, 20, 90, 2),
+    (20, 0, 1, 12, 2),
+    (20, 0, 2, 20, 1),
+    (20, 0, 2, 22, 2),
+    (20, 0, 20, 90, 2),
 )
-def test_builds_take_a_small_share_of_the_time(pages, build_s, seconds, expected):
-    """A thirtieth while no page is open, a fifth while one is; none waits over a minute."""
-    server = Server(build_s)
+def test_builds_take_a_small_share_of_the_time(poll_s, pages, build_s, seconds, expected):
+    """A thirtieth, a tenth where each poll is built, a fifth while a page is open.
+
+    None waits over a minute.
+    """
+    server = Server(build_s, poll_s)
     server.viewers.pages = pages
 
     assert server.run_for(seconds) == expected
