@@ -124,13 +124,11 @@ def comparable(row):
     )  # fmt: skip
 
 
-@each(
-    {
-        "show": (0, lambda *of: printed(*of, "show", "findings", "--limit", "0")),
-        "findings": (1, lambda *of: printed(*of, "findings", "--severity", "note", "--limit", "0")),
-        "API": (0, answered),
-    }
-)
+@each({
+    "show": (0, lambda *of: printed(*of, "show", "findings", "--limit", "0")),
+    "findings": (1, lambda *of: printed(*of, "findings", "--severity", "note", "--limit", "0")),
+    "API": (0, answered),
+})  # fmt: skip
 def test_commands_and_the_api_say_of_findings_what_the_view_has(world, number, says):
     store, clusters = world
     scope = window(store, clusters[number])

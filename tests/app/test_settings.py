@@ -100,10 +100,8 @@ def test_the_example_shows_every_setting():
     example = read(EXAMPLE)
 
     for part, default in (
-        (example.ingest, IngestSettings),
-        (example.serve, ServeSettings),
-        (example.ui, UiSettings),
-    ):
+        (example.ingest, IngestSettings), (example.serve, ServeSettings), (example.ui, UiSettings),
+    ):  # fmt: skip
         assert all(getattr(part, f.name) is not None for f in fields(default))
         assert all(f"\n{f.name} = " in EXAMPLE.read_text() for f in fields(default))
     assert example.serving.objectives == (

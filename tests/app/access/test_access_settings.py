@@ -172,8 +172,7 @@ def signed(claims, secret=SECRET):
         return create_signed_value(secret, name, value)
 
     set_cookie_with_chunks(
-        lambda name,
-        value: cookies.__setitem__(name, sign(name, value).decode()),
+        lambda name, value: cookies.__setitem__(name, sign(name, value).decode()),
         sign, COOKIE, claims, cookie_attr_size=80,
     )  # fmt: skip
     return cookies
@@ -193,15 +192,12 @@ def test_many_groups_are_read_from_several_cookies(cookie):
 
 
 @each(
-    dict[str, str],
-    lambda: {COOKIE: "forged"},
-    lambda: {COOKIE: json.dumps(CLAIMS)},
-    lambda: signed(CLAIMS, secret="t" * 32),
-    lambda: {COOKIE: signed(CLAIMS)[COOKIE][:-1]},
+    dict[str, str], lambda: {COOKIE: "forged"}, lambda: {COOKIE: json.dumps(CLAIMS)},
+    lambda: signed(CLAIMS, secret="t" * 32), lambda: {COOKIE: signed(CLAIMS)[COOKIE][:-1]},
     lambda: signed({**CLAIMS, "origin": "https://other.example.org"}),
     lambda: signed({**CLAIMS, "is_logged_in": False}),
     lambda: {COOKIE: create_signed_value(SECRET, "_streamlit_user_tokens", "{}").decode()},
-)
+)  # fmt: skip
 def test_any_other_cookie_is_nobodys(cookie, cookies):
     assert cookie.person(cookies()) is None
 

@@ -32,8 +32,7 @@ def line(kind, gpu_ms, team=None, **more):
         "gpu_ms": gpu_ms, "productive_ms": 0, "other_use_ms": 0, "own_waste_ms": 0,
         "platform_waste_ms": 0, "unsettled_ms": gpu_ms if kind == "usage" else 0, "idle_held_ms": 0,
         "lost_ms": 0, "credit_ms": 0, "energy_mj": None, "measured_ms": None,
-        "metered_mj_price": None, "untariffed_mj": 0,
-        "wall_mj": None,
+        "metered_mj_price": None, "untariffed_mj": 0, "wall_mj": None,
     }  # fmt: skip
     return row | more
 

@@ -225,14 +225,12 @@ def asked(database, *arguments):
     return run(*arguments, "--db", str(database))
 
 
-@each(
-    {
-        "a unique name": (Scope(run="eval"), Scope(run="c/2")),
-        "its key": (Scope(run="c/2"), Scope(run="c/2")),
-        "its job": (Scope(run="2"), Scope(run="c/2")),
-        "one of a cluster": (Scope(run="main", cluster="d"), Scope(run="d/1", cluster="d")),
-    }
-)
+@each({
+    "a unique name": (Scope(run="eval"), Scope(run="c/2")),
+    "its key": (Scope(run="c/2"), Scope(run="c/2")),
+    "its job": (Scope(run="2"), Scope(run="c/2")),
+    "one of a cluster": (Scope(run="main", cluster="d"), Scope(run="d/1", cluster="d")),
+})  # fmt: skip
 def test_a_name_of_a_run_is_that_run(store, given, found):
     assert resolved(store, given) == found
 

@@ -38,12 +38,10 @@ def test_rows_of_a_view_are_json_with_exact_types_or_csv():
 
 
 @each(
-    (["--out", "gpus.json"], b"[\n{"),
-    (["--out", "gpus.CSV"], b"source,cluster,"),
-    (["--out", "gpus.parquet"], b"PAR1"),
-    (["--out", "gpus.txt"], b"source  "),
+    (["--out", "gpus.json"], b"[\n{"), (["--out", "gpus.CSV"], b"source,cluster,"),
+    (["--out", "gpus.parquet"], b"PAR1"), (["--out", "gpus.txt"], b"source  "),
     (["--out", "gpus.json", "--format", "csv"], b"source,cluster,"),
-)
+)  # fmt: skip
 def test_the_name_of_the_file_says_the_format(database, options, begins):
     result = run("show", "raw.gpus", *options)
 

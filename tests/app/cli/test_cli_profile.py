@@ -32,11 +32,9 @@ def test_a_draft_is_a_profile_that_reads_the_log(tmp_path):
     assert [
         (row["line"], row["event"], row["step"], row["dur_s"], row["loss"]) for row in rows
     ] == [
-        (2, "step", 1, 30.5, 2.66),
-        (3, "step", 2, 29.0, 2.59),
-        (4, "step", 3, 29.0, 2.65),
+        (2, "step", 1, 30.5, 2.66), (3, "step", 2, 29.0, 2.59), (4, "step", 3, 29.0, 2.65),
         (5, "ckpt.durable", 3, None, None),
-    ]
+    ]  # fmt: skip
 
 
 @each(

@@ -64,10 +64,8 @@ def test_stdin_output_and_exit_code_pass_and_are_recorded(start, record):
     assert err.startswith(b"bad\ngoodput: recorded in ")
     assert sorted(log) == ["bad", "hello"]
     assert [(e["event"], e["rank"], e.get("local_rank"), e.get("gpu_uuid")) for e in events] == [
-        ("job.start", 0, 1, None),
-        ("job.start", 1, None, "GPU-x"),
-        ("failure", 0, 1, None),
-    ]
+        ("job.start", 0, 1, None), ("job.start", 1, None, "GPU-x"), ("failure", 0, 1, None),
+    ]  # fmt: skip
     assert events[-1]["msg"] == "exit code 3"
     assert events[0]["run_id"].startswith("python")
 

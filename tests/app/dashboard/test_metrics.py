@@ -121,11 +121,9 @@ def test_a_line_breaks_where_samples_are_missing():
 
 
 FEW = series(
-    *(("GPU-a", s, 999.0) for s in (0, 10)),
-    *(("GPU-b", s, 100.0 + s) for s in (0, 10)),
-    ("GPU-c", 0, 300.0),
-    ("GPU-c", 10, None),
-)
+    *(("GPU-a", s, 999.0) for s in (0, 10)), *(("GPU-b", s, 100.0 + s) for s in (0, 10)),
+    ("GPU-c", 0, 300.0), ("GPU-c", 10, None),
+)  # fmt: skip
 MANY = series(*((f"GPU-{i}", 0, float(i)) for i in range(12)))
 
 

@@ -262,13 +262,11 @@ def ledger(productive, unknown, idle):
     }, schema_overrides={"cost": pl.Float64})  # fmt: skip
 
 
-@each(
-    {
-        "same way": ((60, 10, 30), (50, 10, 40), 0.1, 60 / 90 - 50 / 90, True),
-        "signs differ": ((60, 10, 30), (50, 30, 20), 0.1, 60 / 90 - 50 / 70, False),
-        "evidence moved": ((60, 10, 30), (40, 20, 40), 0.2, 60 / 90 - 40 / 80, False),
-    }
-)
+@each({
+    "same way": ((60, 10, 30), (50, 10, 40), 0.1, 60 / 90 - 50 / 90, True),
+    "signs differ": ((60, 10, 30), (50, 30, 20), 0.1, 60 / 90 - 50 / 70, False),
+    "evidence moved": ((60, 10, 30), (40, 20, 40), 0.2, 60 / 90 - 40 / 80, False),
+})  # fmt: skip
 def test_a_direction_may_be_certain(now, then, ratio, classified, is_certain):
     found = like_for_like.change(ledger(*now), ledger(*then))
 

@@ -130,13 +130,11 @@ def away(wait_s=0.0):
     return NotSentError("away.", is_transient=True, wait_s=wait_s)
 
 
-@each(
-    {
-        "away until it takes it": ([away(), away(), ("a",)], 3, None, False),
-        "stays away": ([away()] * 9, len(PAUSES_S) + 1, "away.", True),
-        "refuses for good": ([NotSentError("no.")], 1, "no.", False),
-    }
-)
+@each({
+    "away until it takes it": ([away(), away(), ("a",)], 3, None, False),
+    "stays away": ([away()] * 9, len(PAUSES_S) + 1, "away.", True),
+    "refuses for good": ([NotSentError("no.")], 1, "no.", False),
+})  # fmt: skip
 def test_what_is_away_is_asked_again_for_a_while(answers, attempts, error, is_for_later):
     sent, pauses = sending(*answers)
 
@@ -249,13 +247,9 @@ test_targets_are_a_list = refuses(
 
 test_a_user_name_of_others_makes_no_address_elsewhere = gives(
     Owner(address="{user}@example.org", addresses={"ann": "ann.lee@example.org"}).address_of,
-    ("bob", "bob@example.org"),
-    ("ann", "ann.lee@example.org"),
-    ("eve@evil.example,x", None),
-    ("eve\r\nBcc: all", None),
-    ("", None),
-    (None, None),
-)
+    ("bob", "bob@example.org"), ("ann", "ann.lee@example.org"), ("eve@evil.example,x", None),
+    ("eve\r\nBcc: all", None), ("", None), (None, None),
+)  # fmt: skip
 
 
 def test_a_mail_target_without_a_host_uses_the_server_of_statements():

@@ -62,14 +62,12 @@ WAITS, REPEATS = {"wait_s": 60.0}, {"page_repeat_h": 4.0}
 # what the target is like; then for each look: what is open, after how long, what is due
 @each({
     "sent once, and once when it has closed": (
-        {},
-        [((HANG,), 0, OPEN), ((HANG,), MINUTE_MS, []), ((), MINUTE_MS, CLOSED), ((), 1, [])],
+        {}, [((HANG,), 0, OPEN), ((HANG,), MINUTE_MS, []), ((), MINUTE_MS, CLOSED), ((), 1, [])],
     ),
     "findings of one group wait for each other": (
         WAITS,
         [
-            ((IDLE,), 0, []),
-            ((IDLE, SECOND, DOWN), 40_000, []),
+            ((IDLE,), 0, []), ((IDLE, SECOND, DOWN), 40_000, []),
             ((IDLE, SECOND, DOWN), 30_000, [("open", ["idle00000001", "idle00000002"])]),
             ((IDLE, SECOND, DOWN), 30_000, [("open", ["down00000001"])]),
         ],
@@ -161,11 +159,9 @@ def test_old_evidence_opens_and_closes_nothing_and_nothing_is_queued_behind_what
 
 @each(
     ({}, {"hang00000001", "idle00000001", "down00000001"}),
-    ({"min_severity": "page"}, {"hang00000001"}),
-    ({"rules": ("node_down",)}, {"down00000001"}),
-    ({"teams": ("research",)}, {"hang00000001", "idle00000001"}),
-    ({"clusters": ("other",)}, set()),
-)
+    ({"min_severity": "page"}, {"hang00000001"}), ({"rules": ("node_down",)}, {"down00000001"}),
+    ({"teams": ("research",)}, {"hang00000001", "idle00000001"}), ({"clusters": ("other",)}, set()),
+)  # fmt: skip
 def test_filters_leave_what_a_target_is_to_get(filters, keys):
     target = slack(**filters)
     target.look(HANG, IDLE, DOWN, changed(DOWN, finding_key="note", severity="note"))

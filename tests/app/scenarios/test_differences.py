@@ -104,8 +104,7 @@ SPEED = Speed("llm", "samples", None, None, "steps", None, (), ("a",), ("b",))
 
 def side(run, first, count, step_ms, samples):
     steps = pl.DataFrame({
-        "run_key": run,
-        "step": range(first, first + count),
+        "run_key": run, "step": range(first, first + count),
         "end_ms": [step_ms * number for number in range(1, count + 1)], "step_ms": step_ms,
         "tokens": None, "samples": samples,
     })  # fmt: skip

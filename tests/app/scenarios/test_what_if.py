@@ -196,15 +196,10 @@ def test_less_than_a_day_gives_no_yearly_figure():
 
 test_sums_show_two_digits_of_what_is_small = gives(
     lambda value, decimals: f"{Span.of(value):{decimals}}",
-    ("0.0417", 1, "0.0417"),
-    ("0.092874321", 1, "0.092874"),
-    ("26.9154", 0, "26.915"),
-    ("1800.00", 0, "1,800"),
-    ("0.5", 0, "0.50"),
-    ("0.025", 4, "0.0250"),
-    ("5", 0, "5"),
+    ("0.0417", 1, "0.0417"), ("0.092874321", 1, "0.092874"), ("26.9154", 0, "26.915"),
+    ("1800.00", 0, "1,800"), ("0.5", 0, "0.50"), ("0.025", 4, "0.0250"), ("5", 0, "5"),
     ("0", 1, "0.0"),
-)
+)  # fmt: skip
 
 
 def test_the_readmes_upgrade_gives_all_that_no_ledger_measures():

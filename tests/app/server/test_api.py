@@ -94,11 +94,9 @@ def test_a_program_of_a_team_reads_the_same_for_every_second_of_a_day(client, se
 
 
 @each(
-    ("select * from marts.nodes", 403),
-    ("select * from raw.job_runs", 400),
-    ("select * from query('select * from marts.nodes')", 400),
-    ("select 1" + " " * 20_000, 400),
-)
+    ("select * from marts.nodes", 403), ("select * from raw.job_runs", 400),
+    ("select * from query('select * from marts.nodes')", 400), ("select 1" + " " * 20_000, 400),
+)  # fmt: skip
 def test_what_a_token_may_not_read_is_refused(client, sql, status):
     answer = client.sql(sql, NLP)
 
@@ -125,14 +123,12 @@ def test_a_limit_is_kept_and_said_in_every_format(client):
 
 
 @each(
-    ({"form": "csv"}, "there is no parameter 'form'"),
-    ({"format": "xml"}, "'format' is 'xml'"),
-    ({"limit": "0"}, "'limit' is 0"),
-    ({"limit": "all"}, "'limit' is 'all'"),
+    ({"form": "csv"}, "there is no parameter 'form'"), ({"format": "xml"}, "'format' is 'xml'"),
+    ({"limit": "0"}, "'limit' is 0"), ({"limit": "all"}, "'limit' is 'all'"),
     ({"from": "2027-01-15T08:00"}, "has no offset"),
     ({"from": "now", "to": "now-1h"}, "ends before it begins"),
     ({"team": ""}, "'team' is expected as a text"),
-)
+)  # fmt: skip
 def test_a_wrong_parameter_is_named(client, parameters, said):
     answer = client.ask("/views/marts.runs/rows", params=parameters)
 

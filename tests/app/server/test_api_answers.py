@@ -218,15 +218,13 @@ def test_a_file_is_compressed_once_and_whole_though_its_first_client_left(app, t
     assert get(app, PATH, **GZIP).text == SCRIPT
 
 
-@each(
-    {
-        "takes no gzip": ("static/js/index.abc.js", {"Accept-Encoding": "identity"}, 200),
-        "a part": ("static/js/index.abc.js", {**GZIP, "Range": "bytes=0-9"}, 206),
-        "compressed already": ("static/font.woff2", GZIP, 200),
-        "no static file": ("metrics.js", GZIP, 200),
-        "no such file": ("static/js/none.js", GZIP, 404),
-    }
-)
+@each({
+    "takes no gzip": ("static/js/index.abc.js", {"Accept-Encoding": "identity"}, 200),
+    "a part": ("static/js/index.abc.js", {**GZIP, "Range": "bytes=0-9"}, 206),
+    "compressed already": ("static/font.woff2", GZIP, 200),
+    "no static file": ("metrics.js", GZIP, 200),
+    "no such file": ("static/js/none.js", GZIP, 404),
+})  # fmt: skip
 def test_other_answers_are_as_they_were(app, path, asked, status):
     answer = get(app, f"/goodput/{path}", **asked)
 

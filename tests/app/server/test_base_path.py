@@ -43,19 +43,16 @@ def site(path, *, of_streamlit=False):
 
     return Starlette(
         routes=[
-            WebSocketRoute("/_stcore/stream", stream),
-            Route("/healthz", where),
-            Route("/api/v1/views", where),
-            Route("/goodput/findings", where),
+            WebSocketRoute("/_stcore/stream", stream), Route("/healthz", where),
+            Route("/api/v1/views", where), Route("/goodput/findings", where),
             Route("/{page:path}", lambda _: HTMLResponse(PAGE)),
         ],
         middleware=[
             Middleware(BasePath, path, of_streamlit=of_streamlit),
-            Middleware(AllowedHosts, ("h.test",)),
-            Middleware(SignIn, ACCESS, unrecorded),
+            Middleware(AllowedHosts, ("h.test",)), Middleware(SignIn, ACCESS, unrecorded),
             Middleware(IndexPage),
         ],
-    )
+    )  # fmt: skip
 
 
 def asked(path, base="/goodput", **kwargs):
@@ -155,7 +152,5 @@ def test_a_page_says_where_its_server_is_before_any_other_script_and_leads_from_
 
 test_what_is_no_page_stays_as_it_is = gives(
     lambda path: answered(path, PACKED).text,
-    ("/media/a.html", STATEMENT),
-    ("/missing", LONG_PAGE),
-    ("/metrics", LONG_PAGE),
-)
+    ("/media/a.html", STATEMENT), ("/missing", LONG_PAGE), ("/metrics", LONG_PAGE),
+)  # fmt: skip

@@ -175,10 +175,8 @@ def test_origins_beyond_the_limit_are_one_series_with_the_worst(scraped_store, m
     text = Metrics(scraped_store).answer()[0].decode()
 
     for name, first, others in (
-        ("age_seconds", 0, 30),
-        ("failures", 0, 3),
-        ("rows_last_hour", 2, 6),
-    ):
+        ("age_seconds", 0, 30), ("failures", 0, 3), ("rows_last_hour", 2, 6),
+    ):  # fmt: skip
         assert samples(text, f"goodput_live_source_{name}") == {
             ("job-log", "0.log"): first,
             ("job-log", "other"): others,

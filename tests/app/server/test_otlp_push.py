@@ -233,9 +233,7 @@ def site_to_push(own_store, built_empty):
 
 OTLP = '[otlp]\nurl = "https://otel.example.org/v1/metrics"\n'
 test_settings_that_make_no_sense_are_refused = refuses(
-    GoodputError,
-    settings_of,
-    ("[otlp]", "'otlp.url' is not a URL"),
+    GoodputError, settings_of, ("[otlp]", "'otlp.url' is not a URL"),
     (f"{OTLP}every_s = 1", "'otlp.every_s' is 1, expected 5 to 86400"),
     (f'{OTLP}token_env = "A"\ntoken_file = "B"', "'otlp' needs one of"),
     ('[otlp]\nurl = "http://otel.example.org"\ntoken_env = "A"', "send the token in the clear"),

@@ -116,12 +116,10 @@ def test_json_is_answered_in_json(sources, url):
 
 
 @each(
-    ({}, b"", 401),
-    ({"authorization": "Bearer wrong"}, b"", 401),
-    (AUTHORIZED | WRITE, bytes((16 << 20) + 1), 413),
-    (AUTHORIZED, b"", 415),
+    ({}, b"", 401), ({"authorization": "Bearer wrong"}, b"", 401),
+    (AUTHORIZED | WRITE, bytes((16 << 20) + 1), 413), (AUTHORIZED, b"", 415),
     (AUTHORIZED | {"content-type": "application/x-protobuf"}, b"\xff", 400),
-)
+)  # fmt: skip
 def test_who_or_what_is_not_taken_is_told(sources, url, headers, body, status):
     for path, one in sources.items():
         answer = httpx.post(url + path, content=body, headers=headers, trust_env=False)

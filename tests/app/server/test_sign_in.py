@@ -69,13 +69,11 @@ class Site:
         signed = Middleware(SignIn, access, self.record, public_url)
         self.app = Starlette(
             routes=[
-                WebSocketRoute("/_stcore/stream", stream),
-                Route("/metrics", metrics),
-                Route("/api/v1/store/read", store, methods=["POST"]),
-                Route("/{path:path}", who),
+                WebSocketRoute("/_stcore/stream", stream), Route("/metrics", metrics),
+                Route("/api/v1/store/read", store, methods=["POST"]), Route("/{path:path}", who),
             ],
             middleware=[Middleware(AllowedHosts, names), signed],
-        )
+        )  # fmt: skip
 
     async def record(self, *entry):
         """Keep an entry of the audit log."""
@@ -119,10 +117,8 @@ def site(people_sign_in):  # noqa: ARG001 -- through a proxy
 def test_a_member_named_by_the_proxy_is_let_in(site):
     hops = "6.6.6.6, 192.0.2.9, 10.0.0.8"
     headers = [
-        ("X-Forwarded-User", "bob"),
-        ("X-Forwarded-Groups", "ops, ml"),
-        ("X-Forwarded-For", hops),
-    ]
+        ("X-Forwarded-User", "bob"), ("X-Forwarded-Groups", "ops, ml"), ("X-Forwarded-For", hops),
+    ]  # fmt: skip
 
     name, roles, teams, address, _ = site.get("/data", headers).json()
 
@@ -146,19 +142,13 @@ def test_cookies_are_for_tls_alone_where_the_site_has_it(public_url, is_secure):
 
 
 @each(
-    (PROXY, []),
-    (STRANGER, ADA),
-    (("testclient", 1), ADA),
-    (PROXY, [*ADA, ("x-forwarded-user", "eve")]),
-    (PROXY, [*ADA, *ADA]),
-    (PROXY, [("X-Forwarded-User", b"ad\xe9")]),
-    (PROXY, [("X-Forwarded-User", "")]),
-    (PROXY, [("X-Forwarded-User", "ada\tx")]),
-    (PROXY, [("X-Forwarded-User", "eve")]),
+    (PROXY, []), (STRANGER, ADA), (("testclient", 1), ADA),
+    (PROXY, [*ADA, ("x-forwarded-user", "eve")]), (PROXY, [*ADA, *ADA]),
+    (PROXY, [("X-Forwarded-User", b"ad\xe9")]), (PROXY, [("X-Forwarded-User", "")]),
+    (PROXY, [("X-Forwarded-User", "ada\tx")]), (PROXY, [("X-Forwarded-User", "eve")]),
     (PROXY, [("X-Forwarded-User", "eve"), ("X-Forwarded-Groups", b"ml\xff")]),
-    (PROXY, [("X-Forwarded_User", "ada")]),
-    (PROXY, [(current.HEADER, current.packed(LOCAL))]),
-)
+    (PROXY, [("X-Forwarded_User", "ada")]), (PROXY, [(current.HEADER, current.packed(LOCAL))]),
+)  # fmt: skip
 def test_anybody_else_gets_nothing(site, peer, headers):
     for path in PATHS:
         answer = site.get(path, headers, peer)

@@ -55,18 +55,13 @@ def test_long_times_read_as_on_a_clock(seconds, cell, header):
 
 test_a_fact_reads_in_the_unit_of_its_column = gives(
     places.fact,
-    ("power_w", 3706.2, "3,706 W"),
-    ("rx_bytes_per_s", 25e9, "25.0 GB/s"),
-    ("outage_s", 8040.0, "2h 14m"),
-    ("idle_ms", 7_200_000, "2.0 GPU-h"),
-    ("wasted_cost", 1.5, "$1.50"),
-    ("cost_per_allocated_gpu_h", 2.386, "$2.39"),
-    ("down_ratio", 0.25, "25.0 %"),
-    ("tokens_per_s", 17.28, "17.28"),
-    ("events", 1200, "1,200"),
+    ("power_w", 3706.2, "3,706 W"), ("rx_bytes_per_s", 25e9, "25.0 GB/s"),
+    ("outage_s", 8040.0, "2h 14m"), ("idle_ms", 7_200_000, "2.0 GPU-h"),
+    ("wasted_cost", 1.5, "$1.50"), ("cost_per_allocated_gpu_h", 2.386, "$2.39"),
+    ("down_ratio", 0.25, "25.0 %"), ("tokens_per_s", 17.28, "17.28"), ("events", 1200, "1,200"),
     ("start_at", datetime(2026, 11, 20, 12, tzinfo=UTC), "2026-11-20 12:00:00 UTC"),
     ("nodes", ["a"], "['a']"),
-)
+)  # fmt: skip
 
 
 test_a_marked_range_is_turned_back_to_utc_and_a_click_marks_none = gives(

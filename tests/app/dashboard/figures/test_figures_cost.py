@@ -36,11 +36,8 @@ def test_parts_of_a_charge_add_up_to_its_total(idle):
     waste = {"productive_ms": HOUR_MS, "own_waste_ms": 2 * HOUR_MS, "platform_waste_ms": HOUR_MS}
     accounts = charged(
         line("usage", 4, "a", **waste, energy_mj=1, metered_mj_price=Decimal(3_600_000_000)),
-        line("usage", 6, "b"),
-        line("idle", 5),
-        line("not_available", 2),
-        idle=idle,
-    )
+        line("usage", 6, "b"), line("idle", 5), line("not_available", 2), idle=idle,
+    )  # fmt: skip
 
     for row in cost.parts(accounts).to_dicts():
         assert sum(row[name] for name in theme.MONEY) == row["total_cost"]
@@ -178,12 +175,10 @@ def test_each_operation_has_median_and_slowest_and_expected_where_it_is_known():
     found = [(trace.name, trace.line.dash, list(trace.y)) for trace in figure.data]
     hostile = theme.plotly_text(HOSTILE)
     assert found == [
-        (hostile, "solid", [20.0]),
-        (hostile, "dot", [10.0]),
-        ("AllReduce", "solid", [40.0, 400.0]),
+        (hostile, "solid", [20.0]), (hostile, "dot", [10.0]), ("AllReduce", "solid", [40.0, 400.0]),
         ("AllReduce", "dot", pytest.approx([30.0, 100.0])),
         ("AllReduce, expected", "dash", [430.0]),
-    ]
+    ]  # fmt: skip
     assert "<b>" not in hostile
 
 

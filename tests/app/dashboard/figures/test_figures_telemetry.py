@@ -102,8 +102,7 @@ def test_categories_of_one_time_share_the_height_of_their_lane():
 
 def test_reasons_of_bins_that_follow_each_other_are_one_bar():
     series = pl.DataFrame({
-        "at": minutes(0, 10, 20, 40),
-        **{name: [None] * 4 for name in parts.REASONS},
+        "at": minutes(0, 10, 20, 40), **{name: [None] * 4 for name in parts.REASONS},
         "power_cap": [0.5, 1.0, 0.0, 0.2],
     }, schema_overrides=dict.fromkeys(parts.REASONS, pl.Float32))  # fmt: skip
 

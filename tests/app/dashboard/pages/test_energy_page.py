@@ -89,8 +89,5 @@ def test_power_is_stacked_by_account_and_what_the_page_lacks_is_named(world, vis
 
 test_of_many_gpus_the_roll_up_is_read_in_longer_buckets = gives(
     lambda hours, gpus: energy.bucket_ms(Scope(from_ms=0, to_ms=hours * HOUR_MS), gpus) / 60_000,
-    (1, 4, 1),
-    (1, 1_000, 10),
-    (24, 2_000, 30),
-    (24, 10_000, 60),
-)
+    (1, 4, 1), (1, 1_000, 10), (24, 2_000, 30), (24, 10_000, 60),
+)  # fmt: skip

@@ -133,14 +133,12 @@ gpu_parts.memory_errors(found.with_columns(hour_at=hours, label=pl.col("kind")))
     assert [caption.value for caption in app.caption] == captions
 
 
-@each(
-    {
-        "chronic": ("chronic", True, "chronic"),
-        "few-hours": (None, True, "not known"),
-        "none": ("", True, "Neither heat, the power brake nor the board slowed this GPU."),
-        "not-reported": ("", False, "Throttling is not known: these readings carry neither"),
-    }
-)
+@each({
+    "chronic": ("chronic", True, "chronic"),
+    "few-hours": (None, True, "not known"),
+    "none": ("", True, "Neither heat, the power brake nor the board slowed this GPU."),
+    "not-reported": ("", False, "Throttling is not known: these readings carry neither"),
+})  # fmt: skip
 def test_throttling_of_a_gpu_is_chronic_passing_or_not_known(recurrence, is_reported, shown):
     app = drawn(
         f"""

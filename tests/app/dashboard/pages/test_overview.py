@@ -164,10 +164,8 @@ def test_the_parts_of_a_waterfall_add_up_to_both_totals():
 
 test_the_axis_of_a_waterfall_shows_small_changes = gives(
     bars.axis,
-    (100, [20, -30], (75, 120, [100, 120])),
-    (10, [90], (0, 100, [10])),
-    (5, [], (0, 5, [])),
-)
+    (100, [20, -30], (75, 120, [100, 120])), (10, [90], (0, 100, [10])), (5, [], (0, 5, [])),
+)  # fmt: skip
 
 
 def test_parts_of_a_bar_have_their_share_and_nothing_has_no_part():

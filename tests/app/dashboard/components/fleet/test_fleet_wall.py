@@ -107,8 +107,7 @@ def test_the_sentence_has_what_is_out_what_is_free_and_who_waits(nodes, queue, s
 def test_a_node_carries_its_worst_open_page_or_ticket_which_lasts_to_the_end_of_the_data():
     row = {"cluster": "c", "node": "n1", "state": "open", "kind": "availability", "is_open": True}
     findings = pl.DataFrame([
-        row | {"severity": "page", "title": "down"},
-        row | {"severity": "ticket", "title": "slow"},
+        row | {"severity": "page", "title": "down"}, row | {"severity": "ticket", "title": "slow"},
         row | {"node": "n2", "severity": "note", "title": "late"},
         row | {"node": "n3", "severity": "page", "title": "was down", "is_open": False},
         row | {"node": None, "severity": "ticket", "title": "of the fleet"},

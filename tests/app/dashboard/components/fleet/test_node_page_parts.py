@@ -74,10 +74,8 @@ def test_jobs_that_have_gpus_at_the_same_time_stand_in_lanes_of_their_own():
     found = node_axis.jobs(pl.DataFrame(rows, schema_overrides={"team": pl.String}))
 
     lanes = [
-        ("Jobs", "a / ada / 2 GPUs"),
-        ("Jobs", "c / ada / 1 GPU"),
-        ("Jobs 2", "b / ada / 1 GPU"),
-    ]
+        ("Jobs", "a / ada / 2 GPUs"), ("Jobs", "c / ada / 1 GPU"), ("Jobs 2", "b / ada / 1 GPU"),
+    ]  # fmt: skip
     assert found.select("lane", "hover").rows() == lanes
     assert found["name"].to_list() == ["a", "c", "b"]
 
