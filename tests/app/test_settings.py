@@ -58,12 +58,10 @@ def test_a_file_changes_what_it_names():
 def test_a_wrong_key_is_named_with_its_file(text, sentence):
     with pytest.raises(GoodputError) as caught:
         settings_of(text)
-
     assert str(caught.value).endswith(f"/goodput.toml: {sentence}")
 
 
 OBJECTIVE, OF_SERVING = "[[objectives]]\ntarget = ", "[[serving.objectives]]\n"
-
 
 test_a_value_that_makes_no_sense_is_refused = refuses(
     GoodputError,

@@ -81,7 +81,6 @@ test_what_is_wrong_is_named = refuses(
     (f"{SIGN_IN}{OF_B}{OF_B}", "two tables with the same name"),
 )  # fmt: skip
 
-
 MEMBERS = """
 [[access.members]]
 person = "ada"
@@ -95,7 +94,6 @@ group = "platform"
 role = "admin"
 """
 
-
 test_roles_and_teams_of_all_matching_members_add_up = gives(
     lambda name, groups: identity_of(Person(name, frozenset(groups)), settings_of(MEMBERS).access),
     ("ada", [], Identity("ada", frozenset({Role.OPERATOR}), frozenset({"nlp"}))),
@@ -107,7 +105,6 @@ test_roles_and_teams_of_all_matching_members_add_up = gives(
     ("vision", [], None),
     ("bob", ["ada"], None),
 )  # fmt: skip
-
 
 test_a_name_that_cannot_be_shown_is_refused = refuses(
     RefusedError,

@@ -170,7 +170,6 @@ OFFERED = {
     Action.READ_AUDIT_LOG: lambda app, _: "Audit log" in subheaders(app),
 }
 
-
 HINTS = {  # what a page says to who may not
     Action.EDIT_PRICES: "Finance edits prices here",
     Action.DOWNLOAD_STATEMENT: "Finance downloads statements",

@@ -112,7 +112,6 @@ def test_an_idle_line_is_shared_out_by_cost_or_in_equal_parts_and_costs_nobody_a
 )  # fmt: skip
 def test_idle_time_is_charged_to_who_kept_gpus_from_others(more, policy, costs):
     found = charges([line("usage", H, "a"), *more], policy)
-
     assert by_team(found) == costs
     assert {c.key.line for c in found if c.key.team == "z"} <= {"idle_share"}
 

@@ -86,7 +86,6 @@ def found(*days, cluster=None):
 })  # fmt: skip
 def test_the_rest_of_the_month_goes_on_as_the_covered_hours(days, expected, low, high):
     made = found(*days)
-
     costs = (made.expected_cost, made.low_cost, made.high_cost)
     assert costs == tuple(c and Decimal(c) for c in (expected, low, high))
 

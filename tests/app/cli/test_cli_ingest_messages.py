@@ -53,7 +53,6 @@ def test_an_empty_folder_is_named(folder):
 )
 def test_an_empty_file_is_named_and_a_text_without_rows_fine(folder, name, text, code, said):
     result = ingested(folder, "slurm", name, text)
-
     assert result.exit_code == code
     assert result.stderr == f"{folder / name}: slurm: {said}.\n"
 
@@ -162,7 +161,6 @@ SAID = {
 @pytest.mark.parametrize(("name", "given"), SAID.items(), ids=SAID.keys())
 def test_a_recognised_file_says_what_it_did_not_give(folder, name, given):
     text, said = given
-
     assert f"{folder / name}: {said}" in ingested(folder, "auto", name, text, *OPTIONS).stderr
 
 
@@ -291,9 +289,7 @@ def test_what_would_be_read_is_said_of_unknown_files_objects_and_node_states(fol
 
 ZONE = "carries no offset from UTC. Name its time zone with --timezone (such as Europe/Berlin)."
 
-
 REFUSED = [f"logs/{i}.txt: time 2026-11-20T11:45:{i:02} {ZONE}" for i in range(5)]
-
 
 test_files_with_one_reason_are_one_sentence = gives(
     lambda *given: [*skipped_files(*given)],

@@ -105,7 +105,6 @@ def test_a_build_says_what_it_built_and_does_it_once_and_the_ledger_balances(her
 def test_the_ledger_of_a_window_is_as_long_as_the_window():
     window = ["--from", "2026-11-20T12:02Z", "--to", "2026-11-20T13:05+01:00", "--node", "n1"]
     rows = json.loads(run("ledger", *window, "--by", "gpu", "--format", "json").stdout)
-
     assert [(row["gpu"], row["gpu_ms"]) for row in rows] == [("GPU-1", 180_000)]
 
 
@@ -132,7 +131,6 @@ def test_an_empty_window_is_reported_with_the_range_of_the_data(command, printed
 )
 def test_a_filter_that_names_nothing_is_an_error(command, options, said):
     result = run(*command.split(), *options, "--format", "json")
-
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", said)
 
 
@@ -242,7 +240,6 @@ def test_a_name_of_a_run_is_that_run(store, given, found):
 def test_an_ambiguous_name_lists_its_candidates_of_the_cluster(store, given, sentence):
     with pytest.raises(QueryError) as caught:
         resolved(store, given)
-
     assert str(caught.value) == sentence
 
 

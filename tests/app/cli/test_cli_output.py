@@ -44,7 +44,6 @@ def test_rows_of_a_view_are_json_with_exact_types_or_csv():
 )  # fmt: skip
 def test_the_name_of_the_file_says_the_format(database, options, begins):
     result = run("show", "raw.gpus", *options)
-
     assert (result.exit_code, result.stdout) == (0, "")
     assert (database.parent / options[1]).read_bytes().startswith(begins)
 
@@ -91,7 +90,6 @@ test_a_cell_reads_as_its_column_means = gives(
 
 def test_parquet_is_not_for_a_terminal(monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-
     with pytest.raises(QueryError, match="name a file with --out"):
         output.write(pl.DataFrame(), "parquet")
 
@@ -157,5 +155,4 @@ CELLS = {
 @pytest.mark.parametrize(("text", "cell"), CELLS.items())
 def test_a_text_that_a_spreadsheet_would_run_or_turn_is_text(text, cell):
     found = pl.DataFrame({"a": [text]}).select(harmless(pl.col("a"))).item()
-
     assert found == harmless_text(text) == cell

@@ -73,7 +73,6 @@ def test_snapshots_are_appended_to_a_file_that_is_recognised(tmp_path):
 )
 def test_what_cannot_be_described_or_written_is_a_sentence(here, arguments, code, said):
     result = run("snapshot", *arguments)
-
     assert (result.exit_code, result.stdout, list(here.iterdir())) == (code, "", [])
     assert said in result.stderr
 

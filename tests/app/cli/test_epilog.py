@@ -38,7 +38,6 @@ def test_the_report_is_of_the_job_of_the_environment(monkeypatch):
 @pytest.mark.usefixtures("database")
 def test_what_fails_writes_nothing(arguments):
     done = run("epilog", *arguments)
-
     assert (done.exit_code, done.output) == (0, "")
 
 

@@ -26,7 +26,6 @@ FOREIGN_OPTIONS = {  # of the commands that live sources run
     *("--interval", "--slow-interval", "--seconds"),  # of the recorder of NVML
 }
 
-
 CONTEXT = click.Context(main.main)
 INSTALLED = (
     name

@@ -179,5 +179,4 @@ def test_a_source_that_is_still_configured_is_not_retired(database, configured):
 
 def test_a_source_that_is_not_known_is_an_error_that_lists_those_that_are(database):
     said = failing("retire", "nvml", "--db", str(database))
-
     assert "no live source nvml is reported. Reported: dcgm (dcgm a), slurm (slurm a)." in said

@@ -110,7 +110,6 @@ test_the_title_of_a_page = gives(
     ("Run", {"run": "lab/a\x1b\n\u202eb"}, "Run ab · Goodput"),
 )
 
-
 test_a_name_comes_before_a_number = gives(
     lambda run_id, name: run_parts.names({"run_id": run_id, "job_name": name}),
     ("1037", "thermal-throttle-d3", ("thermal-throttle-d3", "1037")),
@@ -145,7 +144,6 @@ test_how_far_a_run_is = gives(
      f"{AT_PACE}, with 95 % probability after 2026-11-20 19:00:00 UTC, with no latest time: its "
      "hours are too unlike each other."),
 )  # fmt: skip
-
 
 BERLIN = "Europe/Berlin"
 AUTUMN = datetime(2026, 10, 25)  # noqa: DTZ001 -- UTC; the clock of Berlin goes back at 01:00

@@ -126,7 +126,6 @@ FEW = series(
 )  # fmt: skip
 MANY = series(*((f"GPU-{i}", 0, float(i)) for i in range(12)))
 
-
 test_the_band_of_peers = gives(
     lambda every, gpu: metrics.peers_band(every, gpu, "power_w").rows(),
     {
@@ -153,7 +152,6 @@ def test_the_list_has_meaning_unit_and_kind_where_they_are_known():
 )
 def test_a_metric_over_time_shows(metric, mean, low, high):
     found = other_metrics.over_time(AFTER_A_MINUTE, metric, is_counter=metric.endswith("total"))
-
     assert found.select("mean", "low", "high").rows() == list(zip(mean, low, high, strict=True))
 
 

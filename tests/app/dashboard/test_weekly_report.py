@@ -80,13 +80,11 @@ def test_a_page_says_what_it_is_compared_with(two_weeks, visit, name, against, s
 
 def test_a_week_begins_on_monday_in_the_zone_of_the_page(two_weeks, visit):
     page = visit(two_weeks, "weekly_report", tz="Europe/Berlin")
-
     assert "2027-01-25 00:00 - 2027-02-01 00:00 UTC+01:00" in plain(page)
 
 
 def test_without_a_whole_week_it_is_the_one_that_goes_on(capture, visit):
     page = visit(capture, "weekly_report")
-
     assert page.title[0].value == "Week so far, 16 November to 22 November 2026"
     assert "of the capacity**, was wasted; there is no price" in plain(page)
 
@@ -100,7 +98,6 @@ def test_without_a_whole_week_it_is_the_one_that_goes_on(capture, visit):
 })  # fmt: skip
 def test_the_last_week_ends_on_a_monday_by_a_moment(until, start, hours):
     begin, end = last_week(until, datetime(2020, 1, 1, tzinfo=UTC))
-
     assert begin == start
     assert (end.timestamp() - begin.timestamp()) / 3600 == hours
 
@@ -179,7 +176,6 @@ def hours(pair):
 })  # fmt: skip
 def test_both_windows_are_cut_to_what_both_cover(spans, pairs, left_out):
     found = next(like_for_like.windows(DAY, clusters(**spans)))
-
     assert [hours(pair) for pair in found.pairs] == pairs
     assert found.left_out == left_out
 

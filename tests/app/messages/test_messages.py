@@ -79,7 +79,6 @@ def test_a_message_has_its_content(name):
 def test_idle_time_is_in_words(gpus, minutes, words):
     since_ms = AT_MS - minutes * MINUTE_MS
     notice = changed(IDLE, idle_gpus=gpus, idle_since_ms=since_ms)
-
     assert words in headline(message("owner", "open", (notice,), AT_MS, recipient="ann"))
 
 
@@ -147,7 +146,6 @@ def test_what_is_away_is_asked_again_for_a_while(answers, attempts, error, is_fo
 @pytest.mark.parametrize(("asked_s", "waited_s"), [(5.0, 5.0), (1.0, 2.0), (86_400.0, PAUSE_MAX_S)])
 def test_a_server_may_ask_for_a_longer_pause_which_its_own_end_ends(asked_s, waited_s):
     assert sending(away(asked_s), ())[1] == [waited_s]
-
     sent, pauses = sending(away(asked_s), (), is_over=True)
     assert (sent.attempts, sent.error is None, pauses) == (1, False, [waited_s])
 
@@ -198,7 +196,6 @@ COMMON = (
     "page_repeat_h, send_resolved, digest_at, timeout_s, ca_file"
 )
 
-
 test_a_target_that_makes_no_sense_is_refused = refuses(
     GoodputError,
     lambda text: settings_of(f"[[notify]]\n{text}\n"),
@@ -234,7 +231,6 @@ test_a_target_that_makes_no_sense_is_refused = refuses(
      "two [[notify]] tables are named 'slack', expected a 'name' of its own each."),
 )  # fmt: skip
 
-
 test_targets_are_a_list = refuses(
     GoodputError,
     settings_of,
@@ -243,7 +239,6 @@ test_targets_are_a_list = refuses(
         for text in ("notify = 1", "[notify]", "notify = {to = 'slack'}")
     ),
 )
-
 
 test_a_user_name_of_others_makes_no_address_elsewhere = gives(
     Owner(address="{user}@example.org", addresses={"ann": "ann.lee@example.org"}).address_of,

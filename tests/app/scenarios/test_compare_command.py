@@ -48,7 +48,6 @@ def test_a_slower_run_fails_with_the_difference_and_what_differs(database):
 )
 def test_an_equal_run_passes_and_no_unknown_or_incomparable_one(database, other, code, says):
     found = compared(database, "old", other, *SLOWER)
-
     assert (found.exit_code, says in found.output) == (code, True), found.output
 
 
@@ -119,7 +118,6 @@ def test_before_and_after_a_time_are_compared_and_a_wrong_one_is_named(store, vi
 
 def test_changes_between_runs_are_listed_and_open_both(store, visit):
     app = visit(store, PAGE)
-
     rows = [row for frame in tables(app).values() for row in frame]
     assert sum("580.2" in row for row in rows) == 2  # to it and back
 

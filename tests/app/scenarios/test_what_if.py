@@ -33,7 +33,6 @@ def exactly(answer):
 HUNDRED_H100 = {"old_gpus": 100, "old_power_w": 700, "new_gpus": 50, "new_power_w": 1000}
 OF_WORK = {"use_ratio": "0.8", "cost_per_productive_gpu_h": 3}
 
-
 SAVED_TOO_OFTEN = 300 / 1800 + 1800 / 172_800
 SAVED_WELL = 300 / 7301.388889 + 7301.388889 / 172_800
 
@@ -106,7 +105,6 @@ SAVED_WELL = 300 / 7301.388889 + 7301.388889 / 172_800
 })  # fmt: skip
 def test_worked_figures(name, values, expected):
     found = answers(name, **values)
-
     assert {label: exactly(found[label]) for label in expected} == CLOSE(expected)
 
 
@@ -145,7 +143,6 @@ def test_what_may_be_more_or_less_gives_a_span():
 @pytest.mark.parametrize(("drawn_w", "saved_w"), [(500, (0, 100)), (700, (140, 140))])
 def test_a_cap_saves_what_is_drawn_above_it_and_above_what_is_drawn_maybe_nothing(drawn_w, saved_w):
     drawn = drawn_above_w(Span.of(drawn_w), Span.of(700), Span.of("0.8"))
-
     assert drawn == Span(*map(Decimal, saved_w))
 
 
@@ -168,7 +165,6 @@ def test_young_and_daly_give_the_published_intervals():
 def test_no_other_interval_loses_much_less_than_dalys(save, ratio, factor):
     mtbf = save * ratio
     best = daly_s(save, mtbf)
-
     assert overhead(best, save, mtbf) <= overhead(best * factor, save, mtbf) * Decimal("1.02")
 
 

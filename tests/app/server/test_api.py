@@ -131,7 +131,6 @@ def test_a_limit_is_kept_and_said_in_every_format(client):
 )  # fmt: skip
 def test_a_wrong_parameter_is_named(client, parameters, said):
     answer = client.ask("/views/marts.runs/rows", params=parameters)
-
     assert answer.status_code == 400
     assert said in answer.json()["message"]
 

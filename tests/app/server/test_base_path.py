@@ -62,7 +62,6 @@ def asked(path, base="/goodput", **kwargs):
 @pytest.mark.parametrize("path", ["/goodput/", "/goodput/fleet", "/", "/fleet", "/goodputs"])
 def test_a_page_answers_with_the_path_and_where_the_proxy_removed_it(path):
     answer = asked(path)
-
     assert answer.status_code == 200
     assert SCRIPT.decode() in answer.text
 
@@ -74,7 +73,6 @@ def test_a_page_answers_with_the_path_and_where_the_proxy_removed_it(path):
 )
 def test_without_its_last_slash_and_after_the_sign_in_it_leads_to_the_dashboard(base, path, code):
     answer = asked(path, base)
-
     assert answer.status_code == code
     assert urljoin(f"http://h.test{path}", answer.headers["location"]) == f"http://h.test{base}/"
 
@@ -88,7 +86,6 @@ def test_without_its_last_slash_and_after_the_sign_in_it_leads_to_the_dashboard(
 )  # fmt: skip
 def test_calls_answer_below_the_path_also_where_streamlit_signs_people_in(path, of_streamlit, at):
     answer = asked(path, of_streamlit=of_streamlit)
-
     is_call = answer.headers.get("content-type") == "application/json"
     assert (answer.json() if is_call else None) == at
 
@@ -96,14 +93,12 @@ def test_calls_answer_below_the_path_also_where_streamlit_signs_people_in(path, 
 @pytest.mark.parametrize("path", ["/goodput/_stcore/stream", "/_stcore/stream"])
 def test_a_stream_of_a_page_is_open_below_the_path(path):
     client = TestClient(site("/goodput"), client=("127.0.0.1", 1))
-
     with client.websocket_connect(path, headers={"Host": "h.test", **OF_A_BROWSER}) as stream:
         assert stream.receive_json() == "/_stcore/stream"
 
 
 def test_below_the_path_nothing_is_open_that_is_not_at_the_root():
     answer = ask(site("/goodput"), "/goodput/api/v1/views", base_url="http://h.test")
-
     assert answer.status_code == 403
 
 

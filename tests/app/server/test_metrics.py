@@ -295,7 +295,6 @@ test_a_cluster_and_category_have_the_largest_finding = gives(
 
 def test_labels_stay_within_the_limit_of_openmetrics():
     longest = max(len(rule.name) for rule in rules())
-
     assert len("finding") + 12 + len("rule") + longest <= CHARS_MAX
 
 

@@ -163,7 +163,6 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 -- refused, not bound to
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.0.0.2"])
 def test_a_loopback_address_needs_no_word(address, capsys):
     refuse_strangers(address, is_insecure=False)
-
     assert capsys.readouterr().err == ""
 
 

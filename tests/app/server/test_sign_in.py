@@ -137,7 +137,6 @@ PATHS = (
 @each(("https://h.test", True), ("http://h.test", False), (None, False))
 def test_cookies_are_for_tls_alone_where_the_site_has_it(public_url, is_secure):
     answer = Site(ACCESS, None, public_url).get("/", ADA)
-
     assert ("; Secure" in answer.headers["set-cookie"]) == is_secure
 
 
@@ -173,7 +172,6 @@ def test_without_a_sign_in_everybody_is_local():
 
 def test_who_is_no_member_reads_why(site):
     answer = site.get("/", [("X-Forwarded-User", "<b>eve</b>")])
-
     assert "signed in as &lt;b&gt;eve&lt;/b&gt;, but nothing lets you in" in answer.text
     assert site.log == [("<b>eve</b>", "refused", "not a member", "10.0.0.7")]
 

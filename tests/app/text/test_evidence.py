@@ -33,11 +33,9 @@ def test_each_source_is_there_and_brings_a_table_of_its_kind():
 
 def test_each_page_is_one_of_the_dashboard():
     titles = set(re.findall(r'_page\("\w+\.py", "(\w+)"', MAIN))
-
     assert {page for kind in evidence.kinds() for page in kind.pages} <= titles
 
 
 def test_what_is_there_is_not_missing():
     there = {kind.evidence for kind in {*evidence.missing(())} - {*evidence.missing(["rates"])}}
-
     assert there == {"GPU prices"}

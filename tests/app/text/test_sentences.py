@@ -25,7 +25,6 @@ test_a_sentence_names_its_subject = gives(
 FINDING = {"rule": "hang", "confidence": "Likely", "right_count": None, "total_count": None}
 NOBODY = {"accepted": None, "dismissed": None}
 
-
 test_a_finding_says_how_often_such_ones_were_right = gives(
     lambda known: with_hit_rate(FINDING | known),
     (NOBODY, "Likely; not measured in tests"),
@@ -36,7 +35,6 @@ test_a_finding_says_how_often_such_ones_were_right = gives(
     ({"accepted": 3, "dismissed": 1},
      "Likely; not measured in tests; people acknowledged 3 of this rule and dismissed 1"),
 )  # fmt: skip
-
 
 test_a_rule_says_what_tests_found = gives(
     hit_rates,
@@ -97,7 +95,6 @@ def ladder(**changes):
 )
 def test_the_headline_is_one_number_with_its_bound_and_what_is_not_measured(scope, changes, words):
     sentence = headline.headline(summary(**changes), ladder(), scope).sentence
-
     assert sentence.startswith(f"Goodput (% of {headline.denominator(scope)}): 46.1 %")
     assert words in sentence
 

@@ -44,7 +44,6 @@ def test_without_a_section_nothing_goes_out_and_a_database_in_memory_has_no_fold
 @pytest.mark.parametrize(("security", "port"), [("starttls", 587), ("tls", 465), ("none", 25)])
 def test_a_port_is_the_usual_one_unless_it_is_named(security, port):
     given = {"host": "mx", "sender": "a@lab.example", "to": ("b@lab.example",)}
-
     assert StatementMail(**given, security=security).origin == f"mx:{port}"
     assert StatementMail(**given, security=security, port=2525).origin == "mx:2525"
 

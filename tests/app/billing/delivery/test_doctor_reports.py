@@ -51,7 +51,6 @@ def test_the_last_statement_and_what_failed_are_reported(closed, plan, post):
 def test_what_is_not_tried_again_any_more_is_history(closed, plan, post):
     post.answers += ["554 5.3.0 the disk is full"]
     send_statement(of_day(closed, 40), plan)
-
     assert "statements by mail" not in findings('[report]\nfolder = "out"\n')
 
 

@@ -63,7 +63,6 @@ def test_an_evaluation_that_failed_is_raised_once_and_tried_again(monkeypatch):
 @pytest.mark.parametrize("page", ["fleet_overview", "open_findings"])
 def test_a_page_says_that_findings_follow(unpriced, visit, page):
     app = visit(unpriced, page)
-
     assert any("Findings are being evaluated" in caption.value for caption in app.caption)
     assert "awaiting_findings" in sent(app)  # for whoever waits for the page
 

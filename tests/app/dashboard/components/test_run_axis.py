@@ -71,7 +71,6 @@ def run_key(store, job):
 
 def test_a_run_waits_from_when_it_could_start_until_it_starts(used):
     waits = run_axis.waits(Scope(from_ms=0, to_ms=2**52, run=run_key(used, "silent")))
-
     assert waits["wait_s"].to_list() == [60.0]
     assert waits["end_at"][0] - waits["start_at"][0] == timedelta(seconds=60)
 
@@ -168,7 +167,6 @@ def test_a_run_that_says_nothing_has_a_page(visit, world, monkeypatch, known, sa
 )  # fmt: skip
 def test_the_last_good_run_is_of_the_same_workload_and_size(used, job, before):
     found = speed.run_before(Scope(run=run_key(used, job)))
-
     assert found == (None if before is None else (run_key(used, before), True))
 
 

@@ -36,7 +36,6 @@ def clusters(**ends_min):
 ENDED = ("ended: no data in this time range, data ends 2026-11-20 11:00:00 UTC", "orange")
 OLDEST = [(f"c{n}: data to 11:{60 - n}:00", "gray") for n in range(7, 2, -1)]
 
-
 test_clusters_say_how_far_their_data_reaches = gives(
     lambda minutes, view: freshness.badges(clusters(**minutes), view),
     ({"new": 0, "ended": 60}, shown(), [ENDED, ("new: data to 12:00:00", "gray")]),
@@ -73,7 +72,6 @@ test_a_window_has_as_many_buckets_as_can_be_seen = gives(
     (1_000, 1_000), (332_000, 2_000), (3_600_000, 30_000), (24 * 3_600_000, 600_000),
     (30 * 86_400_000, 14_400_000 + 7_200_000), (400 * 86_400_000, 86_400_000),
 )  # fmt: skip
-
 
 # else no answer would be shared: of a live site the range begins with the clock
 test_viewers_of_a_moving_window_ask_for_the_same_range_for_some_seconds = gives(

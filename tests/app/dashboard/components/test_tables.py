@@ -63,7 +63,6 @@ test_a_fact_reads_in_the_unit_of_its_column = gives(
     ("nodes", ["a"], "['a']"),
 )  # fmt: skip
 
-
 test_a_marked_range_is_turned_back_to_utc_and_a_click_marks_none = gives(
     lambda *boxes: charts.marked_range(boxes, timedelta(hours=1)),
     (

@@ -121,7 +121,6 @@ def test_idle_time_may_be_looked_at_otherwise_than_billed(priced, cost, configur
 
 def test_hostile_parameters_are_text_and_an_empty_filter_can_be_cleared(priced, cost):
     app = cost(priced, **dict.fromkeys(("day", "idle", "by", "line", "team", "cluster"), HOSTILE))
-
     assert "](http" not in texts(app)
     assert "Clear filters" in [button.label for button in app.button]
 
@@ -319,6 +318,5 @@ def test_a_wrong_value_in_the_link_is_reported_and_left_out(priced, cost):
 @pytest.mark.parametrize("ask", ["halve-a-loss", "checkpoints", "power-cap"])
 def test_every_question_is_there_with_what_is_known(priced, cost, ask):
     app = cost(priced, part="what-if", ask=ask)
-
     assert any("Input needed" in info.value for info in app.info)
     assert app.metric

@@ -240,6 +240,5 @@ def test_a_bucket_without_a_reading_has_no_bar_and_a_name_like_a_label_of_ours_i
 
 def test_of_many_names_the_smaller_ones_are_added_up():
     found = bars(*((f"n{i:02}", None, 0, 100.0 - i) for i in range(20)))
-
     assert list(found)[-1] == "12 more"
     assert sum(values[0] for values in found.values()) == pytest.approx(100 * 20 - 190)

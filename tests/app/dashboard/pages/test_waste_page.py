@@ -74,7 +74,6 @@ def regular(made):
 
 def test_free_time_with_demand_names_the_jobs_that_waited(regular, visit):
     app = visit(regular, "idle_gaps", category="idle_with_demand", cluster="free")
-
     assert table(app, "waited_s")["job_id"].to_list() == ["7", "8"]
     assert "2 jobs." in texts(app)
 

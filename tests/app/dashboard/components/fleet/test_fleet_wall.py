@@ -32,7 +32,6 @@ SLOW = ("ticket", "A link is slow", "n2", "acknowledged")
 })  # fmt: skip
 def test_the_band_names_the_worst_that_is_open_and_who_has_it(now, kind, said, more):
     found = fleet_wall.band(now, "LIVE", AT)
-
     assert (found.severity, found.said, found.more) == (kind, said, more)
     assert found.length == "live 05:30 UTC"
 
@@ -100,7 +99,6 @@ def states(*nodes):
 })  # fmt: skip
 def test_the_sentence_has_what_is_out_what_is_free_and_who_waits(nodes, queue, said):
     found = fleet_now.sentence(states(*nodes), pl.DataFrame(queue, schema=QUEUE, orient="row"))
-
     assert found == said
 
 

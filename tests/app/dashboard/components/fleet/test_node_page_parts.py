@@ -48,7 +48,6 @@ def test_an_incident_is_drawn_and_shown_with_an_hour_around_it_up_to_what_is_kno
 
 FIRST, SECOND, THIRD = [(after(start), after(start + 120)) for start in (0, 300, 600)]
 
-
 test_the_buttons_lead_to_the_incident_before_and_after_the_time_range = gives(
     lambda shown: node_verdict.beside([FIRST, SECOND, THIRD], shown),
     {
@@ -256,7 +255,6 @@ def test_a_run_shows_what_differs_between_its_nodes_first_and_all_settings_folde
 
 def test_a_node_shows_what_it_has_otherwise_than_its_peers_and_nothing_of_jobs(world, visit):
     app = visit(world, "nodes_and_one", node="d")
-
     assert table(app, "usual_value") == [("vm.swappiness", "60", "10")]
     assert [row[0] for row in table(app, "unknown_because")] == ["gpu.count", "vm.swappiness"]
 
