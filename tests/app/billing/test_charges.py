@@ -30,10 +30,8 @@ def by_team(found):
 
 teams = st.sampled_from(["a", "b", "c"])
 held = st.builds(
-    lambda team, ms, price, mj, n: line(
-        "usage", ms, team, price, run_key=str(n), energy_mj=mj,
-        metered_mj_price=None if mj is None else Decimal(mj) * Decimal("0.21"), credit_ms=ms // 3,
-    ),
+    lambda team, ms, price, mj, n: line("usage", ms, team, price, run_key=str(n), energy_mj=mj,
+         metered_mj_price=None if mj is None else Decimal(mj) * Decimal("0.21"), credit_ms=ms // 3),
     teams, st.integers(0, 10**10), st.sampled_from(["2", "0.333333", "0", None]),
     st.none() | st.integers(0, 10**12), st.integers(0, 10**6),
 )  # fmt: skip

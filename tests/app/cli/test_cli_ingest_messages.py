@@ -107,11 +107,9 @@ def test_logs_of_one_name_in_several_folders_are_named(here):
 
 
 SAID = {
-    "no_step.log": (
-        STARTED + " iteration 1/ 9 | consumed samples: 1 | elapsed time: 1 s |\n",
+    "no_step.log": (STARTED + " iteration 1/ 9 | consumed samples: 1 | elapsed time: 1 s |\n",
         "job-log: no step was read; line 2 (iteration 1/ 9 | consumed samples: 1 | elapsed time: "
-        "1 s |) was rejected: the line looks like an iteration of Megatron, which has",
-    ),
+        "1 s |) was rejected: the line looks like an iteration of Megatron, which has"),
     "no_save.log": (
         STARTED + LAST_STEP.format(1, 1),
         "job-log: steps and no finished save were read; until the job completes its steps count as",
@@ -120,18 +118,14 @@ SAID = {
         STARTED + LAST_STEP.format(1, 1) + "successfully saved checkpoint for iteration: 1\n",
         "job-log: steps and no finished save were read; line 3 (successfully saved checkpoint for",
     ),
-    "plain_loop.log": (
-        "Traceback (most recent call last):\nstep 12 loss 2.3\n" + STARTED,
-        "job-log: no step was read; line 2 (step 12 loss 2.3) looks like a training step of no",
-    ),
+    "plain_loop.log": ("Traceback (most recent call last):\nstep 12 loss 2.3\n" + STARTED,
+        "job-log: no step was read; line 2 (step 12 loss 2.3) looks like a training step of no"),
     "ticks.log": (
         STARTED + "".join(f"tick {n} obj=3.1\n" for n in range(9)),
         "job-log: no step was read; if a number that rises in it is that of the step, `goodput pro",
     ),
-    "epochs.log": (
-        "2026-11-20T14:00:00Z {'loss': 2.3, 'epoch': 0.1}\n",
-        "job-log: no step was read; the dictionaries of the Hugging Face Trainer have an epoch",
-    ),
+    "epochs.log": ("2026-11-20T14:00:00Z {'loss': 2.3, 'epoch': 0.1}\n",
+        "job-log: no step was read; the dictionaries of the Hugging Face Trainer have an epoch"),
     "dmesg.txt": (
         "2026-11-20T14:00:00+0000 n1 kernel: all is well\n",
         "kernel-log: no line of it is an Xid or SXid of NVIDIA's driver or a process killed for me",
@@ -150,12 +144,10 @@ SAID = {
         "2026-11-20 14:00:00+0000 step 1 loss 2.5\n[7.512] NVRM: Xid (PCI:0000:9b:00): 79\n" * 2,
         "kernel-log: its lines of the kernel were not read: times count from boot",
     ),
-    "scrapes.prom": (
-        'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} 5\n' * 2,
-        "it has several scrapes, and nothing says when each was taken. Write a line before each: ",
-    ),
+    "scrapes.prom": ('DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} 5\n' * 2,
+        "it has several scrapes, and nothing says when each was taken. Write a line before each: "),
     "page.prom": ('DCGM_FI_DEV_GPU_UTIL{gpu="0"} 5\n', "dcgm: no r"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "given"), SAID.items(), ids=SAID.keys())

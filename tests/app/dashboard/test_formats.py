@@ -68,10 +68,8 @@ test_texts_of_times_names_and_prices = gives(
         "a window of one day names the day once": (
             time_zone.window, START, END, "2026-11-20 12:29:30 - 12:34:30 UTC",
         ),
-        "a window of two days": (
-            time_zone.window, START, END + timedelta(days=1),
-            "2026-11-20 12:29 - 2026-11-21 12:34 UTC",
-        ),
+        "a window of two days": (time_zone.window, START, END + timedelta(days=1),
+                                 "2026-11-20 12:29 - 2026-11-21 12:34 UTC"),
         "an age": (units.ago, START - timedelta(minutes=125), START, "2h 5m ago"),
         "an age of nothing": (units.ago, START, START, "just now"),
         "a price from ten on has the decimals of an amount": (units.price, 29.3057, "$29.31"),

@@ -32,12 +32,10 @@ def named(two_teams, tmp_path_factory):
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ("ledger", "--by", "team,user,run,node,category"), ("runs",), ("gaps",), ("findings",),
-        ("show", "raw.rejects"), ("show", "raw.job_runs"), ("show", "marts.data_quality"),
-        ("show", "state.ingested"),
-        *(("ledger", "--team", name.replace("\x00", "")) for name in (ALL_IN_ONE, f"evil-{LONG}")),
-    ],
+    [("ledger", "--by", "team,user,run,node,category"), ("runs",), ("gaps",), ("findings",),
+     ("show", "raw.rejects"), ("show", "raw.job_runs"), ("show", "marts.data_quality"),
+     ("show", "state.ingested"),
+     *(("ledger", "--team", name.replace("\x00", "")) for name in (ALL_IN_ONE, f"evil-{LONG}"))],
     ids=lambda words: " ".join(words)[:40],
 )  # fmt: skip
 def test_a_name_of_any_kind_goes_through_to_every_answer_and_can_be_asked_for(named, words):

@@ -128,10 +128,8 @@ MANY = series(*((f"GPU-{i}", 0, float(i)) for i in range(12)))
 
 test_the_band_of_peers = gives(
     lambda every, gpu: metrics.peers_band(every, gpu, "power_w").rows(),
-    {
-        "a few: least and most": (FEW, "GPU-a", [(at(0), 100.0, 300.0), (at(10), 110.0, 110.0)]),
-        "many: percentiles": (MANY, "GPU-11", [(at(0), pytest.approx(1.0), pytest.approx(9.0))]),
-    },
+    {"a few: least and most": (FEW, "GPU-a", [(at(0), 100.0, 300.0), (at(10), 110.0, 110.0)]),
+     "many: percentiles": (MANY, "GPU-11", [(at(0), pytest.approx(1.0), pytest.approx(9.0))])},
 )  # fmt: skip
 
 

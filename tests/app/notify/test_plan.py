@@ -64,14 +64,10 @@ WAITS, REPEATS = {"wait_s": 60.0}, {"page_repeat_h": 4.0}
     "sent once, and once when it has closed": (
         {}, [((HANG,), 0, OPEN), ((HANG,), MINUTE_MS, []), ((), MINUTE_MS, CLOSED), ((), 1, [])],
     ),
-    "findings of one group wait for each other": (
-        WAITS,
-        [
-            ((IDLE,), 0, []), ((IDLE, SECOND, DOWN), 40_000, []),
-            ((IDLE, SECOND, DOWN), 30_000, [("open", ["idle00000001", "idle00000002"])]),
-            ((IDLE, SECOND, DOWN), 30_000, [("open", ["down00000001"])]),
-        ],
-    ),
+    "findings of one group wait for each other": (WAITS,
+        [((IDLE,), 0, []), ((IDLE, SECOND, DOWN), 40_000, []),
+         ((IDLE, SECOND, DOWN), 30_000, [("open", ["idle00000001", "idle00000002"])]),
+         ((IDLE, SECOND, DOWN), 30_000, [("open", ["down00000001"])])]),
     "a clock that is set back holds nothing up, and doubles nothing": (
         WAITS | {"page_repeat_h": 0.5},
         [((IDLE, HANG), HOUR_MS, OPEN), ((IDLE, HANG), -HOUR_MS, [("open", ["idle00000001"])]),
@@ -80,27 +76,19 @@ WAITS, REPEATS = {"wait_s": 60.0}, {"page_repeat_h": 4.0}
     "one that closes while it waits is not sent": (
         WAITS, [((IDLE,), 0, []), ((), 30_000, []), ((), HOUR_MS, [])],
     ),
-    "a page waits for no other, and is sent again each half hour": (
-        WAITS | {"page_repeat_h": 0.5},
+    "a page waits for no other, and is sent again each half hour": (WAITS | {"page_repeat_h": 0.5},
         [((HANG, IDLE), 0, OPEN), ((HANG,), 30 * MINUTE_MS - 1, []), ((HANG,), 1, AGAIN),
-         ((), MINUTE_MS, CLOSED)],
-    ),
-    "a ticket is sent again after a day": (
-        {},
+         ((), MINUTE_MS, CLOSED)]),
+    "a ticket is sent again after a day": ({},
         [((DOWN,), 0, [("open", ["down00000001"])]), ((DOWN,), 24 * HOUR_MS - 1, []),
-         ((DOWN,), 1, [("repeat", ["down00000001"])])],
-    ),
-    "a page that is over is resolved, and what is left of it is a ticket": (
-        {},
+         ((DOWN,), 1, [("repeat", ["down00000001"])])]),
+    "a page that is over is resolved, and what is left of it is a ticket": ({},
         [((WORSE,), 0, [("open", ["down00000001"])]),
          ((DOWN,), 1, [("resolved", ["down00000001"])]),
-         ((DOWN,), 1, [("open", ["down00000001"])])],
-    ),
-    "one that gets worse is sent at once": (
-        {},
+         ((DOWN,), 1, [("open", ["down00000001"])])]),
+    "one that gets worse is sent at once": ({},
         [((DOWN,), 0, [("open", ["down00000001"])]), ((WORSE,), 1, [("repeat", ["down00000001"])]),
-         ((WORSE,), 1, [])],
-    ),
+         ((WORSE,), 1, [])]),
     "what people acknowledge is not repeated": (
         REPEATS, [((HANG,), 0, OPEN), ((SILENCED,), 9 * HOUR_MS, []), ((), 1, CLOSED)],
     ),

@@ -81,12 +81,10 @@ ALL, RED_TEAM, NLP, OLD = (tokens.new_token() for _ in range(4))
 ACCESS = AccessSettings(
     sign_in="proxy", hosts=("goodput.example.org",), default_role="viewer",
     proxy=ProxySettings(addresses=("10.0.0.0/24",)),
-    tokens=(
-        Token("agent", tokens.digest(ALL)),
-        Token("red agent", tokens.digest(RED_TEAM), teams=(RED,)),
-        Token("nlp report", tokens.digest(NLP), teams=("nlp",)),
-        Token("old", tokens.digest(OLD), expires_on=date(2020, 1, 1)),
-    ),
+    tokens=(Token("agent", tokens.digest(ALL)),
+            Token("red agent", tokens.digest(RED_TEAM), teams=(RED,)),
+            Token("nlp report", tokens.digest(NLP), teams=("nlp",)),
+            Token("old", tokens.digest(OLD), expires_on=date(2020, 1, 1))),
 )  # fmt: skip
 URL = "https://goodput.example.org"
 

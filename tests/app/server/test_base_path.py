@@ -42,16 +42,12 @@ def site(path, *, of_streamlit=False):
         await socket.send_json(socket.url.path)
 
     return Starlette(
-        routes=[
-            WebSocketRoute("/_stcore/stream", stream), Route("/healthz", where),
-            Route("/api/v1/views", where), Route("/goodput/findings", where),
-            Route("/{page:path}", lambda _: HTMLResponse(PAGE)),
-        ],
-        middleware=[
-            Middleware(BasePath, path, of_streamlit=of_streamlit),
-            Middleware(AllowedHosts, ("h.test",)), Middleware(SignIn, ACCESS, unrecorded),
-            Middleware(IndexPage),
-        ],
+        routes=[WebSocketRoute("/_stcore/stream", stream), Route("/healthz", where),
+                Route("/api/v1/views", where), Route("/goodput/findings", where),
+                Route("/{page:path}", lambda _: HTMLResponse(PAGE))],
+        middleware=[Middleware(BasePath, path, of_streamlit=of_streamlit),
+                    Middleware(AllowedHosts, ("h.test",)), Middleware(SignIn, ACCESS, unrecorded),
+                    Middleware(IndexPage)],
     )  # fmt: skip
 
 

@@ -68,10 +68,8 @@ class Site:
 
         signed = Middleware(SignIn, access, self.record, public_url)
         self.app = Starlette(
-            routes=[
-                WebSocketRoute("/_stcore/stream", stream), Route("/metrics", metrics),
-                Route("/api/v1/store/read", store, methods=["POST"]), Route("/{path:path}", who),
-            ],
+            routes=[WebSocketRoute("/_stcore/stream", stream), Route("/metrics", metrics),
+                 Route("/api/v1/store/read", store, methods=["POST"]), Route("/{path:path}", who)],
             middleware=[Middleware(AllowedHosts, names), signed],
         )  # fmt: skip
 

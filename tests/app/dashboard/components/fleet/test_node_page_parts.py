@@ -50,13 +50,10 @@ FIRST, SECOND, THIRD = [(after(start), after(start + 120)) for start in (0, 300,
 
 test_the_buttons_lead_to_the_incident_before_and_after_the_time_range = gives(
     lambda shown: node_verdict.beside([FIRST, SECOND, THIRD], shown),
-    {
-        "a range with all of them": ((after(-600), after(900)), (THIRD, None)),
-        "between two": ((after(200), after(250)), (FIRST, SECOND)),
-        "the second one": (SECOND, (FIRST, THIRD)),
-        "the first one": (FIRST, (None, SECOND)),
-    },
-)
+    {"a range with all of them": ((after(-600), after(900)), (THIRD, None)),
+     "between two": ((after(200), after(250)), (FIRST, SECOND)),
+     "the second one": (SECOND, (FIRST, THIRD)), "the first one": (FIRST, (None, SECOND))},
+)  # fmt: skip
 
 
 def test_jobs_that_have_gpus_at_the_same_time_stand_in_lanes_of_their_own():
