@@ -198,10 +198,8 @@ def _telemetry_stage(fleet, run):
     cells = telemetry_stage.cells(mine)
     return Row(
         f"its telemetry stage, to {cells:,} hours of holds, all equal to the ms",
-        f"{number(cost.wall_s)} s, {memory(cost.peak_bytes)}",
-        cost,
-        others=[other],
-    )
+        f"{number(cost.wall_s)} s, {memory(cost.peak_bytes)}", cost, others=[other],
+    )  # fmt: skip
 
 
 def _growth(fleet, cost, samples, run):

@@ -60,18 +60,14 @@ def measure(fleet, warm, filters, run):
             f"page {page}, {fleet.name}, warm median",
             f"first after a commit {number(draws.first.cpu_s)} s, filter changed {changed} of CPU, "
             f"{draws.payload_bytes / 1000:,.0f} kB",
-            draws.warm,
-            BUDGET,
-            draws.is_within() if fleet.is_of_budget else None,
-        )
+            draws.warm, BUDGET, draws.is_within() if fleet.is_of_budget else None,
+        )  # fmt: skip
     cost = found["findings"]
     yield Row(
-        "findings of the time range after a commit, beside the pages",
-        f"{number(cost.wall_s)} s",
-        cost,
-        f"<= {FINDINGS_S:g} s of CPU",
+        "findings of the time range after a commit, beside the pages", f"{number(cost.wall_s)} s",
+        cost, f"<= {FINDINGS_S:g} s of CPU",
         cost.cpu_s <= FINDINGS_S if fleet.is_of_budget else None,
-    )
+    )  # fmt: skip
 
 
 def pages(database, warm, filters):

@@ -46,21 +46,17 @@ def measure(fleet, days, run):
     lines, of_days = run(_of_days, fleet, days)
     yield Row(
         f"statement of {days} days, {fleet.name} each, from roll-ups",
-        f"{number(of_days.wall_s)} s of {lines:,} lines by account and price",
-        of_days,
-        f"< {MONTH_S:g} s",
-        of_days.wall_s < MONTH_S if is_of_budget else None,
-    )
+        f"{number(of_days.wall_s)} s of {lines:,} lines by account and price", of_days,
+        f"< {MONTH_S:g} s", of_days.wall_s < MONTH_S if is_of_budget else None,
+    )  # fmt: skip
     made, written, size = run(_report, fleet)
     whole = made + written
     yield Row(
         f"report of the last day, all {len(files.FORMATS)} files",
         f"statement {number(made.wall_s)} s, files {number(written.wall_s)} s, "
         f"{number(size / 1e6)} MB, {memory(whole.peak_bytes)}",
-        whole,
-        f"< {REPORT_S:g} s",
-        whole.wall_s < REPORT_S if is_of_budget else None,
-    )
+        whole, f"< {REPORT_S:g} s", whole.wall_s < REPORT_S if is_of_budget else None,
+    )  # fmt: skip
 
 
 def _tell_days_before(fleet, days):

@@ -73,13 +73,11 @@ def measure(form, path, database, amount, repeats, run, theirs=None):
     best = min(costs, key=lambda cost: cost.wall_s)
     speed = amount / best.wall_s
     return Row(
-        f"ingest {form.name}, {number(amount / form.per_unit)} {form.unit}",
-        form.rate(speed),
-        best,
+        f"ingest {form.name}, {number(amount / form.per_unit)} {form.unit}", form.rate(speed), best,
         f">= {form.rate(form.budget_per_s)}",
         None if amount < form.full * NEARLY else speed >= form.budget_per_s,
         _others(form, *(theirs or (path, amount)), amount, repeats, run),
-    )
+    )  # fmt: skip
 
 
 def _others(form, path, given, amount, repeats, run):

@@ -84,11 +84,9 @@ def _work(fleet):
         counts = {
             name: int(store.read(f"select count(*) from {table}").item())
             for name, table in (
-                ("events", "raw.job_events"),
-                ("segments", "intermediate.int_ledger_segments"),
-                ("amounts", "intermediate.int_step_amounts"),
-            )
-        }
+                ("events", "raw.job_events"), ("segments", "intermediate.int_ledger_segments"),
+                ("amounts", "intermediate.int_step_amounts"))
+        }  # fmt: skip
     return {
         "new database s": opening.cost.cpu_s,
         "ingest s": reading.cost.cpu_s,
@@ -136,12 +134,10 @@ def main(arguments=None):
     sys.stdout.writelines(f"worse: {one}\n" for one in found)
     line = {
         "commit": _git("rev-parse", "--short", "HEAD"),
-        "date": datetime.now(UTC).date().isoformat(),
-        "scale": scale,
+        "date": datetime.now(UTC).date().isoformat(), "scale": scale,
         "durations": _git("log", "-1", "--format=%h", "--", str(DURATIONS)),
-        **({"why": chosen.why} if chosen.why else {}),
-        "figures": figures,
-    }
+        **({"why": chosen.why} if chosen.why else {}), "figures": figures,
+    }  # fmt: skip
     if found and not chosen.why:
         sys.stdout.write(json.dumps(line) + "\n")
         raise SystemExit("figures are over 10 % worse: say why with --why (make: WHY=...)")

@@ -116,11 +116,9 @@ def _changes(readings: Readings) -> dict[str, Change]:
         "peer_power": lambda rows: readings.draw(rows, values["power_w"][rows] - 160.0),
         "standing_power": still("power_w", uses_vary=True),
         "peer_temperature": changed("gpu_temperature_c", 22.0, is_added=True),
-        "stuck_profiling": unprofiled,
-        "rejected_values": blank,
-        "silent_gpu": vanish,
+        "stuck_profiling": unprofiled, "rejected_values": blank, "silent_gpu": vanish,
         "standing_temperature": still("gpu_temperature_c", uses_vary=True),
-    }
+    }  # fmt: skip
 
 
 def _of_gang(readings: Readings, job: Job) -> list[Case]:
@@ -235,11 +233,9 @@ def _of_events(folder: Path, jobs: dict[str, Job]) -> list[Case]:
                 lines[number] = json.dumps(event | more, separators=(",", ":"))
         path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))
     return [
-        Case("loss_not_finite", drop.run_id),
-        Case("loss_diverged", power.run_id),
-        Case("communication_share", power.run_id),
-        Case("slow_feed", hosts.run_id),
-    ]
+        Case("loss_not_finite", drop.run_id), Case("loss_diverged", power.run_id),
+        Case("communication_share", power.run_id), Case("slow_feed", hosts.run_id),
+    ]  # fmt: skip
 
 
 def _slower_steps(folder: Path, job: Job) -> Case:

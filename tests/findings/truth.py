@@ -28,11 +28,9 @@ FAILURES = {  # state of the scheduler -> rule
     "CANCELLED": "time_limit",  # a limit or a cancellation
     "COMPLETED": "job_failure",  # restarted within the job
     "RUNNING": "job_failure",
-    "TIMEOUT": "time_limit",
-    "PREEMPTED": "preempted",
-    "REQUEUED": "preempted",
+    "TIMEOUT": "time_limit", "PREEMPTED": "preempted", "REQUEUED": "preempted",
     "NODE_FAIL": "infrastructure_failure",
-}
+}  # fmt: skip
 ACTIVE = ("productive", "step_unsplit", "exposed_comm", "at_risk", "lost_work", "busy_unclassified")
 UNCLASSIFIED = ("busy_unclassified", "unknown")
 FLEET = {
@@ -300,15 +298,13 @@ def _of_idle(rows: pl.DataFrame, idle: Expected) -> dict[str, Expected]:
         rows.filter(pl.col("run_id").is_in(idle.must | idle.may))
         .with_columns(
             (pl.col("start_ms") < pl.col("end_ms").filter(work).max().over("run_id")).alias(name)
-            for name, work in (("all", is_work), ("seen", is_seen))
-        )
+            for name, work in (("all", is_work), ("seen", is_seen)))
         .filter(pl.col("expected") == "idle_held")
         .group_by("run_id")
         .agg(
             ((pl.col("gpu_ms") * pl.col(name)).sum() / pl.col("gpu_ms").sum()).alias(name)
-            for name in ("all", "seen")
-        )
-    )
+            for name in ("all", "seen"))
+    )  # fmt: skip
     for run, *before in sides.iter_rows():
         after = [1 - share for share in before]
         for rule, shares in (("gaps_between_steps", before), ("idle_allocation", after)):

@@ -321,12 +321,10 @@ def test_elements_are_those_of_the_whole_document(jobs, meta, indent, chunk):
 
 
 @each(
-    ('{"jobs":[1,2', "cut"),
-    ('{"jobs":[1,2,{"a":', "cut or no JSON"),
+    ('{"jobs":[1,2', "cut"), ('{"jobs":[1,2,{"a":', "cut or no JSON"),
     ('{"jobs":[1,2,' + "[" * 100_000, "nested too deeply"),
-    ('{"jobs":[1,2,"' + "x" * 2_000, "too long"),
-    ('{"jobs":[1,2;3]}', "',' is expected"),
-)
+    ('{"jobs":[1,2,"' + "x" * 2_000, "too long"), ('{"jobs":[1,2;3]}', "',' is expected"),
+)  # fmt: skip
 def test_what_comes_before_the_damage_is_read(monkeypatch, text, reason):
     monkeypatch.setattr(json_stream, "VALUE_MAX_CHARS", 1_000 if "xxx" in text else 10**6)
     monkeypatch.setattr(files, "CHUNK_BYTES", 500)

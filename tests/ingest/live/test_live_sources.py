@@ -98,11 +98,9 @@ def test_values_reach_the_source():
 
 def test_the_cluster_of_a_site_is_that_of_sources_that_name_none():
     tables = [
-        {"source": "prometheus", "url": URL},
-        {"source": "dcgm", "urls": [URL], "cluster": "other"},
-        {"source": "job-log", "folder": "/logs"},
-        {"source": "slurm"},
-    ]
+        {"source": "prometheus", "url": URL}, {"source": "dcgm", "urls": [URL], "cluster": "other"},
+        {"source": "job-log", "folder": "/logs"}, {"source": "slurm"},
+    ]  # fmt: skip
 
     found = [c.source for c in collectors(tables, cluster="lab", timezone="Europe/Berlin")]
 

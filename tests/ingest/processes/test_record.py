@@ -12,15 +12,13 @@ STAMP = b"2026-11-20T12:29:30.250000Z "
 
 
 @each(
-    ([b"a\nb\n"], [b"a", b"b"], b""),
-    ([b"a", b"b\n"], [b"ab"], b""),
+    ([b"a\nb\n"], [b"a", b"b"], b""), ([b"a", b"b\n"], [b"ab"], b""),
     ([b"a\r\nb\r", b"\n"], [b"a", b"b"], b""),
     ([b"\r 1%", b"\r 2%", b"\r 3%", b"\n"], [b" 1%", b" 3%"], b""),
-    ([b"1%\r", b"2%\r", b"3%"], [b"1%"], b"3%"),
-    ([b"\n"], [b""], b""),
+    ([b"1%\r", b"2%\r", b"3%"], [b"1%"], b"3%"), ([b"\n"], [b""], b""),
     ([b"no end"], [], b"no end"),
     ([b"x" * (LINE_MAX_BYTES + 1)], [b"x" * (LINE_MAX_BYTES + 1)], b""),
-)
+)  # fmt: skip
 def test_output_is_cut_into_lines_and_redrawn_ones_are_thinned(written, lines, rest):
     kept = TimedLines()
 
@@ -33,12 +31,10 @@ def test_output_is_cut_into_lines_and_redrawn_ones_are_thinned(written, lines, r
 @each(
     ("0, 3", 1, [{"local_rank": 0}, {"local_rank": 3}]),
     ("GPU-a,MIG-b", 1, [{"gpu_uuid": "GPU-a"}, {"gpu_uuid": "MIG-b"}]),
-    ("1,-1,2", 1, [{"local_rank": 1}]),
-    ("", 1, []),
-    (None, 1, [{"gpu_uuid": "GPU-0"}]),
+    ("1,-1,2", 1, [{"local_rank": 1}]), ("", 1, []), (None, 1, [{"gpu_uuid": "GPU-0"}]),
     (None, 0, []),
     (None, 2, []),  # of several it is not known which it uses
-)
+)  # fmt: skip
 def test_gpus_of_a_job(tmp_path, named, there, gpus):
     for number in range(there):
         folder = tmp_path / f"driver/nvidia/gpus/0000:9{number}:00.0"

@@ -115,15 +115,13 @@ def test_a_request_that_could_not_be_loaded_is_loaded_by_the_next_poll(store, re
 
 def test_each_series_is_read_rejected_or_says_nothing(store, receiver):
     receiver.write(
-        (gpu(UTIL), [(0, 50.0)]),
-        (gpu(UNKNOWN), [(0, 1.0)]),
+        (gpu(UTIL), [(0, 50.0)]), (gpu(UNKNOWN), [(0, 1.0)]),
         (gpu(POWER), [(0, float("nan"))]),  # it has ended
         (gpu(POWER, 1, **{f"l{n}": "x" for n in range(100)}), [(0, 1.0)]),
-        (gpu(POWER, 2), [(-3e9, 1.0)]),
-        ({"__name__": "up", "job": "dcgm"}, [(0, 1.0)]),
+        (gpu(POWER, 2), [(-3e9, 1.0)]), ({"__name__": "up", "job": "dcgm"}, [(0, 1.0)]),
         ({"__name__": "apiserver_\x1b[31m", "job": "kube"}, [(0, 1.0)]),
         ({"__name__": "rocm_use"}, [(0, 1.0)]),
-    )
+    )  # fmt: skip
     (path, _), *_ = receiver.source.spool.waiting()
     found = receiver.source.spool.read(path)
     parts = (len(found.series), len(found.rejects), found.silent, sum(found.others.values()))
@@ -188,13 +186,11 @@ def test_many_requests_are_loaded_in_parts(store, receiver, monkeypatch):
 
 
 @each(
-    ({"content-type": "text/plain"}, b"", 415),
-    (WRITE | {"content-encoding": "gzip"}, b"", 415),
-    (WRITE, b"no snappy", 400),
-    (WRITE, packed(b"no protobuf"), 400),
+    ({"content-type": "text/plain"}, b"", 415), (WRITE | {"content-encoding": "gzip"}, b"", 415),
+    (WRITE, b"no snappy", 400), (WRITE, packed(b"no protobuf"), 400),
     (WRITE, packed(written((gpu(UTIL), [(0, 1.0)])))[:-9], 400),
     (WRITE, packed(bytes(1 << 21)), 413),
-)
+)  # fmt: skip
 def test_what_is_no_request_is_refused(spool_of, headers, body, status):
     source = Receiver(spool_of).source
     source.body_max_bytes = 1 << 20

@@ -221,13 +221,11 @@ def forms_of(case):
     other = case.with_name(OVER_LINES[case.name]) if is_over_lines else next_one
     lines, others = (records_in(one, is_over_lines) for one in (case, other))
     forms = (
-        lines,
-        [TIME.sub("", line) for line in lines],
+        lines, [TIME.sub("", line) for line in lines],
         [TIME.sub("", line) if n % 2 else line for n, line in enumerate(lines)],
-        [line for line in lines for _ in "12"],
-        lines[::-1],
+        [line for line in lines for _ in "12"], lines[::-1],
         [line for pair in zip_longest(lines, others) for line in pair if line is not None],
-    )
+    )  # fmt: skip
     return dict.fromkeys(map(tuple, forms))  # without times, some forms are one
 
 

@@ -130,17 +130,15 @@ def test_bytes_of_no_format_are_read_or_refused(store, tmp_path, name):
 
 
 BOMBS = (
-    b'{"a":' * 100_000,
-    b"[" * 100_000 + b"]" * 100_000,
+    b'{"a":' * 100_000, b"[" * 100_000 + b"]" * 100_000,
     b'{"v":1,"ts":1,"event":"step","step":1,"x":' + b"[" * 900 + b"NaN" + b"]" * 900 + b"}",
     b'{"v":1,"ts":1,"event":"step","step":' + b"9" * 10_000 + b"}",
     b"{" + b",".join(b'"label%d":"%d"' % (i, i) for i in range(200_000)) + b"}",
     b'{"coll_perf":{"coll_sn":' + b"9" * 5_000 + b'},"kind":"fast","t":1e999}',
-    b"x" * (17 * 1024 * 1024),
-    b"NVRM: Xid (PCI:0000:9b:00" + b":" * 100_000,
+    b"x" * (17 * 1024 * 1024), b"NVRM: Xid (PCI:0000:9b:00" + b":" * 100_000,
     b"[Tue Nov 18 13:00:00 2025] NVRM: Xid (" * 20_000,
     b":" * 1_000_000 + b"vm:1:1 [0] NCCL INFO " + b"x" * 5_000_000,
-)
+)  # fmt: skip
 
 
 @each(
@@ -185,11 +183,9 @@ def test_what_ends_a_process_ends_an_ingest(store, tmp_path, breaking, error):
 
 
 @each(
-    "dcgm/names_of_1_x/input.prom",
-    "slurm/22_05_sacct_steps_and_duplicates/input.txt",
-    "job_events/killed_rank_and_restart/input.jsonl",
-    "kernel_log/journal_of_two_nodes/input.log",
-)
+    "dcgm/names_of_1_x/input.prom", "slurm/22_05_sacct_steps_and_duplicates/input.txt",
+    "job_events/killed_rank_and_restart/input.jsonl", "kernel_log/journal_of_two_nodes/input.log",
+)  # fmt: skip
 def test_lines_that_end_with_a_carriage_return_alone_are_lines(store, tmp_path, golden):
     (tmp_path / "file").write_bytes(golden_path(golden).read_bytes().replace(b"\n", b"\r"))
 

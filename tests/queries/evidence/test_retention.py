@@ -117,12 +117,10 @@ def test_windows_without_segments_are_answered_in_whole_hours_and_others_exactly
 
 
 test_ages_that_make_no_sense_are_refused = refuses(
-    StoreError,
-    lambda ages: Retention(**ages),
-    ({"samples_days": 0}, "keep one day at least"),
-    ({"segments_days": 3}, "set both"),
+    StoreError, lambda ages: Retention(**ages),
+    ({"samples_days": 0}, "keep one day at least"), ({"segments_days": 3}, "set both"),
     ({"samples_days": 9, "segments_days": 3}, "at least as long"),
-)
+)  # fmt: skip
 
 
 def test_more_than_a_tenth_goes_only_by_a_persons_word(two_days):

@@ -45,13 +45,11 @@ IDLE = {"engine_active_ratio": 0.0, "sm_active_ratio": 0.0, "tensor_active_ratio
 # as they wait in a collective that hangs (recorded session)
 WAITING = {"sm_active_ratio": 0.09, "tensor_active_ratio": 0.0, "dram_active_ratio": 0.0}
 USES = {
-    "busy": BUSY,
-    "idle": IDLE,
-    "unread": {**BUSY, "power_w": None},
+    "busy": BUSY, "idle": IDLE, "unread": {**BUSY, "power_w": None},
     "waiting": {**BUSY, **WAITING, "power_w": 125.0},
     "engine": {**dict.fromkeys(BUSY), "engine_active_ratio": 0.9},
     "utilised": {**dict.fromkeys(BUSY), "gpu_temperature_c": 50.0},  # by no profiling counter
-}
+}  # fmt: skip
 CORES, MEMORY_BYTES = 64, 10**12
 
 

@@ -264,12 +264,10 @@ def test_strays_change_nothing_and_are_rejected_as_in_a_database(tmp_path, new_s
     indices = {"gpu_index": [0, 1], "slurm_index": [0, 1]}
     loads = [  # with readings of other times in them and between them
         inventory("gpus", cluster="c", gpu_uuid=["GPU-0", "GPU-1"], **indices),
-        of_gpus("first", *minutes[:120], AT_2003),
-        of_gpus("stray", AT_2036),
-        of_gpus("early", AT_1970, gpus=1),
-        of_node("host", *minutes, AT_2037),
+        of_gpus("first", *minutes[:120], AT_2003), of_gpus("stray", AT_2036),
+        of_gpus("early", AT_1970, gpus=1), of_node("host", *minutes, AT_2037),
         of_gpus("last", *minutes[120:], AT_2036.replace(minute=1)),
-    ]
+    ]  # fmt: skip
     for some in (loads[:3], loads[3:]):
         for batch in some:
             for store in (single, of_lake):

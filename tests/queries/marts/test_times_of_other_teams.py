@@ -37,11 +37,9 @@ def worlds(module_store, filled):
 
 windows = st.builds(
     lambda start, length: Scope(
-        START_MS + start * 1000, START_MS + (start + length) * 1000, teams=(RED,)
-    ),
-    st.integers(-DAY_S, 3 * DAY_S) | st.integers(0, END_S),
-    st.integers(1, END_S),
-)
+        START_MS + start * 1000, START_MS + (start + length) * 1000, teams=(RED,)),
+    st.integers(-DAY_S, 3 * DAY_S) | st.integers(0, END_S), st.integers(1, END_S),
+)  # fmt: skip
 property_of_windows = settings(
     max_examples=examples(4), deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -315,11 +315,9 @@ def test_marks_behind_a_long_preamble_are_found(tmp_path):
 
 
 @each(
-    ("", "the file is empty"),
-    ("nothing of the kind\n" * 50, "no line has the log format"),
-    ("loss 1.0 step 2\n", "but no times"),
-    ("lost 1.0 step 2\n", "no line has the log format"),
-)
+    ("", "the file is empty"), ("nothing of the kind\n" * 50, "no line has the log format"),
+    ("loss 1.0 step 2\n", "but no times"), ("lost 1.0 step 2\n", "no line has the log format"),
+)  # fmt: skip
 def test_other_text_is_no_job_log(read, tmp_path, text, reason):
     with pytest.raises(IngestError, match=reason):
         read(text)

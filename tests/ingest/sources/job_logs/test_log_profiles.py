@@ -204,12 +204,10 @@ def events_of(path, content, **options):
 
 test_steps_are_entries_of_the_training_loss_else_of_another_metric_of_training = gives(
     of_steps,
-    (["lr", "train/loss"], "train/loss"),
-    (["eval/loss", "lr"], "lr"),
-    (["train_loss", "grad_norm"], "train_loss"),
-    (["lm loss", "lm loss validation"], "lm loss"),
+    (["lr", "train/loss"], "train/loss"), (["eval/loss", "lr"], "lr"),
+    (["train_loss", "grad_norm"], "train_loss"), (["lm loss", "lm loss validation"], "lm loss"),
     (["system/gpu_0_utilization", "eval_loss"], None),
-)
+)  # fmt: skip
 
 
 def test_of_metrics_of_an_mlflow_run_one_gives_steps_and_another_says_it_is_there(

@@ -68,21 +68,17 @@ test_order_of_day_and_month = gives(
     ("08/05/2026 14:00:00 - INFO - x", "08-05 12:00:00"),
 )
 test_what_a_time_lacks = refuses(
-    FieldError,
-    last_of,
+    FieldError, last_of,
     ("05/08/2026 14:00:00 x", "may begin with the day or the month (05/08)"),
     ("2026-08-20 14:00:00 PDT x", "PDT, which is not the zone Europe/Berlin at that time"),
-    ("2026-10-25 02:30:00 x", "comes twice"),
-    ("2026-03-29 02:30:00 x", "does not exist"),
+    ("2026-10-25 02:30:00 x", "comes twice"), ("2026-03-29 02:30:00 x", "does not exist"),
     ("30.02.2026 14:00:00 x", "is not a valid date"),
     ("2026-08-20 14:00:00+25:00 x", "is not a valid date"),
-)
+)  # fmt: skip
 test_a_local_time_needs_a_zone = refuses(
-    ZoneNeededError,
-    without_zone,
-    ("2026-08-20 14:00:00 x", "--timezone"),
-    ("2026-08-20 14:00:00 PDT x", "--timezone"),
-)
+    ZoneNeededError, without_zone,
+    ("2026-08-20 14:00:00 x", "--timezone"), ("2026-08-20 14:00:00 PDT x", "--timezone"),
+)  # fmt: skip
 
 
 def test_a_time_is_kept_for_those_without_a_year():

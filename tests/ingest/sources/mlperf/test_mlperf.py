@@ -50,11 +50,9 @@ def test_its_gpus_exist_as_long_as_the_run_and_an_aborted_one_is_wasted(whole_st
 
     ledger = "select cluster, category, sum(gpu_ms)::bigint from marts.ledger_scoped"
     assert whole_store.read(f"{ledger} group by all order by all").rows() == [
-        ("org", "other_declared", 8 * 5_000),
-        ("org", "startup", 8 * 60_000),
-        ("org", "step_unsplit", 8 * 95_000),
-        ("other", "failed_without_progress", 8 * 160_000),
-    ]
+        ("org", "other_declared", 8 * 5_000), ("org", "startup", 8 * 60_000),
+        ("org", "step_unsplit", 8 * 95_000), ("other", "failed_without_progress", 8 * 160_000),
+    ]  # fmt: skip
 
 
 def test_a_run_without_a_stop_ends_with_its_last_line_until_its_log_has_grown(store, read_text):

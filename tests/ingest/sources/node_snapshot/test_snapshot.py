@@ -22,8 +22,7 @@ FILES = {
     "proc/7/status": "Name:\tpython\nCpus_allowed_list:\t0-3\nMems_allowed_list:\t0\n",
     "proc/7/cgroup": "0::/job_1\n",
     "proc/7/environ": "NCCL_IB_HCA=mlx5\0UCX_TOKEN=abc\0HOME=/root\0RUN_ID=llm\0",
-    "proc/sys/vm/swappiness": "10\n",
-    "proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
+    "proc/sys/vm/swappiness": "10\n", "proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
     "etc/nccl.conf": "# site\nNCCL_DEBUG=WARN\nNCCL_IB_HCA=ib\n",
     "sys/fs/cgroup/job_1/cpu.max": "400000 100000\n",
     "sys/fs/cgroup/job_1/cpu.stat": "usage_usec 5\nnr_throttled 3\n",
@@ -32,12 +31,11 @@ FILES = {
     "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages": "16\n",
     **{
         f"sys/devices/system/cpu/cpu{n}/cpufreq/scaling_governor": "powersave" if n == 3 else "perf"
-        for n in range(11)
-    },
+        for n in range(11)},
     "sys/class/infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
     "sys/class/infiniband/mlx5_0/ports/1/rate": "400 Gb/sec (4X NDR)\n",
     "proc/driver/nvidia-nvswitch/devices/0000:05:00.0": "",
-}
+}  # fmt: skip
 
 
 def machine_in(folder):

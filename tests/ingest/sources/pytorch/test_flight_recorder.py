@@ -36,11 +36,9 @@ def read(store, path, cluster=None):
 
 
 @each(
-    ("comm_lib_trace_rank_12", 12),
-    ("fr-fsdp-rank0.json", 0),
-    ("nccl_trace_rank_3_node17", 3),
+    ("comm_lib_trace_rank_12", 12), ("fr-fsdp-rank0.json", 0), ("nccl_trace_rank_3_node17", 3),
     ("node17.trace.5", 5),
-)
+)  # fmt: skip
 def test_the_rank_is_taken_from_the_file_name(store, tmp_path, name, rank):
     read(store, pickled(tmp_path, dump(entry()), name))
 

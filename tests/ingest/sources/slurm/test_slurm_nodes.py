@@ -51,8 +51,6 @@ def test_listings_with_one_reason_are_one_row_in_ten_minutes(store):
 
 
 test_cluster_and_zone_are_asked_for = refuses(
-    IngestError,
-    lambda cluster: parse_jobs(JOB, cluster=cluster, zone=None),
-    (None, "--cluster"),
-    ("lab", "--timezone"),
-)
+    IngestError, lambda cluster: parse_jobs(JOB, cluster=cluster, zone=None),
+    (None, "--cluster"), ("lab", "--timezone"),
+)  # fmt: skip

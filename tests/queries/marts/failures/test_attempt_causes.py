@@ -84,13 +84,11 @@ RANKED = {
     "bus": [("Xid 79", "Confirmed"), ("exception", "Likely"), ("PCIe replays", "Not confirmed")],
     "ecc": [("ECC errors", "Likely")],
     "own": [("file_not_found", "Likely"), ("ECC errors", "Likely")],
-    "down": [("FAILED", "Not confirmed"), ("node down", "Likely")],
-    "nan": [("nan", "Likely")],
-    "caught": [("FAILED", "Not confirmed")],
-    "app": [("Xid 31", "Likely")],
+    "down": [("FAILED", "Not confirmed"), ("node down", "Likely")], "nan": [("nan", "Likely")],
+    "caught": [("FAILED", "Not confirmed")], "app": [("Xid 31", "Likely")],
     "killed": [("host_memory", "Likely"), ("sigkill", "Likely")],
     "late": [("Xid 79", "Confirmed"), ("assertion", "Likely")],
-}
+}  # fmt: skip
 OF_RUN = ("select cause, confidence from marts.attempt_causes where run_id = '{}' and attempt = 0 "
           "order by rank")  # fmt: skip
 OF_ECC, OF_BUS = (OF_RUN.format(run) for run in ("ecc", "bus"))

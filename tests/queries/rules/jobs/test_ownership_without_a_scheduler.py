@@ -35,11 +35,9 @@ def test_a_process_holds_its_gpus_while_it_is_listed(cluster):
     listed = ("pid 4711 on n", 100, 1500, "process")
     assert holds(cluster) == [("n-0", *listed), ("n-1", *listed)]
     assert phases(cluster) == {
-        ("busy_unclassified", None): 600,
-        ("idle_held", "pause"): 600,
-        ("idle_held", "idle"): 1600,
+        ("busy_unclassified", None): 600, ("idle_held", "pause"): 600, ("idle_held", "idle"): 1600,
         ("idle_no_demand", "demand_unknown"): 1200,
-    }
+    }  # fmt: skip
     (run,) = inferred(cluster, "is_inferred, ownership, gpus, outcome")
     assert run == (True, "process", 2, "limit")
 
