@@ -31,7 +31,6 @@ def test_without_a_file_the_defaults_hold_and_a_named_one_must_be_there(tmp_path
 
 def test_a_file_changes_what_it_names():
     text = 'db = "a.duckdb"\ningest.cluster = "lab"\nserve.port = 9000\nui.range = "now-7d"\n'
-
     assert settings_of(text) == Settings(
         "a.duckdb", IngestSettings("lab"), ServeSettings(port=9000), UiSettings("now-7d")
     )

@@ -93,7 +93,6 @@ def test_the_rest_of_the_month_goes_on_as_the_covered_hours(days, expected, low,
 @each(([day(23.9, 10)], 10, "23.9"), ([day(48, 48), day(0.5, 3, cluster="d")], 51, "0.5"))
 def test_below_a_covered_day_nothing_is_forecast(days, spent, covered_h):
     made = found(*days)
-
     assert (made.expected_cost, made.low_cost, made.high_cost) == (None, None, None)
     assert made.month_cost == Decimal(spent)
     assert made.basis == f"{covered_h} covered hours: less than a day"
@@ -102,6 +101,5 @@ def test_below_a_covered_day_nothing_is_forecast(days, spent, covered_h):
 def test_each_cluster_goes_on_by_its_own_covered_hours():
     costs = {("c", "a"): Decimal(24), ("d", "a"): Decimal(48)}
     both = CoveredDay(costs, {"c": DAY_MS, "d": 2 * DAY_MS})
-
     assert found(both).expected_cost == Decimal("1440.00")
     assert found(both, cluster="c").expected_cost == Decimal("720.00")

@@ -35,7 +35,6 @@ def statement(make, lines):
 def test_the_same_statement_gives_the_same_bytes(make, lines, tmp_path, form):
     (first,) = files.write(make(lines, PROPORTIONAL), tmp_path / "a", [form])
     (second,) = files.write(make(lines[::-1], PROPORTIONAL), tmp_path / "b", [form])
-
     assert first.name == second.name
     assert first.read_bytes() == second.read_bytes()
 

@@ -15,7 +15,6 @@ QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "ha
 
 def test_help_fits_a_screen():
     lines = run("--help").stdout.splitlines()
-
     assert len(lines) <= 44
     assert max(map(len, lines)) <= 80
     assert not any(line.endswith("...") for line in lines[1:])
@@ -43,7 +42,6 @@ def test_a_file_that_was_read_in_by_mistake_is_taken_back(tmp_path):
 def test_every_command_has_help():
     for command in main.COMMANDS:
         result = run(command, "--help")
-
         assert result.exit_code == 0, command
         assert len(result.stdout.splitlines()) <= 32, command
 
@@ -122,7 +120,6 @@ def test_a_refused_file_of_a_folder_does_not_keep_the_others_out(here):
 )
 def test_what_is_not_there_exits_with_1_and_wrong_usage_with_2(arguments, sentence):
     result = run(*arguments)
-
     assert result.exit_code == (1 if sentence.startswith(("nope.log", "there is no source")) else 2)
     assert sentence in result.stderr
     assert result.stdout == ""

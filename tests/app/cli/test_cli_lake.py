@@ -76,7 +76,6 @@ def test_a_database_on_the_command_line_beats_the_lake_and_publishes_closed_hour
 )
 def test_what_cannot_be_loaded_is_said(arguments, sentence):
     done = run("ingest", "job-events", "events", *arguments)
-
     assert done.exit_code != 0
     assert sentence in done.stderr
     assert not Path("none").exists()
@@ -131,7 +130,6 @@ def test_doctor_looks_at_the_lake(site):
 def test_rows_of_an_unknown_cluster_are_warned_of(configured, caplog):
     configured('[lake]\nurl = "lake"\n')
     run("ingest", "job-events", "events")
-
     assert "name no cluster, and none is configured: add `cluster` under [lake]" in caplog.text
     assert rows_of("lake", "lake_cluster") == [{"lake_cluster": None}]
 

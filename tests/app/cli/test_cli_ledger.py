@@ -115,7 +115,6 @@ def test_the_ledger_of_a_window_is_as_long_as_the_window():
 )
 def test_an_empty_window_is_reported_with_the_range_of_the_data(command, printed, said):
     result = run(*command, "--from", "2020-01-01", "--to", "2020-01-02")
-
     assert result.exit_code == 0
     assert printed in (None, result.stdout.strip())
     assert result.stderr == f"{said} (data: 2026-11-20 12:00:00Z to 2026-11-20 12:10:00Z).\n"
@@ -153,7 +152,6 @@ def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(measured):
 )
 def test_an_answer_is_a_list_of_rows_and_one_that_nobody_reports_says_so(command, said):
     result = run(command, "--format", "json")
-
     assert result.exit_code == 0, result.stderr
     assert isinstance(json.loads(result.stdout), list)
     assert said in result.stderr

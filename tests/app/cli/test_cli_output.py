@@ -17,7 +17,6 @@ from goodput_queries.errors import QueryError
 
 def test_views_are_listed_with_their_meaning():
     rows = json.loads(run("show", "--format", "json").stdout)
-
     (rejects,) = [row for row in rows if row["view"] == "raw.rejects"]
     assert rejects["meaning"] == "Rejected rows with the reason."
     assert all(row["meaning"] for row in rows)

@@ -251,7 +251,6 @@ def found(store):
 def test_an_empty_database_is_a_problem_where_nothing_is_polled(store, here):
     assert found(store)["sources"] == ("problem", "nothing was ingested")
     assert list(site_findings("one.duckdb", store)) == []
-
     configure(here, '[[collect]]\nsource = "slurm"\n')
     assert found(store)["sources"][0] == "missing"
 

@@ -44,7 +44,6 @@ def test_what_fails_writes_nothing(arguments):
 @pytest.mark.usefixtures("database")
 def test_without_a_job_the_usage_is_wrong_and_a_task_is_named_as_accounting_does(monkeypatch):
     assert "no job: name its number, or set SLURM_JOB_ID." in failing("epilog", code=2)
-
     for name, value in (("JOB_ID", "18"), ("ARRAY_JOB_ID", "17"), ("ARRAY_TASK_ID", "3")):
         monkeypatch.setenv(f"SLURM_{name}", value)
     assert epilog.job_of_environment() == "17_3"

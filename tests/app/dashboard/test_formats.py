@@ -245,7 +245,6 @@ def site(monkeypatch):
 )
 def test_a_screen_writes_amounts_as_the_currency_has_them(site, code, amount, least, price):
     site(code)
-
     assert units.cost(1234.5) == amount
     assert units.cost(0.0001) == least
     assert units.price(2.12) == price

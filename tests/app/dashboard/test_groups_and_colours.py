@@ -39,7 +39,6 @@ def test_every_category_is_in_one_of_nine_groups_and_has_a_style_and_a_place_of_
 
 def test_the_groups_add_up_to_the_ledger_in_the_order_of_stacks():
     found = grouped(ledger(), KNOWN)
-
     assert found["category"][:2].to_list() == ["useful", "slowdowns"]
     assert found["gpu_ms"].sum() == ledger()["gpu_ms"].sum()
     assert found["cost"].sum() == pytest.approx(ledger()["cost"].sum())
@@ -70,7 +69,6 @@ def test_over_time_the_groups_add_up_in_each_bucket():
     names = ["lost_work", "fault_stall", "productive", "lost_work"]
     frame = pl.DataFrame({"bucket_at": [1, 1, 1, 2], "category": names, "gpu_ms": [10, 20, 30, 40]})
     found = over_time(frame, of_categories(ledger(), KNOWN))
-
     assert sorted(found.rows()) == [(1, "failures", 30), (1, "useful", 30), (2, "failures", 40)]
 
 

@@ -40,7 +40,6 @@ def named(two_teams, tmp_path_factory):
 )  # fmt: skip
 def test_a_name_of_any_kind_goes_through_to_every_answer_and_can_be_asked_for(named, words):
     answer = run(*words, "--db", named)
-
     assert answer.exit_code == 0 or "The ledger knows no team" in answer.stderr, answer.output
     assert is_plain(answer.output)
     assert max(map(len, answer.output.splitlines()), default=0) < 4_097

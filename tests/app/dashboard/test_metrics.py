@@ -165,7 +165,6 @@ def test_a_unit_is_on_the_axis_and_an_unknown_one_says_so():
 @pytest.mark.parametrize("metric", [None, HOSTILE])
 def test_the_page_lists_metrics_and_draws_the_picked_one(world, visit, metric):
     app = visit(world, "metric_explorer", **({"metric": metric} if metric else {}))
-
     assert len(app.get("plotly_chart")) == (metric is not None)
     assert not any("](http" in str(part.value) for part in app.subheader)
     assert "not in the catalogue" in app.dataframe[0].value.to_csv()

@@ -265,7 +265,6 @@ def ledger(productive, unknown, idle):
 })  # fmt: skip
 def test_a_direction_may_be_certain(now, then, ratio, classified, is_certain):
     found = like_for_like.change(ledger(*now), ledger(*then))
-
     assert found.ratio == pytest.approx(ratio)
     assert found.classified == pytest.approx(classified)
     assert found.is_certain is is_certain
@@ -273,7 +272,6 @@ def test_a_direction_may_be_certain(now, then, ratio, classified, is_certain):
 
 def test_ledgers_are_summed_by_category_no_price_stays_none_and_no_capacity_has_no_change():
     found = like_for_like.summed([ledger(1, 2, 3), ledger(10, 20, 30)])
-
     assert found["gpu_ms"].to_list() == [11, 22, 33]
     assert found["cost"].to_list() == [None, None, 2.0]
     assert like_for_like.change(ledger(1, 1, 1), ledger(0, 0, 0)) is None

@@ -111,7 +111,6 @@ def tables(app):
 def test_before_and_after_a_time_are_compared_and_a_wrong_one_is_named(store, visit):
     change = f"{at(compared_runs.APART_S - 10).isoformat()}Z"
     app = visit(store, PAGE, by="time", at=change, to=f"{at(2000).isoformat()}Z")
-
     assert tile(app, "Change of speed").startswith("-5.")
     assert "banana" in texts(visit(store, PAGE, by="time", at="banana"))
 

@@ -99,7 +99,6 @@ def test_a_program_of_a_team_reads_the_same_for_every_second_of_a_day(client, se
 )  # fmt: skip
 def test_what_a_token_may_not_read_is_refused(client, sql, status):
     answer = client.sql(sql, NLP)
-
     assert answer.status_code == status
     assert answer.json().keys() == {"error", "message"}
     assert "vision" not in answer.text

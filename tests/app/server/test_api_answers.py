@@ -227,7 +227,6 @@ def test_a_file_is_compressed_once_and_whole_though_its_first_client_left(app, t
 })  # fmt: skip
 def test_other_answers_are_as_they_were(app, path, asked, status):
     answer = get(app, f"/goodput/{path}", **asked)
-
     assert answer.status_code == status
     assert "content-encoding" not in answer.headers
     assert status != 206 or answer.text == SCRIPT[:10]

@@ -55,7 +55,6 @@ def test_the_report_of_a_job_is_a_table_of_its_facts_or_a_page_for_a_portal(reco
 
 def test_a_run_of_another_team_is_as_unknown_as_none(teams):
     own, other = report(teams, "redtrain", RED_TEAM), report(teams, "cobalttrain", RED_TEAM)
-
     assert own.status_code == 200
     assert COBALTS.word not in own.text
     assert (other.status_code, other.text) == (404, "The ledger knows no run cobalttrain.\n")
@@ -65,7 +64,6 @@ def test_hostile_names_are_shown_as_text(teams):
     key, *_ = teams.read(
         "select value from marts.search_targets where kind = 'run' and contains(value, '<script>')"
     )["value"]
-
     assert "<script>" not in report(teams, quote(key), accept="text/html").text
 
 

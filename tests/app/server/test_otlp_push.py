@@ -86,7 +86,6 @@ def test_a_request_has_each_sample_of_metrics_by_names_and_labels_of_opentelemet
 
 def test_names_are_each_of_one_metric_and_units_are_of_ucum():
     names = [family.otel_name for family in FAMILIES.values()]
-
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"goodput(\.[a-z][a-z_]*)+", name) for name in names)
     assert all(re.fullmatch(r"s|1|By|\{[a-z]+\}", one.otel_unit) for one in FAMILIES.values())

@@ -123,7 +123,6 @@ def test_json_is_answered_in_json(sources, url):
 def test_who_or_what_is_not_taken_is_told(sources, url, headers, body, status):
     for path, one in sources.items():
         answer = httpx.post(url + path, content=body, headers=headers, trust_env=False)
-
         assert answer.status_code == status, path
         assert not one.source.spool.waiting()
 

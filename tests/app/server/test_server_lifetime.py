@@ -115,7 +115,6 @@ def test_the_next_free_port_is_found_and_an_address_of_another_machine_refused(m
 
 def test_pages_outside_of_the_server_open_the_named_database(tmp_path, monkeypatch):
     monkeypatch.setenv("GOODPUT_DB", str(tmp_path / "fleet.duckdb"))
-
     with contextlib.closing(current_store()) as opened:
         assert current_store() is opened
     assert (tmp_path / "fleet.duckdb").exists()
@@ -170,7 +169,6 @@ def test_a_loopback_address_needs_no_word(address, capsys):
 def test_an_address_that_others_reach_is_refused_or_warned_of(address, capsys):
     with pytest.raises(GoodputError, match="nobody signs in"):
         refuse_strangers(address, is_insecure=False)
-
     refuse_strangers(address, is_insecure=True)
     assert "Warning: " in capsys.readouterr().err
 

@@ -158,7 +158,6 @@ def test_anybody_else_gets_nothing(site, peer, headers):
 def test_a_name_in_another_script_is_a_name():
     proxy = {"proxy": ACCESS.proxy, "sign_in": "proxy", "hosts": ("a",)}
     named = [("X-Forwarded-User", "Zoë Łukasz".encode())]
-
     answer = Site(AccessSettings(**proxy, default_role="viewer"), None).get("/", named)
     assert answer.json()[0] == "Zoë Łukasz"
 
@@ -278,7 +277,6 @@ def test_metrics_are_for_this_machine_and_tokens_of_all_teams(access, headers, p
 def test_metrics_are_for_who_has_their_own_token(monkeypatch, token, status):
     monkeypatch.setenv("METRICS_TOKEN", "t0ken")
     access = AccessSettings(metrics_token_env="METRICS_TOKEN")
-
     assert asked(access, {"Authorization": f"Bearer {token}"}, OTHER).status_code == status
     assert asked(access, {}).status_code == 401
 

@@ -48,7 +48,6 @@ def test_the_pages_are_printed_from_the_glossary_and_the_folders_of_rules_and_so
 def test_every_column_with_a_unit_has_an_entry():
     measures = {header for column, header in headers() if column.endswith(UNITS)}
     measures |= {label for label, _ in theme.MONEY.values()}
-
     assert len(measures) > 40
     assert {header for header in measures if glossary.find(header) is None} == set()
 
@@ -57,7 +56,6 @@ def test_every_alias_is_a_label_in_use():
     used = {header for _, header in headers()}
     used |= {header[:1].upper() + header[1:] for header in used}
     aliases = {a for e in glossary.entries().values() for a in e.aliases.split("; ") if a}
-
     assert aliases - used == set()
 
 

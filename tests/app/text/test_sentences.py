@@ -54,7 +54,6 @@ def test_an_empty_list_says_whether_any_source_could_report(readings, reasons, c
     sources = pl.DataFrame(
         {"has_readings": [readings], "has_reasons": [reasons], "has_counters": [counters]}
     )
-
     assert empty_meaning(sources).startswith(beginning)
 
 
@@ -67,7 +66,6 @@ def test_an_empty_list_says_whether_any_source_could_report(readings, reasons, c
 def test_a_sentence_says_whether_throttling_is_chronic_or_not_known(known, margin, expected):
     row = {"reason": "hw_thermal", "recurrence": known, "throttled_hours": 3, "read_hours": 12}
     found = pl.DataFrame([{**row, "slowdown_margin_c": margin}])
-
     assert recurrence(found) == expected
     assert recurrence(found.clear()) == ""
 

@@ -129,7 +129,6 @@ def test_what_cannot_be_delivered_is_reported_in_a_sentence(arguments, code, mes
 def test_a_second_process_does_not_hand_out_meanwhile(here, post):
     with delivery_lock(here / "goodput-statements"):
         said = failing("report", "--deliver")
-
     assert "delivers these statements now. Try again after it." in said
     assert post.mails == []
 
@@ -189,7 +188,6 @@ def test_what_goes_wrong_is_logged_once(store, plan, caplog):
 def test_without_a_time_of_day_nothing_is_delivered(store, plan, caplog):
     with delivering(store, None), delivering(store, plan):
         pass
-
     assert not plan.folder.exists()
     assert caplog.records == []
 

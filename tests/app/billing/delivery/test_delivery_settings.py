@@ -87,7 +87,6 @@ test_what_is_wrong_is_named_and_no_secret_repeated = refuses(
 def test_a_secret_comes_from_a_variable_or_a_file_without_its_line_end(tmp_path, monkeypatch):
     monkeypatch.setenv("SMTP_PASSWORD", " two words ")
     (tmp_path / "password").write_text("from a file\n")
-
     assert secret("SMTP_PASSWORD", None) == "two words"
     assert secret(None, str(tmp_path / "password")) == "from a file"
 

@@ -271,6 +271,5 @@ def test_a_last_attempt_that_failed_is_explained_above_the_ledger(failed, visit,
 def test_attempts_that_did_not_fail_say_so(failed, visit):
     of_one = visit(failed, "one_run", run=RUN, attempt="1")
     of_none = visit(failed, "one_run", run=RUN, **of_attempt(failed, 1, later_s=20))
-
     assert "Attempt 1 did not fail" in texts(of_one)
     assert "Why the attempt failed" not in texts(of_none)

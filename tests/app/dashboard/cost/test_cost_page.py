@@ -57,7 +57,6 @@ def test_without_any_price_hours_are_shown_and_money_is_not(unpriced, cost):
 
 def test_a_day_stands_beside_the_day_before(priced, cost):
     app = cost(priced, day="2026-11-20")
-
     (row,) = table(app, "label", "before_cost").filter(label="nlp").to_dicts()
     assert (row["total_cost"], row["before_cost"]) == (2.0, 48.0)
     assert "change_ratio" not in row  # neither day has evidence from its begin to its end
@@ -309,7 +308,6 @@ def test_fewer_newer_gpus_save_what_the_formula_says(priced, cost):
 
 def test_a_wrong_value_in_the_link_is_reported_and_left_out(priced, cost):
     app = cost(priced, part="what-if", ask="upgrade", new_gpus="fifty", old_gpus="-1")
-
     assert "'fifty' is not a number" in plain(app)
     assert "is -1, expected 1 to 1000000 GPUs" in plain(app)
     assert tile(app, "Energy saved a year") == "not known"

@@ -141,7 +141,6 @@ def test_folds_are_read_once_they_are_open(capture, visit, page):
 
 def test_the_product_of_three_ratios_is_goodput(two_weeks, visit):
     app = visit(two_weeks, allocation="open", **{"from": "2027-01-18", "to": "2027-01-25"})
-
     assert tile(app, "Scheduling ratio") == tile(app, "Runtime ratio") == "100.0 %"
     assert tile(app, "Program ratio") == "not measured", "no step measures its communication"
     assert "coverage 0 %" in plain(app)
@@ -171,7 +170,6 @@ test_the_axis_of_a_waterfall_shows_small_changes = gives(
 def test_parts_of_a_bar_have_their_share_and_nothing_has_no_part():
     parts = [Part("Useful", 30, "productive"), Part("x", 0, None), Part("y", 10, None)]
     drawn = bars.stacked(parts, "n")
-
     assert [float(found) for found in re.findall(r"flex: ([\d.]+)", drawn)] == [0.75, 0.25]
     assert 'aria-label="n: Useful 75.0 %, y 25.0 %"' in drawn
 

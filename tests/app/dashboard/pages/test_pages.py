@@ -175,7 +175,6 @@ def test_one_broken_panel_leaves_the_page(capture, visit, monkeypatch):
 def test_a_page_of_no_run_asks_for_one_as_often_as_the_link_says(capture, visit, asked, chosen):
     app = visit(capture, "one_run", refresh=asked, tz="../../etc/passwd")
     assert "is not a known time zone" in plain(app)
-
     assert "Choose a run" in app.info[0].value
     assert app.session_state["scope_refresh"] == chosen
 

@@ -37,6 +37,5 @@ def test_jobs_that_wait_are_shown_with_queue_and_reason(page):
 def test_quotas_stand_beside_what_waits_for_them(page):
     rows = table(page, "quota_gpus", "used_gpus")
     rows = {(row["queue"], row["flavor"]): row for row in rows.iter_rows(named=True)}
-
     assert rows[("gpu", "h100")]["quota_gpus"] == 16
     assert rows[("stopped", "h100")]["state"] == "Stopped"

@@ -50,7 +50,6 @@ def cells(racks, nodes=4, gpus=8):
 @pytest.mark.parametrize("racks", [1, 18, 40])
 def test_all_racks_fit_and_few_have_large_cells(racks):
     side = wall.cell_vw(cells(racks))
-
     across = int(wall.WIDTH_VW / (9.2 * side))
     assert -(-racks // across) * (4 * side + wall.TITLE_VW) <= wall.HEIGHT_VW
     assert (side == wall.LARGEST_VW) == (racks == 1)

@@ -158,7 +158,6 @@ def test_the_list_has_all_sources_with_their_own_times_and_the_axis_marks_its_ev
 def test_unknown_findings_are_left_out_and_begins_of_runs_give_way(monkeypatch):
     monkeypatch.setattr(what_happened, "BRIEF_SHOWN", 2)
     found = what_happened.merged(OUTAGES, EVENTS, TESTS.clear(), None, allocations=ALLOCATIONS)
-
     assert found["what"].to_list() == ["Node down", "Xid 79", "Run began on 2 of its GPUs"]
     assert what_happened.most_telling(found)["what"].to_list() == ["Node down", "Xid 79"]
 
