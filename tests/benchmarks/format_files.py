@@ -222,8 +222,7 @@ GENERATED = (
     Format(
         name="sacct text", source="slurm", unit="k rows", per_unit=1e3, budget_per_s=300e3,
         full=1_000_000, is_a_row_each=True, write=write_sacct,
-        others={"DuckDB read_csv (texts)": partial(in_duckdb, READ_CSV, "")},
-    ),
+        others={"DuckDB read_csv (texts)": partial(in_duckdb, READ_CSV, "")}),
     *(
         Format(
             name=f"Inspector logs, {'verbose' if is_verbose else 'plain'}", unit="MB", per_unit=1e6,
@@ -231,25 +230,19 @@ GENERATED = (
             write=partial(write_inspector, is_verbose=is_verbose),
             others={
                 "Polars read_ndjson (flat)": polars_ndjson,
-                "DuckDB read_json (structs)": partial(in_duckdb, READ_JSON, "*.log"),
-            },
-        )
-        for is_verbose in (False, True)
-    ),
+                "DuckDB read_json (structs)": partial(in_duckdb, READ_JSON, "*.log")})
+        for is_verbose in (False, True)),
     Format(
         name="Prometheus text", source="dcgm", unit="M lines", per_unit=1e6, budget_per_s=2e6,
         full=2_000_000, options=BENCH, write=write_scrapes,
         others_max=200_000,  # they need the same time for each line
         others={
             "prometheus_client (parse)": prometheus_client,
-            "re (parse, labels as text)": regular_expression,
-        },
-    ),
+            "re (parse, labels as text)": regular_expression}),
     Format(
         name="range-query JSON", source="prometheus", unit="M points", per_unit=1e6,
         budget_per_s=1.5e6, full=3_000_000, options=BENCH, write=write_answer,
-        others={"Polars read_json (points)": polars_points},
-    ),
+        others={"Polars read_json (points)": polars_points}),
 )  # fmt: skip
 WIDE = Format(
     name="wide Parquet of the fleet", source="telemetry-parquet", unit="M rows", per_unit=1e6,

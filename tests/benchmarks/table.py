@@ -45,15 +45,11 @@ class Row:
     def __str__(self):
         """Return the row in Markdown."""
         cells = (
-            self.work,
-            self.budget,
-            {True: "yes", False: "**no**", None: "-"}[self.is_met],
-            self.ours,
-            "-" if self.cost is None else number(self.cost.wall_s),
+            self.work, self.budget, {True: "yes", False: "**no**", None: "-"}[self.is_met],
+            self.ours, "-" if self.cost is None else number(self.cost.wall_s),
             "-" if self.cost is None else number(self.cost.cpu_s),
-            "; ".join(map(str, self.others)) or "-",
-            self._ratio(),
-        )
+            "; ".join(map(str, self.others)) or "-", self._ratio(),
+        )  # fmt: skip
         return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
     def _ratio(self):

@@ -29,19 +29,12 @@ NVLINK_BYTES_PER_S = 450e9  # of an H100, a direction
 READ_SHARE = 0.9  # of the minutes of an anomaly
 # rule, slot of the job's life, GPU of the gang, what else may be seen in it
 OF_GANG: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
-    ("peer_sm_active", 0, 0, ()),
-    ("standing_energy", 0, 4, ()),
-    ("memory_errors", 0, 6, ()),
-    ("peer_sm_clock", 1, 1, ()),
-    ("frozen_series", 1, 5, ("standing_power",)),
-    ("peer_power", 2, 2, ()),
-    ("standing_power", 2, 6, ()),
-    ("peer_temperature", 3, 3, ()),
-    ("stuck_profiling", 3, 7, ("peer_sm_active",)),
-    ("rejected_values", 4, 0, ()),
-    ("silent_gpu", 4, 4, ()),
-    ("standing_temperature", 5, 5, ()),
-)
+    ("peer_sm_active", 0, 0, ()), ("standing_energy", 0, 4, ()), ("memory_errors", 0, 6, ()),
+    ("peer_sm_clock", 1, 1, ()), ("frozen_series", 1, 5, ("standing_power",)),
+    ("peer_power", 2, 2, ()), ("standing_power", 2, 6, ()), ("peer_temperature", 3, 3, ()),
+    ("stuck_profiling", 3, 7, ("peer_sm_active",)), ("rejected_values", 4, 0, ()),
+    ("silent_gpu", 4, 4, ()), ("standing_temperature", 5, 5, ()),
+)  # fmt: skip
 
 
 def add(folder: Path) -> list[Case]:
@@ -58,20 +51,16 @@ def add(folder: Path) -> list[Case]:
     inventory = pl.read_csv(folder / "inventory.csv")
     node_of = dict(inventory.select("gpu_uuid", "node").iter_rows())
     found = [
-        *_of_gang(readings, jobs["case-gang"]),
-        *_of_node(readings, jobs["case-gang"], node_of),
-        *_of_uses(readings, jobs),
-        *_idle_power(readings, inventory, jobs),
+        *_of_gang(readings, jobs["case-gang"]), *_of_node(readings, jobs["case-gang"], node_of),
+        *_of_uses(readings, jobs), *_idle_power(readings, inventory, jobs),
         *_driver_skew(folder, inventory),
         *host_faults.of_hosts(folder, readings, jobs["case-hosts"], node_of),
-        _slower_steps(folder, jobs["case-steps"]),
-        *_of_events(folder, jobs),
+        _slower_steps(folder, jobs["case-steps"]), *_of_events(folder, jobs),
         *host_faults.sockets(folder),
         *host_faults.settings(folder, jobs["case-gang"], jobs["llm-pretrain"], node_of),
         Case("checkpoint_overhead", jobs["case-saves"].run_id, ("periodic_gaps",)),
-        Case("reservation_idle", "atlas"),
-        Case("stranded_gpus", "atlas"),
-    ]
+        Case("reservation_idle", "atlas"), Case("stranded_gpus", "atlas"),
+    ]  # fmt: skip
     readings.write(folder / "telemetry")
     return found
 
@@ -166,16 +155,12 @@ def _of_uses(readings: Readings, jobs: dict[str, Job]) -> list[Case]:
             readings.columns[name][rows] = 0.0
         readings.draw(rows, np.full(len(rows), 80.0))
     return [
-        Case("use_drop", drop.run_id),
-        Case("power_drop", drop.run_id),
-        Case("power_drop", power.run_id),
-        Case("low_use", low.run_id),
-        Case("half_use", half.run_id),
-        Case("nvlink_saturated", half.run_id),
-        Case("busy_without_work", hollow.run_id),
-        Case("memory_growth", grows.gpus[3]),
+        Case("use_drop", drop.run_id), Case("power_drop", drop.run_id),
+        Case("power_drop", power.run_id), Case("low_use", low.run_id),
+        Case("half_use", half.run_id), Case("nvlink_saturated", half.run_id),
+        Case("busy_without_work", hollow.run_id), Case("memory_growth", grows.gpus[3]),
         Case("periodic_gaps", gaps.run_id, ("idle_allocation", "gaps_between_steps")),
-    ]
+    ]  # fmt: skip
 
 
 def _idle_power(readings: Readings, inventory: pl.DataFrame, jobs: dict[str, Job]) -> list[Case]:

@@ -37,16 +37,12 @@ def of_hosts(folder: Path, readings: Readings, job: Job, node_of: dict[str, str]
     path.write_bytes(gzip.compress("# scraped_at ".join(pages).encode(), mtime=0))
     uses = ("use_drop", "power_drop")
     return [
-        Case("io_starved", job.run_id, uses),
-        Case("small_reads", job.run_id, uses),
-        Case("cpu_starved", job.run_id, uses),
-        Case("unexplained_wait", job.run_id, uses),
-        Case("cpu_oversubscribed", job.run_id),
-        Case("host_memory_full", job.run_id),
-        Case("swap_in_use", job.run_id),
-        Case("port_saturated", node),
+        Case("io_starved", job.run_id, uses), Case("small_reads", job.run_id, uses),
+        Case("cpu_starved", job.run_id, uses), Case("unexplained_wait", job.run_id, uses),
+        Case("cpu_oversubscribed", job.run_id), Case("host_memory_full", job.run_id),
+        Case("swap_in_use", job.run_id), Case("port_saturated", node),
         Case("fabric_fault", "atlas"),
-    ]
+    ]  # fmt: skip
 
 
 def _scraped_ms(page: str) -> int:

@@ -135,12 +135,9 @@ def _layers_of_job(job, world):
         hung_in_phase(attempt, [world.readings.get(gpu, []) for gpu in job.gpus])
         attempt.fates = fates_of(attempt, [*attempts[i + 1 :], *requeued], of_run)
         found = [
-            failed_without_progress(attempt),
-            attempt.phases,
-            derived(attempt),
-            steps(attempt),
+            failed_without_progress(attempt), attempt.phases, derived(attempt), steps(attempt),
             gaps(attempt, job, world),
-        ]
+        ]  # fmt: skip
         for layer, intervals in zip(layers, found, strict=True):
             layer += [(max(a, attempt.begin), min(b, attempt.end), c) for a, b, c in intervals]
     return layers

@@ -158,12 +158,8 @@ def test_ranks_whose_files_end_with_a_number_are_logs_of_their_own(store, tmp_pa
 
 test_the_name_before_a_rotation = gives(
     unrotated,
-    ("train.log.1", "train.log"),
-    ("slurm-14.out-20260820", "slurm-14.out"),
-    ("a.jsonl.20260820-14", "a.jsonl"),
-    ("syslog.12", "syslog"),
-    ("train.log.old", "train.log"),
-    ("events.rank.3", "events.rank.3"),
-    ("llama3.2024", "llama3.2024"),
+    ("train.log.1", "train.log"), ("slurm-14.out-20260820", "slurm-14.out"),
+    ("a.jsonl.20260820-14", "a.jsonl"), ("syslog.12", "syslog"), ("train.log.old", "train.log"),
+    ("events.rank.3", "events.rank.3"), ("llama3.2024", "llama3.2024"),
     ("slurm-14.out", "slurm-14.out"),
-)
+)  # fmt: skip

@@ -197,12 +197,8 @@ def test_a_source_that_does_not_end_is_named(store, hour):
 
 test_a_source_that_answers_is_asked_in_a_rhythm_and_what_was_missed_is_left_out = gives(
     lambda due_s, now_s: next_due_s(due_s, now_s, 30.0, failures=0),
-    (0, 1, 30),
-    (0, 29.9, 30),
-    (0, 30, 60),
-    (0, 95, 120),
-    (30, 31, 60),
-)
+    (0, 1, 30), (0, 29.9, 30), (0, 30, 60), (0, 95, 120), (30, 31, 60),
+)  # fmt: skip
 
 
 @each((5, 1, 5), (5, 2, 10), (5, 3, 20), (5, 5, 60), (5, 10_000, 60), (300, 1, 300), (300, 9, 300))

@@ -23,15 +23,11 @@ from goodput_queries.errors import IngestError
 
 URL = "http://127.0.0.1:9090"
 LEAST = {
-    "prometheus": {"url": URL},
-    "kubernetes": {"url": URL},
-    "kubernetes-api": {"url": URL},
-    "dcgm": {"urls": ["http://n1:9400"]},
-    "node-exporter": {"urls": ["http://n1:9100"]},
+    "prometheus": {"url": URL}, "kubernetes": {"url": URL}, "kubernetes-api": {"url": URL},
+    "dcgm": {"urls": ["http://n1:9400"]}, "node-exporter": {"urls": ["http://n1:9100"]},
     "serving-metrics": {"urls": ["http://n1:8000"]},
-    **{name: {"folder": "/logs"} for name in followed()},
-    "kernel-log": {},
-}
+    **{name: {"folder": "/logs"} for name in followed()}, "kernel-log": {},
+}  # fmt: skip
 NOT_SETTINGS = {"module", "clock", "booted_at", "memory", "reads"}  # for tests, or of ours
 
 

@@ -16,20 +16,17 @@ UID = "1b2c3d4e-0001-4aaa-8bbb-123456789abc"
 CONTAINER = "0f" * 32
 CGROUPS = {
     "Slurm, cgroup v2": (
-        "0::/system.slice/slurmstepd.scope/job_1042/step_0/user/task_0",
-        ("1042", None, None),
-    ),
+        "0::/system.slice/slurmstepd.scope/job_1042/step_0/user/task_0", ("1042", None, None)),
     "Slurm, several slurmd": ("0::/system.slice/n1_slurmstepd.scope/job_7", ("7", None, None)),
     "Slurm, cgroup v1": ("9:memory:/slurm/uid_1000/job_12/step_0\n1:a:/", ("12", None, None)),
     "a pod, systemd": (
         f"0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UID.replace('-', '_')}"
         f".slice/cri-containerd-{CONTAINER}.scope",
-        (None, UID, CONTAINER),
-    ),
+        (None, UID, CONTAINER)),
     "a pod, cgroupfs": (f"4:cpu:/kubepods/besteffort/pod{UID}/{CONTAINER}", (None, UID, CONTAINER)),
     "a container": (f"0::/system.slice/docker-{CONTAINER}.scope", (None, None, CONTAINER)),
     "a session": ("0::/user.slice/user-1000.slice/session-3.scope/job_5", (None, None, None)),
-}
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -84,12 +81,10 @@ test_a_command_is_called_by_its_script_or_program = gives(
     short_name,
     (["/usr/bin/python3", "-u", "/home/ann/exp/train.py", "--lr", "1"], "train.py"),
     (["python", "-m", "torch.distributed.run", "t.py"], "torch.distributed.run"),
-    (["torchrun", "--config=old.py", "train.py"], "train.py"),
-    (["bash", "run.sh"], "run.sh"),
+    (["torchrun", "--config=old.py", "train.py"], "train.py"), (["bash", "run.sh"], "run.sh"),
     (["python3.11", "-c", "print(1)", "x.py"], "python3.11"),
     (["/opt/sim/bin/md_run", "-m", "input.txt"], "md_run"),
-    (["./" + "x" * 5000], "x" * command_line.NAME_MAX_CHARS),
-    ([], ""),
+    (["./" + "x" * 5000], "x" * command_line.NAME_MAX_CHARS), ([], ""),
 )  # fmt: skip
 
 

@@ -31,13 +31,10 @@ DOCUMENTS = {"bundle", "operation-trace"}  # Parquet without golden cases
 DOCUMENTS |= {name for name, of in OF_SOURCES.items() if "is_document" in of}
 REPEATING = {  # what a rank, instance or other name of a metric repeats says nothing new
     "torchtitan_ranks_that_write_the_same",
-    "torchtitan_unlabelled_ranks",
-    "deepspeed_host_before_each_line",
-    "copies_instances_and_parts_of_a_gpu",
-    "jobstats_before_labels_of_jobs_and_instances",
-    "readings_of_renamed_and_unknown_metrics",
-    "labels_that_say_which_engine_it_is",
-}
+    "torchtitan_unlabelled_ranks", "deepspeed_host_before_each_line",
+    "copies_instances_and_parts_of_a_gpu", "jobstats_before_labels_of_jobs_and_instances",
+    "readings_of_renamed_and_unknown_metrics", "labels_that_say_which_engine_it_is",
+}  # fmt: skip
 LINES_MAX, FORMS_MAX = 25, 5  # of a case
 SEVERAL_FACTS = {  # of a line, or of several lines, of which one may be rejected
     *("gpu-table", "nccl-ras", "otel-spans", "slurm"),

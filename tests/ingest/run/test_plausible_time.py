@@ -99,11 +99,9 @@ YEARS = [*range(-3_000, 0, 30)]
 # of what source, days of its readings, those that are left, why others are not
 @each({
     "a reading of the next hour is kept, since clocks differ": (
-        recorded(), [0, 1 / 24, 1.01 / 24], [0, 1 / 24], "clock of the machine that read it",
-    ),
+        recorded(), [0, 1 / 24, 1.01 / 24], [0, 1 / 24], "clock of the machine that read it"),
     "what lies apart from a file's bulk is rejected": (
-        recorded(), [-405, -3, -2, -1], [-3, -2, -1], "400 days from all other times",
-    ),
+        recorded(), [-405, -3, -2, -1], [-3, -2, -1], "400 days from all other times"),
     "a file of many years without holes is kept": (recorded(), YEARS, YEARS, ""),
     "an old file is no stray": (recorded(), [-7_000, -6_999], [-7_000, -6_999], ""),
     "a live source may catch up from long ago": (LIVE, [-900, -1], [-900, -1], ""),

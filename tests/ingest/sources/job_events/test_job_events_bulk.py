@@ -21,12 +21,9 @@ from goodput_queries.errors import IngestError
 
 STEP = {"v": 1, "ts": 1787234549.25, "event": "step", "step": 401, "dur_s": 10.02}
 NUMBERS = st.one_of(
-    st.integers(-1, 3),
-    st.integers(-(2**70), 2**70),
-    st.floats(),
-    st.floats(0, 5e6),
+    st.integers(-1, 3), st.integers(-(2**70), 2**70), st.floats(), st.floats(0, 5e6),
     st.sampled_from(["7", True, None, [1], {"a": 1}]),
-)
+)  # fmt: skip
 ODD_TEXTS = (
     *('a"b', "a\\b", "[rank3]: x", "{}", "x" * 300, "\x7f", "null", ":", ":x", "é\u2028"),
     *(7, None, True),
@@ -35,16 +32,13 @@ TEXTS = st.text(max_size=4) | st.sampled_from(ODD_TEXTS)
 FIELDS = st.fixed_dictionaries(
     {},
     optional={
-        **dict.fromkeys(fields.TEXTS, TEXTS),
-        **dict.fromkeys(fields.WHOLES, NUMBERS),
+        **dict.fromkeys(fields.TEXTS, TEXTS), **dict.fromkeys(fields.WHOLES, NUMBERS),
         **dict.fromkeys((*fields.DURATIONS, *fields.AMOUNTS), NUMBERS),
         "event": st.sampled_from([*fields.EVENTS, "other", None, 1]),
         "v": st.sampled_from([1, 1.0, 2, "1", True]),
         "ts": st.one_of(NUMBERS, st.floats(1.7e9, 1.8e9), st.just("2026-08-20T14:02:29Z")),
-        **dict.fromkeys(("loss", ":", "a :b"), NUMBERS),
-        'a"b': TEXTS,
-    },
-)
+        **dict.fromkeys(("loss", ":", "a :b"), NUMBERS), 'a"b': TEXTS},
+)  # fmt: skip
 ODD_LINES = (
     *("", "  ", "[1]", "7", "null", "{}", "3: " + json.dumps(STEP), json.dumps(STEP) * 2),
     '{"v":1,"ts":1,"event":"job.end" : 1,"x":0,"run_id":7}',
@@ -53,20 +47,15 @@ LINES = st.one_of(
     st.builds(lambda more: json.dumps({**STEP, **more}), FIELDS),
     st.builds(
         lambda more, colon: json.dumps(
-            {**STEP, **more}, ensure_ascii=False, separators=(",", colon)
-        ),
-        FIELDS,
-        st.sampled_from([":", ": ", " : ", " :", "\t: "]),
-    ),
+            {**STEP, **more}, ensure_ascii=False, separators=(",", colon)),
+        FIELDS, st.sampled_from([":", ": ", " : ", " :", "\t: "])),
     st.builds(lambda more: json.dumps(STEP)[:-1] + "," + json.dumps(more)[1:], FIELDS),  # twice
     st.builds(lambda at: json.dumps(STEP)[:at], st.integers(0, 90)),  # cut
     st.builds(
         lambda at, char: json.dumps(STEP)[:at] + char + json.dumps(STEP)[at + 1 :],
-        st.integers(0, 90),
-        st.sampled_from('{}[]",:0.eE- \t\r\x00\x7f\\ tn\ud800'),
-    ),
+        st.integers(0, 90), st.sampled_from('{}[]",:0.eE- \t\r\x00\x7f\\ tn\ud800')),
     st.sampled_from(ODD_LINES),
-)
+)  # fmt: skip
 
 
 @given(st.lists(LINES, min_size=1, max_size=12))

@@ -83,15 +83,12 @@ def test_the_root_cause_of_torchrun_has_the_kind_of_its_signal(code, kind):
 
 
 @each(
-    ("step 2 | loss = -inf", -math.inf),
-    ("lm_loss: 1.100000E+01 | z_loss: 2.0 |", 11.0),
+    ("step 2 | loss = -inf", -math.inf), ("lm_loss: 1.100000E+01 | z_loss: 2.0 |", 11.0),
     ("z_loss: 24.6600 | per_token_loss: 3.1625 | lr: 9.990E-06", 3.1625),
-    ("val_per_token_loss: 3.0 loss scale: 65536.0", None),
-    ("loss: 7.1.2", None),
-    ("step 12 loss 0,0512 lr 0,0001", 0.0512),
-    ("step 12, loss 3, lr 0.1", 3.0),
+    ("val_per_token_loss: 3.0 loss scale: 65536.0", None), ("loss: 7.1.2", None),
+    ("step 12 loss 0,0512 lr 0,0001", 0.0512), ("step 12, loss 3, lr 0.1", 3.0),
     ("loss 1,234.5", None),
-)
+)  # fmt: skip
 def test_the_loss_of_a_line(text, loss):
     assert loss_of(text) == loss
 

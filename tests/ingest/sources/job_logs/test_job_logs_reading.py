@@ -96,23 +96,14 @@ POD = "ml_exp-a.b-0_6f1c2d3e-0000-4000-8000-000000000001"
     ("wandb: Syncing run brisk\n", "wandb/run-20261127_184553-gry/files/output.log", "gry"),
     ("SLURM_JOB_ID=4711\nwandb: Syncing run brisk-sun-7\n", "x.log", "4711"),
     ("SLURM_JOB_ID=4711\nwandb: Syncing run brisk-sun-7\n", "train-7.out.log", "train-7"),
-    ("", "slurm-4711.out", "4711"),
-    ("", "pretrain-4711_3.out.gz", "4711_3"),
-    ("", "slurm-14_3.out.1", "14_3"),
-    ("", "pretrain-14_3.err", "14_3"),
-    ("", "pretrain.4711.out", "4711"),
-    ("", "pretrain.o4711", "4711"),
-    ("", "4711.out", "4711"),
-    ("", "slurm-4711-3.out", "4711"),
-    ("", "pretrain-14.log", "pretrain-14"),
-    ("", "train-rank-3.out", "train"),
-    ("", "llm/rank_3.log", "llm"),
-    ("", "llm/logs/rank_3.log", "llm"),
-    ("", "llm/log/workerlog.0", "llm"),
-    ("", "none_x7/attempt_0/3/stdout.log", "none_x7"),
-    ("", "train-007.log", "train-007"),
-    ("", "pretrain.log.1", "pretrain"),
-    ("", "llama3.2024.log", "llama3.2024"),
+    ("", "slurm-4711.out", "4711"), ("", "pretrain-4711_3.out.gz", "4711_3"),
+    ("", "slurm-14_3.out.1", "14_3"), ("", "pretrain-14_3.err", "14_3"),
+    ("", "pretrain.4711.out", "4711"), ("", "pretrain.o4711", "4711"), ("", "4711.out", "4711"),
+    ("", "slurm-4711-3.out", "4711"), ("", "pretrain-14.log", "pretrain-14"),
+    ("", "train-rank-3.out", "train"), ("", "llm/rank_3.log", "llm"),
+    ("", "llm/logs/rank_3.log", "llm"), ("", "llm/log/workerlog.0", "llm"),
+    ("", "none_x7/attempt_0/3/stdout.log", "none_x7"), ("", "train-007.log", "train-007"),
+    ("", "pretrain.log.1", "pretrain"), ("", "llama3.2024.log", "llama3.2024"),
     ("wandb: Syncing run brisk-sun-7\n", f"pods/{POD}/trainer/0.log", "ml/exp-a.b-0"),
     ("", f"pods/{POD}/trainer/104.log.20260820-140000.gz", "ml/exp-a.b-0"),
     ("", f"exp-a.b-0_ml_trainer-{'0a1b2c3d' * 8}.log", "ml/exp-a.b-0"),
@@ -282,19 +273,15 @@ LABELS = (
     "behind another rank on its line": (
         "[Rank 55] (after 20 iterations) memory (MB) | reserved: 26588.0"
         + ITERATION.format(second=11, step=1, ms=1000.0),
-        [1],
-    ),
+        [1]),
     "of a bar in a line that a container runtime cuts": (
         "2026-08-20T14:00:01Z stderr P \rtrain:   1%|1| 10/2000 [00:01<03:19, 9.9it/s, loss=2.0]"
         "\rtrain:   1%|1| 20/20\n"
         "2026-08-20T14:00:03Z stderr F 00 [00:02<03:18, 9.9it/s, loss=1.9]"
         "\rtrain:   2%|2| 30/2000 [00:03<03:17, 9.9it/s, loss=1.8]\n",
-        [*range(10, 31)],
-    ),
+        [*range(10, 31)]),
     "a million steps in one line as one span": (
-        TEN + ITERATION.format(second=59, step=1_000_000, ms=1000.0),
-        [*range(1, 11), 1_000_000],
-    ),
+        TEN + ITERATION.format(second=59, step=1_000_000, ms=1000.0), [*range(1, 11), 1_000_000]),
 })  # fmt: skip
 def test_the_steps_of_a_log(store, read, text, steps):
     read(text)

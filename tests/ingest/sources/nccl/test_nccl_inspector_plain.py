@@ -30,8 +30,7 @@ PLACES = st.sampled_from([
     ("header", "of a later version"), ("coll_perf", "event_trace_ts"), ("header", ""),
 ])  # fmt: skip
 RAW = st.one_of(
-    st.integers().map(str),
-    st.floats().map(json.dumps),
+    st.integers().map(str), st.floats().map(json.dumps),
     st.text(max_size=8).map(lambda text: f'"{text}"'),
     st.text(max_size=300).map(lambda text: json.dumps(text, ensure_ascii=False)),
     st.sampled_from([
@@ -39,8 +38,7 @@ RAW = st.one_of(
         *("18446744073709551616", "9223372036854775808", "-1", "1e-400", "NaN", "Infinity"),
         *("", "x", '"', "}}", "1}", "{}", "[]", "[1]", '{"x":1}', '"a":1', '1,"rank":7'),
         *('""', '"a,b"', '"a:b"', '"nan"', '"inf"', '"\x7f"', '"\x00"', '"\ufffd"', "\u0661"),
-        '"' + "x" * 300 + '"',
-    ]),
+        '"' + "x" * 300 + '"']),
 )  # fmt: skip
 
 

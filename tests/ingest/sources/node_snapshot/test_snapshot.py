@@ -62,28 +62,17 @@ def snapshot(tmp_path_factory):
 
 
 @each(
-    ("vm.swappiness", "10"),
-    ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
-    ("kernel.boot_parameters", "iommu=pt isolcpus=2-3"),
-    ("cpu.model", "AMD EPYC 9654"),
-    ("cpu.governor", "perf: 0-2,4-10; powersave: 3"),
-    ("memory.total_gib", "2016"),
+    ("vm.swappiness", "10"), ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+    ("kernel.boot_parameters", "iommu=pt isolcpus=2-3"), ("cpu.model", "AMD EPYC 9654"),
+    ("cpu.governor", "perf: 0-2,4-10; powersave: 3"), ("memory.total_gib", "2016"),
     ("memory.transparent_huge_pages.enabled", "madvise"),
-    ("memory.huge_pages", "0: 2048kB; 16: 1048576kB"),
-    ("infiniband.state", "ACTIVE"),
-    ("mount:/data", "nfs4 rw,hard,vers=4.2"),
-    ("mount:/scratch", "xfs rw,noatime,inode64"),
-    ("fabric.switches", "1"),
-    ("env:NCCL_IB_HCA", "mlx5"),
-    ("env:NCCL_DEBUG", "WARN"),
-    ("env:UCX_TOKEN", HIDDEN),
-    ("env:HOME", None),
-    ("mount:/etc/hosts", None),
-    ("limit.memlock", "65536"),
-    ("process.cpus", "0-3"),
-    ("cgroup.cpu.max", "400000 100000"),
+    ("memory.huge_pages", "0: 2048kB; 16: 1048576kB"), ("infiniband.state", "ACTIVE"),
+    ("mount:/data", "nfs4 rw,hard,vers=4.2"), ("mount:/scratch", "xfs rw,noatime,inode64"),
+    ("fabric.switches", "1"), ("env:NCCL_IB_HCA", "mlx5"), ("env:NCCL_DEBUG", "WARN"),
+    ("env:UCX_TOKEN", HIDDEN), ("env:HOME", None), ("mount:/etc/hosts", None),
+    ("limit.memlock", "65536"), ("process.cpus", "0-3"), ("cgroup.cpu.max", "400000 100000"),
     ("cgroup.times_throttled", "3"),
-)
+)  # fmt: skip
 def test_a_setting_is_as_the_system_has_it(snapshot, setting, value):
     assert snapshot["settings"].get(setting) == value
 

@@ -80,9 +80,7 @@ def result(*points, **labels):
 
 
 test_what_is_no_answer_is_refused_in_words = refuses(
-    AnswerError,
-    parse,
-    *((text, "not JSON") for text in (b"", b"<html>", b"\xff\xfe\x00")),
+    AnswerError, parse, *((text, "not JSON") for text in (b"", b"<html>", b"\xff\xfe\x00")),
     (b'{"status":"success","data":{"resultType":"matrix","result":[{"metric"', "truncated"),
     (b"[" * 100_000, "Expected `object`"),
     (b'{"data":{"result":[' + b"[" * 100_000, "nested too deeply"),

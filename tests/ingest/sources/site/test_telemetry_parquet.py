@@ -52,17 +52,13 @@ def test_a_row_is_kept_under_its_canonical_names_and_one_of_an_instance_is_its_o
 
 
 NO_VALUES = [
-    ("power_w", 140_737_488_355_328.0),
-    ("power_w", 9_223_372_036_854_775_794.0),
-    ("power_w", float("inf")),
-    ("power_w", float("nan")),
+    ("power_w", 140_737_488_355_328.0), ("power_w", 9_223_372_036_854_775_794.0),
+    ("power_w", float("inf")), ("power_w", float("nan")),
     ("power_w", -1.5e269),  # of a damaged file
     ("memory_used_bytes", 9_223_372_036_854_775_794),
-    ("clocks_event_reasons", 9_223_372_036_854_775_792),
-    ("engine_active_ratio", 1.01),
-    ("tensor_active_ratio", 42.0),
-    ("gpu_busy_ratio", -0.5),
-]
+    ("clocks_event_reasons", 9_223_372_036_854_775_792), ("engine_active_ratio", 1.01),
+    ("tensor_active_ratio", 42.0), ("gpu_busy_ratio", -0.5),
+]  # fmt: skip
 
 
 @each(

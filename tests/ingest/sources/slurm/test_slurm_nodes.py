@@ -18,13 +18,10 @@ test_indices_that_cannot_be_leave_the_number_of_gpus = gives(
 )
 test_parts_of_gpus_in_a_gres_text = gives(
     gres.parts,
-    ("shard:a40:2(IDX:0)", {"shard": 2}),
-    ("gres/mps:50", {"mps": 50}),
+    ("shard:a40:2(IDX:0)", {"shard": 2}), ("gres/mps:50", {"mps": 50}),
     ("gres/shard=2,gres/mps:a40=25", {"shard": 2, "mps": 25}),
-    ("gpu:a40:1(IDX:0),shard:2(0/4,2/4)", {"shard": 2}),
-    ("gpu:h100:8", {}),
-    ("shard:a40:many", {}),
-)
+    ("gpu:a40:1(IDX:0),shard:2(0/4,2/4)", {"shard": 2}), ("gpu:h100:8", {}), ("shard:a40:many", {}),
+)  # fmt: skip
 
 
 test_a_sinfo_text_of_unknown_columns_is_refused = refuses(

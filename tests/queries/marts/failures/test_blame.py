@@ -30,12 +30,9 @@ NOBODYS = (0, 0, 0)
 # state of an attempt, what the job says; waste of its own and of the infrastructure, credit:
 # credits are for failures of the infrastructure alone, not for an operator's policy
 test_the_cause_of_an_ending_decides_whose_waste_it_is = shown_by({
-    "NODE_FAIL": ("NODE_FAIL", None, (0, 200, 200)),
-    "PREEMPTED": ("PREEMPTED", None, (0, 200, 0)),
-    "REQUEUED": ("REQUEUED", None, (0, 200, 0)),
-    "FAILED": ("FAILED", None, OWN),
-    "TIMEOUT": ("TIMEOUT", None, OWN),
-    "CANCELLED": ("CANCELLED", None, OWN),
+    "NODE_FAIL": ("NODE_FAIL", None, (0, 200, 200)), "PREEMPTED": ("PREEMPTED", None, (0, 200, 0)),
+    "REQUEUED": ("REQUEUED", None, (0, 200, 0)), "FAILED": ("FAILED", None, OWN),
+    "TIMEOUT": ("TIMEOUT", None, OWN), "CANCELLED": ("CANCELLED", None, OWN),
     "a crash before a requeue": ("REQUEUED", failure("exception"), OWN),
     "a requeue that the job asked for": (
         "REQUEUED", failure("preempted", msg="Requeued SLURM job: 1"), OWN),

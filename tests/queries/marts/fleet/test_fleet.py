@@ -169,14 +169,10 @@ def test_every_category_is_what_the_rules_make_of_the_plan(fleet, truth):
 
 
 @pytest.mark.parametrize(("story", "categories"), [
-    ("thermal-throttle", {"throttled", "straggler_wait"}),
-    ("straggling-rank", {"straggler_wait"}),
-    ("periodic-gaps", {"idle_held", "checkpoint_save"}),
-    ("data-starved", {"data_stall"}),
-    ("unused-allocation", {"idle_held"}),
-    ("suspended", {"suspended"}),
-    ("nccl-hang", {"fault_stall"}),
-    ("out-of-memory", {"failed_without_progress"}),
+    ("thermal-throttle", {"throttled", "straggler_wait"}), ("straggling-rank", {"straggler_wait"}),
+    ("periodic-gaps", {"idle_held", "checkpoint_save"}), ("data-starved", {"data_stall"}),
+    ("unused-allocation", {"idle_held"}), ("suspended", {"suspended"}),
+    ("nccl-hang", {"fault_stall"}), ("out-of-memory", {"failed_without_progress"}),
     ("restart-in-job", {"lost_work", "fault_stall"}),
     ("measured", {"productive", "exposed_comm", "straggler_wait"}),
     ("saves-nobody-confirms", {"at_risk"}),

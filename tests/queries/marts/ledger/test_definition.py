@@ -24,10 +24,8 @@ def built_measured(evidence):
     """Load two GPUs for 100 steps with a tenth of communication, then of an evaluation."""
     evidence.job_on_a_node("1", 0, 1100, 2, watched=60 * HOUR_S)
     evidence.events("1", [
-        {"event": "job.start", "t": 0},
-        *steps(1, 100, 0, comm_s=1.0, straggler_s=0.0),
-        phase("eval", 1000, 1100),
-        durable(100, 1100),
+        {"event": "job.start", "t": 0}, *steps(1, 100, 0, comm_s=1.0, straggler_s=0.0),
+        phase("eval", 1000, 1100), durable(100, 1100),
     ])  # fmt: skip
 
 

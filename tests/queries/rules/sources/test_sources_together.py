@@ -18,12 +18,9 @@ from goodput_ingest.source import ReadOptions
 from goodput_queries.ledger import ledger
 
 SOURCES = {
-    "slurm": "sacct.txt",
-    "nvml": "nvml.jsonl.gz",
-    "job-events": "job_events.jsonl.gz",
-    "job-log": "joblog/main.log",
-    "nccl-inspector": "nccl_inspector/main",
-}
+    "slurm": "sacct.txt", "nvml": "nvml.jsonl.gz", "job-events": "job_events.jsonl.gz",
+    "job-log": "joblog/main.log", "nccl-inspector": "nccl_inspector/main",
+}  # fmt: skip
 # what another source may report more exactly (docs/accounting-rules.md: Attempts, steps and phases)
 FREE = {"free_unknown", "idle_no_demand"}
 VAGUE = {"unknown", "idle_held", "step_unsplit", "at_risk", "busy_unclassified", *FREE}

@@ -28,85 +28,66 @@ CASES = {
     "two pods of a job are one job run": (
         [{}, {**OTHER, "bound_s": 25}],
         [{"cluster": "k8s", "job_id": "train", "state": "RUNNING", "start_at": at(10),
-          "end_at": None, "gpus": 16, "nodes": ["gpu-a01", "gpu-a02"]}],
-    ),
+          "end_at": None, "gpus": 16, "nodes": ["gpu-a01", "gpu-a02"]}]),
     "a succeeded pod holds nothing though its series go on": (
         [{"ended_s": 1_200, "phase": "Succeeded", "reason": "Completed"}],
-        [{"state": "COMPLETED", "end_at": at(1_200), "elapsed_s": 1_190}],
-    ),
+        [{"state": "COMPLETED", "end_at": at(1_200), "elapsed_s": 1_190}]),
     "a gang ends with its last pod": (
         [{"ended_s": 1_200, "phase": "Succeeded"},
          {**OTHER, "ended_s": 1_260, "phase": "Succeeded"}],
-        [{"end_at": at(1_260), "gpus": 16}],
-    ),
+        [{"end_at": at(1_260), "gpus": 16}]),
     "a container that is done does not end its pod": (
-        [{"ended_s": 600, "phase": "Running"}], [{"state": "RUNNING", "end_at": None}],
-    ),
+        [{"ended_s": 600, "phase": "Running"}], [{"state": "RUNNING", "end_at": None}]),
     "a pod whose series vanish ended when it was seen last": (
-        [{"gone_s": 900}], [{"state": "CANCELLED", "end_at": at(900.482)}],
-    ),
+        [{"gone_s": 900}], [{"state": "CANCELLED", "end_at": at(900.482)}]),
     "a pod that waits is demand": (
         [{"bound_s": None}],
         [{"state": "PENDING", "start_at": None, "gpus": 0, "gpus_requested": 8,
-          "eligible_at": at(0)}],
-    ),
+          "eligible_at": at(0)}]),
     "a gang of which one pod waits holds what it has": (
         [{}, {"bound_s": None}],
-        [{"state": "RUNNING", "start_at": at(10), "gpus": 8, "gpus_requested": 16}],
-    ),
+        [{"state": "RUNNING", "start_at": at(10), "gpus": 8, "gpus_requested": 16}]),
     "a MIG instance is asked for by its profile": (
         [{"gpus": 1, "resource": "nvidia_com_mig_1g_10gb"}],
-        [{"gpus": 1, "gpu_type": "1g.10gb", "alloc_tres": "nvidia_com_mig_1g_10gb=1"}],
-    ),
+        [{"gpus": 1, "gpu_type": "1g.10gb", "alloc_tres": "nvidia_com_mig_1g_10gb=1"}]),
     "a part of a MIG instance is asked for by the profile": (
         [{"gpus": 1, "resource": "nvidia_com_mig_1g_10gb_me_shared"}],
-        [{"gpus": 1, "gpu_type": "1g.10gb+me"}],
-    ),
+        [{"gpus": 1, "gpu_type": "1g.10gb+me"}]),
     **{
         f"a pod that failed with {reason} is {state}": (
-            [{**FAILED, "reason": reason}], [{"state": state, "exit_code": "137"}],
-        )
+            [{**FAILED, "reason": reason}], [{"state": state, "exit_code": "137"}])
         for reason, state in {
             "Error": "FAILED", "OOMKilled": "OUT_OF_MEMORY", "DeadlineExceeded": "TIMEOUT",
             "NodeLost": "NODE_FAIL", "UnexpectedAdmissionError": "NODE_FAIL",
-        }.items()
-    },
+        }.items()},
     "a restart of a job is another job run": (
         [{"ended_s": 600, "phase": "Failed", "reason": "Error"},
          {"created_s": 640, "bound_s": 650}],
         [{"job_id": "train", "submit_at": at(0), "end_at": at(600), "state": "FAILED"},
-         {"job_id": "train", "submit_at": at(640), "end_at": None, "state": "RUNNING"}],
-    ),
+         {"job_id": "train", "submit_at": at(640), "end_at": None, "state": "RUNNING"}]),
     "a restart attempt of a JobSet is another job run of all its jobs": (
         [pod for rank in (0, 1) for pod in (
             attempt(0, rank, ended_s=600 + rank, phase="Failed"),
-            attempt(1, rank, created_s=600, bound_s=601 + rank),
-        )],
+            attempt(1, rank, created_s=600, bound_s=601 + rank))],
         [{"job_id": "llm", "comment": "JobSet", "start_at": at(10), "end_at": at(601), "gpus": 16},
-         {"job_id": "llm", "comment": "JobSet", "start_at": at(601), "end_at": None, "gpus": 16}],
-    ),
+         {"job_id": "llm", "comment": "JobSet", "start_at": at(601), "end_at": None, "gpus": 16}]),
     **{
         f"pods with the label {label} are a gang, with {queue} its queue": (
-            gang(**{label: "g", queue: "gold"}),
-            [{"job_id": "g", "gpus": 16, "partition": "gold"}],
-        )
+            gang(**{label: "g", queue: "gold"}), [{"job_id": "g", "gpus": 16, "partition": "gold"}])
         for label, queue in {
             "volcano_sh_job_name": "volcano_sh_queue_name",
             "training_kubeflow_org_job_name": "kueue_x_k8s_io_queue_name",
             "kueue_x_k8s_io_pod_group_name": "kueue_x_k8s_io_queue_name",
             "leaderworkerset_sigs_k8s_io_name": "volcano_sh_queue_name",
-        }.items()
-    },
+        }.items()},
     "replicas of a deployment are job runs of their own": (
         [{"gpus": 1, "owner": REPLICA}, {"gpus": 1, "owner": REPLICA}],
-        [{"job_id": "train-0", "gpus": 1}, {"job_id": "train-1", "gpus": 1}],
-    ),
+        [{"job_id": "train-0", "gpus": 1}, {"job_id": "train-1", "gpus": 1}]),
     "pods of one name are distinguished by their uid": (
         [{"name": "db-0", "uid": "u1", "gpus": 1, "gone_s": 600, "owner": STATEFUL},
          {"name": "db-0", "uid": "u2", "created_s": 630, "bound_s": 640, "owner": STATEFUL}],
         [{"job_id": "db-0", "start_at": at(10), "end_at": at(600.482)},
-         {"job_id": "db-0", "start_at": at(640), "end_at": None}],
-    ),
+         {"job_id": "db-0", "start_at": at(640), "end_at": None}]),
     "a pod without GPUs is no job run": ([{"gpus": 0}, {"resource": "cpu", "gpus": 4}], []),
 }  # fmt: skip
 
@@ -171,29 +152,21 @@ MORE = {
     **{
         f"a pod disrupted by {reason} is {state}": (
             {"ended_s": 600, "phase": "Failed", "reason": "Error"},
-            disruption(f"kube_pod_status_{metric}", reason),
-            {"state": state},
-        )
+            disruption(f"kube_pod_status_{metric}", reason), {"state": state})
         for metric, reason, state in (
             ("disruption_reason", "PreemptionByScheduler", "PREEMPTED"),
             ("disruption_reason", "DeletionByTaintManager", "NODE_FAIL"),
-            ("reason", "Evicted", "FAILED"),
-            ("reason", "Shutdown", "NODE_FAIL"),
-        )
-    },
+            ("reason", "Evicted", "FAILED"), ("reason", "Shutdown", "NODE_FAIL"))},
     "a job reports how it ended after its pods have gone": (
         {"gone_s": 900},
         of_job("kube_job_failed", 930, condition="true", reason="DeadlineExceeded"),
-        {"state": "TIMEOUT", "reason": "DeadlineExceeded"},
-    ),
+        {"state": "TIMEOUT", "reason": "DeadlineExceeded"}),
     "a job made by a JobSet is its gang where pod labels are not allowed": (
         {}, of_job("kube_job_owner", owner_kind="JobSet", owner_name="llm"),
-        {"job_id": "llm", "comment": "JobSet"},
-    ),
+        {"job_id": "llm", "comment": "JobSet"}),
     "containers add up and init containers do not": ({"gpus": 2}, containers, {"gpus": 3}),
     "labels that Prometheus renamed are the pod's own": (
-        {}, renamed, {"job_id": "train", "nodes": ["gpu-a01"]},
-    ),
+        {}, renamed, {"job_id": "train", "nodes": ["gpu-a01"]}),
 }  # fmt: skip
 NAMESPACES = {name: f"ns{number}" for number, name in enumerate((*CASES, *MORE))}
 

@@ -51,31 +51,24 @@ UNREACHABLE, SCALED = "node.kubernetes.io/unreachable", "ToBeDeletedByClusterAut
 # what a node's series say, and its states in the pieces of ten minutes that each poll reports alike
 STATES = {
     "a node that is not ready is down": (
-        ready, [("down", "NotReady", 900.482, 1_200), ("down", "NotReady", 1_200, 1_500.482)],
-    ),
+        ready, [("down", "NotReady", 900.482, 1_200), ("down", "NotReady", 1_200, 1_500.482)]),
     "a node that still is cordoned has no end": (
         cordoned(3_000),
-        [("drained", "cordoned", 3_000, 3_600), ("drained", "cordoned", 3_600, None)],
-    ),
+        [("drained", "cordoned", 3_000, 3_600), ("drained", "cordoned", 3_600, None)]),
     "a state is reported in pieces": (
         cordoned(630, 1_900),
         [("drained", "cordoned", 630.482, 1_200), ("drained", "cordoned", 1_200, 1_800),
-         ("drained", "cordoned", 1_800, 1_920.482)],
-    ),
+         ("drained", "cordoned", 1_800, 1_920.482)]),
     **{
         f"the taint {key} says that it is {state}": (
-            taint(key, 905, 1_100), [(state, f"taint {key}", 930.482, 1_110.482)],
-        )
+            taint(key, 905, 1_100), [(state, f"taint {key}", 930.482, 1_110.482)])
         for key, state in (
-            (UNREACHABLE, "down"), (SCALED, "drained"), ("karpenter.sh/disrupted", "drained"),
-        )
-    },
+            (UNREACHABLE, "down"), (SCALED, "drained"), ("karpenter.sh/disrupted", "drained"))},
     "a taint that keeps others off GPUs says nothing": (taint("nvidia.com/gpu"), []),
     "a node with no allocatable GPU is down": (
         allocatable,
         [("down", "no GPU is allocatable", 0, 600),
-         ("down", "no GPU is allocatable", 600, 900.482)],
-    ),
+         ("down", "no GPU is allocatable", 600, 900.482)]),
 }  # fmt: skip
 SHARES = {f"label_nvidia_com_gpu_{name}": text for name, text in
           {"replicas": "4", "product": "A10-SHARED"}.items()}  # fmt: skip
