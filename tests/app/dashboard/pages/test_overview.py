@@ -30,7 +30,7 @@ FINDING = {
     "title": "A node is down", "subject": "n1", "cluster": "c", "node": "n1", "run_key": None,
     "run_name": None, "since_at": NOON - timedelta(hours=2), "until_at": None, "is_open": True,
     "open_severity": "page", "state": "open", "said_by": None, "owner": "operations",
-    "gpu_ms": 57_600_000, "cost": 8.0, "evidence": "Not responding",
+    "gpu_ms": 57_600_000, "cost": 8.0, "evidence": "Not responding", "team": None,
 }  # fmt: skip
 CLOSED = {"is_open": False, "severity": "note", "until_at": NOON}
 page = page_of("capture", "fleet_overview", work="open")
@@ -38,7 +38,7 @@ page = page_of("capture", "fleet_overview", work="open")
 
 def said(*changes, unchecked="", outages=health.NO_OUTAGES):
     """Return the status of findings that differ from FINDING in these columns."""
-    types = dict.fromkeys(("run_key", "run_name", "said_by", "node"), pl.String)
+    types = dict.fromkeys(("run_key", "run_name", "said_by", "node", "team"), pl.String)
     types |= {"until_at": pl.Datetime, "since_at": pl.Datetime}
     rows = pl.DataFrame([FINDING | change for change in changes], schema_overrides=types)
     return status.status(Found(rows, rows.clear()), 72, unchecked, outages, ENDS)
@@ -61,6 +61,7 @@ def test_the_worst_open_finding_is_the_sentence_and_what_is_broken_comes_first()
 "note": ({"severity": "note", "open_severity": "note"}, "ok", "72 rules evaluated"),
 "dismissed": ({"state": "dismissed"}, "ok", "72 rules evaluated"),
 "acknowledged": ({"state": "acknowledged", "said_by": "ines"}, "page", "acknowledged by ines"),
+"of a team": ({"owner": "team", "team": "<i>"}, "page", "owner <b>team &lt;i&gt;</b>"),
 "hostile": ({"evidence": "<b>x</b>"}, "page", "&lt;b&gt;x&lt;/b&gt;"),
 })  # fmt: skip
 def test_the_sentence_says_what_is_open(change, kind, words):

@@ -151,7 +151,8 @@ def _detail(row: Mapping[str, Any], outages: pl.DataFrame, ends: Mapping[str, da
     said = "not acknowledged"
     if row["state"] == "acknowledged":
         said = f"acknowledged by {text_of(row['said_by'] or 'an operator')}"
-    parts.append(f"owner <b>{text_of(row['owner'])}</b>, {said}")
+    owner = f"team {row['team']}" if row["owner"] == "team" and row["team"] else row["owner"]
+    parts.append(f"owner <b>{text_of(owner)}</b>, {said}")
     evidence = text_of(row["evidence"] or "")
     shown = f'<span class="gp-evidence" title="{evidence}">{evidence}</span>'
     return f"{' · '.join(parts)}{shown}"
