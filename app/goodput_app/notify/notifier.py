@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 
 EVERY_S = 30.0  # where nothing was built or loaded: sources get late, tickets have waited
 CHANGED_S = 3.0  # between two glances at whether anything was
-REST_RATIO = 9.0  # of the time that findings take: they get a tenth of a core at most
+REST_RATIO = 9.0  # of the time that findings take: they get a tenth of a core
+REST_MAX_S = 60.0  # a page is to be sent within two polls, however long findings take
 STATUS_INTERVAL_S = 900.0
 RESENT_PER_EXPIRY = 3
 ERROR_MAX_CHARS = 500
@@ -94,7 +95,7 @@ class Notifier:
                     log.error(
                         "notifications: %s", said, exc_info=not isinstance(error, GoodputError)
                     )
-            is_over.wait(REST_RATIO * took_s)
+            is_over.wait(min(REST_RATIO * took_s, REST_MAX_S))
             self._wait_for_change(is_over, commits, began + self._plan.every_s)
 
     def _wait_for_change(self, is_over: threading.Event, commits: int, until_s: float) -> None:

@@ -32,9 +32,9 @@ from goodput_ingest.live import status
 from goodput_queries.catalog.rules import rules
 from goodput_queries.database import LocalStore
 
-POLL_S, SCRAPE_S = 30, 5  # as Prometheus is polled where nothing else is set
+POLL_S, SCRAPE_S = 10, 5
 NO_DATA_S = 900.0  # threshold no_data_page_ms
-LONG_AGO_S = NO_DATA_S - 60
+LONG_AGO_S = NO_DATA_S - 30
 GANG_S = 300.0  # threshold gang_page_ms
 NOT_DRILLED = {"build_refused": "no evidence from outside makes the checks of a build fail"}
 GPUS = {"gpu1": 4, "gpu2": 4, "free1": 8, "free2": 8}  # Slurm has the first two
@@ -68,11 +68,15 @@ min_severity = "page"
 
 @dataclass
 class Exporter:
-    """What is scraped. late_s: how old its readings are; is_silent: it does not answer."""
+    """What is scraped. late_s: how old its readings are; began_s: they are of now since.
+
+    is_silent: it does not answer.
+    """
 
     late_s: float = 0.0
     is_silent: bool = False
     last_s: float = 0.0
+    began_s: float = 0.0
     scrapes: int = 0
     gone: set[tuple[str, int]] = field(default_factory=set)
     xids: dict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
@@ -137,15 +141,41 @@ class Drill(Site):
                             "local_rank": rank, "host": node}  # fmt: skip
                     print(json.dumps(line | more), file=out)
 
+    def grow(self, run, node, stop_s, steps):
+        """Let a run do steps of 2 s up to a time, the last once the others are stored.
+
+        A log that never grew may be a copy of one that ended.
+        """
+        times = [stop_s - 2 * (steps - n) for n in range(1, steps + 1)]
+        said = [(at, "step", {"step": n, "dur_s": 2}) for n, at in enumerate(times, 1)]
+        before = self.count("job_events")
+        self.say(run, node, (times[0] - 5, "job.start", {}), *said[:-1])
+        until(lambda: self.count("job_events") > before, "events are stored", every_s=0.5)
+        self.say(run, node, said[-1])
+
     def ingest(self, source, name):
         """Load a file of the site through its server."""
         done = goodput("ingest", source, name, "--db", self.database.name, cwd=self.folder)
         assert done.returncode == 0, done.stderr
 
-    def node(self, state, *names):
-        """Let Slurm set a state of nodes."""
+    def take_down(self, *names):
+        """Stop the daemons of nodes, which would come back by themselves; let Slurm know."""
         for name in names:
-            self.lab.run("scontrol", "update", f"nodename={name}", f"state={state}", "reason=drill")
+            self.stop("slurmd", "-D", "-N", name)
+            self.lab.run("scontrol", "update", f"nodename={name}", "state=down", "reason=drill")
+
+    def bring_back(self, *names):
+        """Start the daemons of nodes again, and return the nodes to service."""
+        for name in names:
+            self.lab.daemon("slurmd", "-D", "-N", name)
+            self.lab.run("scontrol", "update", f"nodename={name}", "state=resume")
+
+    def stop(self, *command):
+        """Stop a daemon of Slurm."""
+        found = next(one for one in self.lab.daemons if one.args[: len(command)] == command)
+        self.lab.daemons.remove(found)
+        found.terminate()
+        found.wait()
 
     def run_jobs(self):
         """Wait until a job has each node of Slurm, and that is known."""
@@ -156,8 +186,8 @@ class Drill(Site):
 def silent_source(site):
     """Begin with old readings: the exporter stopped before the server came."""
     yield site.exporter.last_s + NO_DATA_S
-    site.exporter.is_silent, site.exporter.late_s = False, 0.0
-    yield time.time()
+    site.exporter.is_silent, site.exporter.late_s, site.exporter.began_s = False, 0.0, time.time()
+    yield site.exporter.began_s
     site.run_jobs()
 
 
@@ -186,18 +216,17 @@ def fabric_fault(site):
 
 
 def no_step(site):
-    stop = time.time() - GANG_S + POLL_S
-    steps = [(stop - 2 * (30 - n), "step", {"step": n, "dur_s": 2}) for n in range(1, 31)]
-    site.say("stalls", "free1", (stop - 70, "job.start", {}), *steps)
+    stop = max(time.time() - GANG_S + 2 * POLL_S, site.exporter.began_s + 60)
+    site.grow("stalls", "free1", stop, 30)
     yield stop + GANG_S
     site.say("stalls", "free1", (time.time(), "step", {"step": 31, "dur_s": 2}))
     yield time.time()
 
 
 def hang(site):
-    stop = time.time() - GANG_S
-    steps = [(stop - 2 * (5 - n), "step", {"step": n, "dur_s": 2}) for n in range(1, 6)]
-    site.say("hangs", "free2", (stop - 20, "job.start", {}), *steps)
+    stop = max(time.time() - GANG_S, site.exporter.began_s + 60)
+    site.grow("hangs", "free2", stop, 5)
+    until(lambda: time.time() > stop + GANG_S, "it has stood for long", within_s=GANG_S)
     (site.folder / "hangs").mkdir()
     for rank in range(8):
         (site.folder / "hangs" / f"rank_{rank}").write_text(json.dumps(dump(rank, stop)))
@@ -235,25 +264,23 @@ def dump(rank, since_s):
 
 def node_down(site):
     site.run_jobs()
-    site.node("down", "gpu2")
+    site.take_down("gpu2")
     yield time.time()
-    site.node("resume", "gpu2")
+    site.bring_back("gpu2")
     yield time.time()
 
 
 def cluster_unavailable(site):
-    site.node("down", "gpu1", "gpu2")
+    site.take_down("gpu1", "gpu2")
     yield time.time()
-    site.node("resume", "gpu1", "gpu2")
+    site.bring_back("gpu1", "gpu2")
     yield time.time()
 
 
 def source_failing(site):
     """Stop Slurm's controller, whose last answer an earlier server had."""
     site.server.end(SIGTERM)
-    controller = next(one for one in site.lab.daemons if one.args[0] == "slurmctld")
-    controller.terminate()
-    controller.wait()
+    site.stop("slurmctld")
     with contextlib.closing(LocalStore(site.database)) as store:
         before = next(one for one in status.watched(store) if one.source == "slurm")
         past = before.asked_at - timedelta(seconds=LONG_AGO_S)
@@ -264,8 +291,8 @@ def source_failing(site):
     yield time.time()
 
 
-DRILLS = (silent_source, gpu_error, silent_gpu, fabric_fault, no_step, hang, node_down,
-          cluster_unavailable, source_failing)  # fmt: skip
+DRILLS = (silent_source, node_down, cluster_unavailable, gpu_error, silent_gpu, fabric_fault,
+          no_step, hang, source_failing)  # fmt: skip
 
 
 def paging():
