@@ -294,7 +294,7 @@ def source_failing(site):
 DRILLS = (silent_source, node_down, cluster_unavailable, gpu_error, silent_gpu, fabric_fault,
           no_step, hang, source_failing)  # fmt: skip
 
-UNTRIED = (cluster_unavailable, no_step, hang, source_failing)  # not yet seen to their end
+UNTRIED = (no_step, hang, source_failing)  # not yet seen to their end
 
 
 def paging():
