@@ -130,9 +130,7 @@ def test_several_rotations_are_read_oldest_first(store, log, source):
     assert steps(store) == list(range(9))
 
 
-def test_what_a_log_said_is_let_go_of_when_too_many_are_followed_and_read_again_when_it_grows(
-    store, tmp_path, source, monkeypatch
-):
+def test_too_many_logs_are_let_go_of_and_read_again_on_growth(store, tmp_path, source, monkeypatch):
     monkeypatch.setattr(tail, "READERS_MAX", 1)
     for name in ("a", "b"):
         add(tmp_path / f"{name}.jsonl", starts(0, 2).replace("run7", name))

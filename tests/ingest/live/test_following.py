@@ -157,9 +157,7 @@ def test_each_followed_format_has_a_log_here():
 
 
 @pytest.mark.parametrize("log", FOLLOWED_LOGS.values(), ids=FOLLOWED_LOGS)
-def test_a_log_cut_anywhere_has_the_rows_of_the_whole_though_its_collector_restarts(
-    emptied_store, tmp_path, log
-):
+def test_a_log_cut_anywhere_has_all_rows_though_collectors_restart(emptied_store, tmp_path, log):
     whole = of_whole(emptied_store(), log, tmp_path)
     store, source = emptied_store(), tail(log, tmp_path)
 

@@ -63,9 +63,7 @@ def test_what_the_store_did_not_take_is_read_again(store, tmp_path, job_events):
     assert follow(store, job_events) == 3
 
 
-def test_after_a_restart_it_goes_on_a_little_before_the_latest_moment_of_the_store(
-    store, tmp_path, monkeypatch
-):
+def test_a_restart_goes_on_a_little_before_the_latest_moment_stored(store, tmp_path, monkeypatch):
     monkeypatch.setattr(tail, "PROBE_BYTES", 2_000)
     path = add(tmp_path / "a.jsonl", steps(1, 2_000))
     follow(store, Tail(str(tmp_path), "job-events"))
@@ -77,9 +75,7 @@ def test_after_a_restart_it_goes_on_a_little_before_the_latest_moment_of_the_sto
     assert 10 + 60 <= rows < 150  # the new ones, the overlap of 60 s, at most two parts looked at
 
 
-def test_a_line_too_long_for_memory_is_rejected_once_and_the_next_is_read(
-    store, tmp_path, job_events, monkeypatch
-):
+def test_a_line_too_long_is_rejected_once_others_are_read(store, tmp_path, job_events, monkeypatch):
     monkeypatch.setattr(tail, "CHUNK_BYTES", 1_000)
     path = add(tmp_path / "a.jsonl", event(1) + '{"v": "' + "x" * 5_300 + '"}\n' + event(3))
     follow(store, job_events)
@@ -197,9 +193,7 @@ def test_a_file_that_is_rewritten_every_interval_is_read_again(store, tmp_path):
     assert found == [(START_S, 300.5e9), (START_S + 30, 200.5e9), (START_S + 60, 200.5e9)]
 
 
-def test_a_file_that_always_fails_is_skipped_after_some_tries_until_it_has_doubled(
-    store, tmp_path, job_events, breaking
-):
+def test_a_file_that_fails_is_skipped_until_it_has_doubled(store, tmp_path, job_events, breaking):
     read = breaking(KeyError("step"))
     bad, good = add(tmp_path / "bad.jsonl", steps(1, 3)), tmp_path / "good.jsonl"
     for step in range(tail.TRIES_MAX):

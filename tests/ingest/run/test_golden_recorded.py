@@ -144,9 +144,7 @@ OF_LINES = of_cases({name_of(case): case for case in [*GROWING, *LONG]}.values()
 
 
 @OF_LINES
-def test_a_file_that_grows_and_is_read_in_parts_gives_what_is_new_and_in_the_end_its_rows(
-    store, tmp_path, monkeypatch, case
-):
+def test_a_file_read_as_it_grows_gives_what_is_new_and_its_rows(store, tmp_path, monkeypatch, case):
     given, name, options = input_of(case), name_of(case), golden_cases.options_of(case)
     lines = given.read_bytes().splitlines(keepends=True)
     sizes = {"lines_per_part": len(lines) // 6 + 1, "bytes_per_part": MANY}

@@ -46,9 +46,7 @@ def read_all(database):
 
 
 @pytest.mark.machine
-def test_a_killed_and_repeated_ingest_leaves_the_rows_of_an_undisturbed_one(
-    tmp_path, empty_database
-):
+def test_a_killed_and_repeated_ingest_leaves_rows_of_an_undisturbed_one(tmp_path, empty_database):
     chance = random.Random(20261120)  # noqa: S311 -- moments to kill at, not secrets
     database = shutil.copyfile(empty_database, tmp_path / "calm.duckdb")
     began = time.monotonic()

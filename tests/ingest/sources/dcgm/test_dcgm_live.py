@@ -81,9 +81,7 @@ def test_a_bad_line_is_rejected_under_the_target_that_sent_it(store, exporter, s
     ("x" * 100_001, 200, "it sends more than 100000 bytes"),
     ("a 1\n" * 50, 200, "it sends over 40 series"),
 )
-def test_a_target_that_fails_is_reported_in_a_sentence_and_stops_no_other(
-    store, exporter, second, text, status, why
-):
+def test_a_failing_target_is_named_and_stops_no_other(store, exporter, second, text, status, why):
     exporter.text, exporter.status = text, status
     settings = {"answer_max_bytes": 100_000, "answer_max_series": 40}
 
@@ -106,9 +104,7 @@ def test_nobody_there_is_reported_in_a_sentence(ask):
         ask(source)
 
 
-def test_a_password_comes_from_the_environment_or_a_file_and_goes_nowhere_else(
-    store, exporter, monkeypatch, tmp_path
-):
+def test_a_password_of_variable_or_file_goes_nowhere_else(store, exporter, monkeypatch, tmp_path):
     monkeypatch.setenv("EXPORTER_PASSWORD", "secret")
     (tmp_path / "password").write_text("secret\n")
     files = {"password_env": "EXPORTER_PASSWORD", "password_file": str(tmp_path / "password")}

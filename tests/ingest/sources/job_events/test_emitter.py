@@ -180,9 +180,7 @@ HF = ("hf",)
     "a run within a run": ([], [HF, HF], [()]),
     "another way to write the path": ([("hf", "e.jsonl")], [("hf", "x/../e.jsonl")], []),
 })  # fmt: skip
-def test_however_call_backs_and_run_are_combined_they_are_one_life(
-    hf, tmp_path, monkeypatch, before, runs, inside
-):
+def test_call_backs_and_runs_combined_are_one_life(hf, tmp_path, monkeypatch, before, runs, inside):
     monkeypatch.chdir(tmp_path)
 
     for _ in range(2):  # a second life of the process begins with its own start

@@ -52,9 +52,7 @@ def test_ranks_of_srun_number_their_attempt_alike(tmp_path, monkeypatch, environ
     "MPI": ({"OMPI_COMM_WORLD_SIZE": "8"}, None),
     "the program": ({}, 3),
 })  # fmt: skip
-def test_an_attempt_that_ranks_may_number_differently_has_no_number(
-    tmp_path, monkeypatch, environment, rank
-):
+def test_attempts_that_ranks_may_number_apart_have_none(tmp_path, monkeypatch, environment, rank):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 

@@ -189,9 +189,7 @@ def run_ranks(script, folder, ranks=RANKS):
     ("accelerate", ACCELERATE, RANKS), ("deepspeed", DEEPSPEED, RANKS),
     ("torchtitan.train", TORCHTITAN, 1), ("pretrain_gpt", MEGATRON_LM, 1),
 ], ids=["accelerate", "deepspeed", "torchtitan", "megatron-lm"])  # fmt: skip
-def test_a_trainer_that_runs_with_the_emitter_has_a_complete_ledger(
-    whole_store, tmp_path, package, script, ranks
-):
+def test_a_trainer_with_emitter_has_its_whole_ledger(whole_store, tmp_path, package, script, ranks):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     pytest.importorskip(package, reason=f"{package} is not installed")
     if ranks == 1 and not torch.cuda.is_available():

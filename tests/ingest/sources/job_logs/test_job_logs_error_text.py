@@ -111,9 +111,7 @@ LOOKS = "the line looks like {} and is of no known format"
     "what may be": ("one file if checkpoint is saved in HF format\n", None),
     "a save that is read, too": (SAVE.format(7) + SAVED, None),
 })  # fmt: skip
-def test_a_line_that_looks_like_a_fact_is_rejected_where_nothing_says_the_same(
-    store, tmp_path, line, looks_like
-):
+def test_what_looks_like_a_fact_is_rejected_if_nothing_says_it(store, tmp_path, line, looks_like):
     parsed(store, tmp_path, STEP + line)
 
     found = store.read("select line, reason, content from raw.rejects").rows()

@@ -63,9 +63,7 @@ def test_the_file_of_an_offline_run_of_wandb_says_whose_it_is_and_where_it_ran(s
     ("8 each", ["gpu_0_power", "gpu_1_power"], "2"),
     ("", ["n1/gpu_0_power", "n2/gpu_0_power"], "2"),
 )
-def test_a_run_of_mlflow_has_the_gpus_that_it_names_else_those_that_it_measured(
-    store, tmp_path, said, measured, gpus
-):
+def test_a_run_of_mlflow_has_the_gpus_it_names_else_measured(store, tmp_path, said, measured, gpus):
     files = {"params/world_size": said}
     for name in ("loss", *(f"system/{name}" for name in measured)):
         files[f"metrics/{name}"] = "1795939260000 2.5 1\n"
@@ -222,9 +220,7 @@ def test_the_number_of_processes_that_a_log_prints(store, read, text, processes)
     (f"{POD}/c/0.log", None, False, None), (f"{POD}/c/0.log", "llm", True, None),
     ("llm-node12.out", None, False, None), ("worker0.log", "llm", True, None),
 )  # fmt: skip
-def test_a_log_of_a_rank_has_it_and_one_of_a_node_counts_no_processes(
-    store, read, name, run_id, counts, rank
-):
+def test_a_log_of_a_rank_has_it_one_of_a_node_counts_none(store, read, name, run_id, counts, rank):
     read(f"world size: 8\n{TEN}", name, run_id=run_id, zone=BERLIN.zone)
 
     found = store.read(

@@ -210,9 +210,7 @@ test_steps_are_entries_of_the_training_loss_else_of_another_metric_of_training =
 )  # fmt: skip
 
 
-def test_of_metrics_of_an_mlflow_run_one_gives_steps_and_another_says_it_is_there(
-    tmp_path,
-):
+def test_of_metrics_of_an_mlflow_run_one_gives_steps_and_another_says_it_is_there(tmp_path):
     metrics = tmp_path / "mlruns" / "1" / "5a4c" / "metrics"
 
     steps = events_of(metrics / "train" / "loss", ENTRY)

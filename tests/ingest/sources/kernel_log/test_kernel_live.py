@@ -106,9 +106,7 @@ def test_an_xid_in_the_journal_is_an_exact_event_and_the_next_poll_asks_after_it
 
 
 @each(({}, {"journal": NOON}, -60), ({"lookback_s": 7_200}, {}, -3_600))
-def test_the_first_poll_begins_a_little_before_what_the_store_has_else_as_configured(
-    store, journal, settings, since, first_s
-):
+def test_a_first_poll_begins_before_the_store_else_as_set(store, journal, settings, since, first_s):
     for second in (-9_000, -3_600, -60, 60):
         journal.write(second, XID)
 

@@ -97,9 +97,7 @@ def poll(source, store):
 RUNS = "select job_id, state, gpus, end_at from raw.job_runs order by all"
 
 
-def test_all_pages_of_each_kind_are_read_in_the_version_that_the_server_prefers(
-    cluster, poll, store, monkeypatch
-):
+def test_all_pages_are_read_in_the_version_the_server_prefers(cluster, poll, store, monkeypatch):
     monkeypatch.setattr(api, "PAGE_OBJECTS", 1)
     cluster.objects = [pod("llm-0", started=10), pod("llm-1", started=10), queued(reserved=5)]
     cluster.objects += claimed("absent")
@@ -216,9 +214,7 @@ def test_a_server_that_is_none_of_kubernetes_is_named(source, cluster):
         list(source.poll({}, NOON))
 
 
-def test_after_a_restart_what_listings_lack_for_an_hour_has_gone(
-    cluster, poll, source, whole_store
-):
+def test_after_a_restart_what_lists_lack_for_an_hour_has_gone(cluster, poll, source, whole_store):
     cluster.objects = [pod(started=10), queued()]
     poll(20, into=whole_store)
     cluster.objects = [pod("other", created=12, started=15), {**queued(), "metadata": {

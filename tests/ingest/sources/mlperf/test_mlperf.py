@@ -132,9 +132,7 @@ ESTIMATE = (
 )
 
 
-def test_the_networks_estimate_keeps_its_own_time_and_is_of_the_run_in_whose_folder_it_lies(
-    store, read_text
-):
+def test_the_networks_estimate_keeps_its_time_and_is_of_the_run_of_its_folder(store, read_text):
     read_text("auto", ESTIMATE, "ac/results/sys/bert/power/result_0/sw_0.txt")
 
     read = store.read("select node, epoch_ms(ts), power_w from raw.node_samples")

@@ -50,9 +50,7 @@ def test_raw_samples_are_asked_for_as_a_range_that_ends_now(fake):
     (503, "timeout", "query timed out in expression evaluation", True),
     *((status, "execution", "found duplicate series", False) for status in (400, 422, 500)),
 )
-def test_a_query_that_is_too_much_is_distinguished_from_one_that_is_wrong(
-    ask, status, error_type, error, is_too_much
-):
+def test_a_query_that_is_too_much_is_not_a_wrong_one(ask, status, error_type, error, is_too_much):
     said = {"status": "error", "errorType": error_type, "error": error}
 
     with pytest.raises(IngestError, match=f"status {status} .*said {error_type}: {error}") as got:

@@ -93,9 +93,7 @@ def test_a_server_that_refuses_the_least_is_given_up(store, fake, server, histor
 
 
 @pytest.mark.parametrize("trouble", [{"is_reset": True}, {"cut": 40}, {"status": 500}])
-def test_what_came_before_a_failure_is_kept_the_rest_is_later(
-    store, fake, server, history, trouble
-):
+def test_what_came_before_a_failure_is_kept_the_rest_later(store, fake, server, history, trouble):
     whole = fake.answer
 
     def broken(request):

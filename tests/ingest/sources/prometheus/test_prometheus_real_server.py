@@ -128,9 +128,7 @@ def test_engines_are_those_of_the_page_that_the_server_scrapes(store, prometheus
     assert store.read("from raw.rejects").is_empty()
 
 
-def test_a_real_server_gives_the_host_that_a_real_exporter_reports(
-    store, prometheus_of, node_exporter
-):
+def test_a_real_server_gives_the_host_of_a_real_exporter(store, prometheus_of, node_exporter):
     """Cores are added up by the server; the row has the host's own name, not its address."""
     server = prometheus_of("node", node_exporter, interval="1s")
     source = Prometheus(

@@ -54,9 +54,7 @@ SACCT = (
 
 @pytest.mark.parametrize("is_first", [True, False])
 @each(("COMPLETED", "2026-11-27T11:50:00", 60), ("RUNNING", "Unknown", None))
-def test_the_accounting_knows_more_of_a_record_that_has_ended_than_a_listing(
-    store, read_text, is_first, state, end, suspended_s
-):
+def test_accounting_knows_more_of_ended_runs(store, read_text, is_first, state, end, suspended_s):
     """However late the listing is; of one that it has still running the listing knows more."""
     at = datetime(2026, 11, 27, 12, tzinfo=UTC).replace(tzinfo=None)
     texts = [

@@ -175,9 +175,7 @@ def test_ledger_of_profiler_traces_that_come_after_the_steps(cluster, kernels, e
     "where exposed time is measured nothing is bounded": (
         {"comm_s": 1.0}, {"exposed_comm": 10, "productive": 90}, (0, None, None)),
 })  # fmt: skip
-def test_durations_alone_bound_communication_and_leave_steps_unsplit(
-    cluster, measured, ledger, bounds
-):
+def test_durations_alone_bound_communication_and_split_no_step(cluster, measured, ledger, bounds):
     gang(cluster, **measured)
     cluster.all_reduces([2.0, 2.0], range(5, 55, 10))
     yield

@@ -34,9 +34,7 @@ def test_a_host_is_its_node_with_and_without_its_domain(cluster, of_job, of_even
     "later": ((0, None), 500, {"a": 1000}),
     "after it left the inventory's node": ((0, 400), 500, {"a": 400, "exporter": 500}),
 })  # fmt: skip
-def test_a_host_whose_gpus_an_inventory_file_has_on_a_node_is_that_node(
-    cluster, listed_s, seen_s, expected
-):
+def test_a_host_whose_gpus_a_file_has_on_a_node_is_that_node(cluster, listed_s, seen_s, expected):
     gpu = {"gpu_uuid": cluster.gpu("GPU-0"), "gpu_index": 0}
     start, end = listed_s
     times = {"valid_from_at": start, "valid_to_at": end, "gpu_model": "h100"}

@@ -40,9 +40,7 @@ def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_bef
     assert "failed_without_progress" not in found
 
 
-def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_no_attempt_of_it(
-    cluster,
-):
+def test_a_save_of_an_attempt_that_the_requeued_job_has_not_reached_is_none_of_it(cluster):
     cluster.job_on_a_node("1", 0, 600, 1, "NODE_FAIL")
     cluster.job("1", 610, 1200, ["a"], 1, submit=600)
     cluster.events("1", [event("job.start", 2), *steps(1, 20, 10), durable(20, 210)])

@@ -60,9 +60,7 @@ def rows(store):
     return [store.read(sql).rows() for sql in (RUNS, HOLDS, STATES)]
 
 
-def test_polls_over_outages_and_restarts_give_the_rows_of_one_look(
-    store, busy, source, fake, whole
-):
+def test_polls_over_outages_and_restarts_give_rows_of_one_look(store, busy, source, fake, whole):
     """A pod that has gone counts for its gang; outages leave no hole, a restart no double."""
     polled = source(busy)
     poll(store, polled, 5)

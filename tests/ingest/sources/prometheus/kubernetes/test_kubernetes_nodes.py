@@ -159,9 +159,7 @@ def parts(store, cluster, folder):
 
 
 @pytest.mark.parametrize(("after", "taking_their_place"), [("1", 0), ("", 0), ("3", 3)])
-def test_shares_end_where_the_node_hands_out_whole_gpus_again_or_other_shares(
-    store, tmp_path, after, taking_their_place
-):
+def test_shares_end_where_whole_gpus_or_others_follow(store, tmp_path, after, taking_their_place):
     cluster = of_replicas(Cluster(), "2", 0, 1800, "nvidia_com_gpu_shared")
     of_replicas(cluster, after, 1830, None)
 

@@ -104,9 +104,7 @@ def held(store):
     return store.read(HELD).rows()
 
 
-def test_pods_hold_the_gpus_that_the_exporter_names_over_outages_of_both(
-    whole_store, prometheus, exporter, seen, poll
-):
+def test_pods_hold_named_gpus_over_outages_of_both(whole_store, prometheus, exporter, seen, poll):
     pods = Pods(exporter)
     start_s = {
         "train-0": pods.start("train-0", [0, 1], "train"),
