@@ -216,8 +216,7 @@ def test_an_alert_starts_and_lasts_as_its_finding_does(world):
 
 
 def test_overview_says_since_when_a_node_is_down(session, visit):
-    app = visit(session, cluster="site")
-    assert f"Since {time_zone.moment(Evidence.at(DOWN[0]))}" in sent(app)
+    assert f"Since {time_zone.moment(Evidence.at(DOWN[0]))}" in sent(visit(session, cluster="site"))
 
 
 def test_data_quality_has_the_unclassified_time_of_the_range(session):

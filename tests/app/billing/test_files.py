@@ -262,9 +262,7 @@ def test_effective_cost_is_the_statement_a_showback_is_free(make, lines, version
 
 @pytest.mark.parametrize("version", ["1.3", "1.4"], indirect=True)
 def test_shares_of_idle_time_say_how_they_were_allocated(statement, version):
-    rows = rows_of(focus(statement, version))
-
-    allocated = [row for row in rows if row["AllocatedMethodId"]]
+    allocated = [row for row in rows_of(focus(statement, version)) if row["AllocatedMethodId"]]
     elements = [json.loads(row["AllocatedMethodDetails"])["Elements"][0] for row in allocated]
 
     assert {row["AllocatedMethodId"] for row in allocated} == {"idle-proportional-v1"}

@@ -63,8 +63,7 @@ def test_snapshots_are_appended_to_a_file_that_is_recognised(tmp_path):
     assert codes == [0, 0]
     assert [(row["node"], row["run_id"]) for row in rows] == [("n1", "llm"), ("n2", "llm")]
     assert recognise(out) is NodeSnapshot
-    other = json.loads(run("snapshot", "--pid", str(os.getpid())).stdout)
-    assert other["settings"]["process.cpus"]
+    assert json.loads(run("snapshot", "--pid", str(os.getpid())).stdout)["settings"]["process.cpus"]
 
 
 @each(

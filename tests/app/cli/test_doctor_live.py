@@ -57,8 +57,7 @@ def test_a_site_without_settings_gets_the_lines_that_make_them_and_wrong_ones_ar
 
     assert without[:2] == ("missing", "goodput.toml is not there")
     assert without[2].startswith(f"cp {live_sources.EXAMPLE} goodput.toml\n")
-    all_there_are = f"all there are: {live_sources.EXAMPLE}"
-    assert empty == ("missing", "goodput.toml names none", all_there_are)
+    assert empty == ("missing", "goodput.toml names none", f"all there are: {live_sources.EXAMPLE}")
     assert status == "problem"
     assert wrong.startswith("goodput.toml: [[collect]] 1: 'source' is 'nope'")
 
@@ -264,8 +263,7 @@ def test_a_log_with_lines_that_almost_matched_is_named_with_the_first_of_them(st
     status, said = found(store)["lines job-log"]
 
     assert status == "rejected"
-    expected = f"{log}: 2 lines not read; line 2 ({text.strip()}): the line looks"
-    assert said.startswith(expected)
+    assert said.startswith(f"{log}: 2 lines not read; line 2 ({text.strip()}): the line looks")
 
 
 def test_rejects_and_missing_facts_are_named_with_lines_that_add_them(store, tmp_path):

@@ -58,6 +58,4 @@ def texts(tree):
 def test_an_option_that_a_message_names_is_there(module):
     tree = ast.parse(module.read_text(encoding="utf-8"))
 
-    named = {o for text in texts(tree) for o in OPTION.findall(FOREIGN.sub("", text))}
-
-    assert named <= OPTIONS
+    assert {o for text in texts(tree) for o in OPTION.findall(FOREIGN.sub("", text))} <= OPTIONS

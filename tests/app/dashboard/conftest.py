@@ -40,8 +40,7 @@ def hit(filled, module_store):
     A GPU has an Xid of a hostile message, its node is down for a moment and loses a port of a
     hostile name; NCCL falls back to sockets. There are two benchmarks.
     """
-    session = built(filled, *CAPTURED)
-    return module_store(copy_of=filled("hit", _load_faults, copy_of=session))
+    return module_store(copy_of=filled("hit", _load_faults, copy_of=built(filled, *CAPTURED)))
 
 
 def _load_faults(store):

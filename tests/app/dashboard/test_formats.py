@@ -255,8 +255,7 @@ def test_tables_of_pages_and_commands_name_the_currency_of_amounts_and_prices(si
     frame = pl.DataFrame({"cost": [1234.0], "price_per_gpu_h": [2.0]})
     names = {"cost": "Cost", "price_per_gpu_h": "Price"}
 
-    wide = {"price_per_gpu_h": tables.price_column("Price")}
-    _, shown = tables.shaped(frame, names, wide)
+    _, shown = tables.shaped(frame, names, {"price_per_gpu_h": tables.price_column("Price")})
 
     assert (shown["cost"]["label"], shown["cost"]["type_config"]["format"]) == (
         "Cost (JPY)",
@@ -264,8 +263,7 @@ def test_tables_of_pages_and_commands_name_the_currency_of_amounts_and_prices(si
     )
     of_price = shown["price_per_gpu_h"]
     assert (of_price["label"], of_price["type_config"]["format"]) == ("Price (JPY)", "%,.2f")
-    of_command = pl.DataFrame({"cost": [1.0], "lost_cost": [2.0], "node": ["a"]})
-    shown = output.with_currency(of_command)
+    shown = output.with_currency(pl.DataFrame({"cost": [1.0], "lost_cost": [2.0], "node": ["a"]}))
     assert shown.columns == ["cost", "lost_cost", "currency", "node"]
     assert output.cell("lost_cost", 1234.4) == "1,234"
 

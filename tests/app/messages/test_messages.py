@@ -77,8 +77,7 @@ def test_a_message_has_its_content(name):
 
 @each((1, 59, "1 GPU has been idle for 59 min"), (8, 135, "8 GPUs have been idle for 2 h 15 min"))
 def test_idle_time_is_in_words(gpus, minutes, words):
-    since_ms = AT_MS - minutes * MINUTE_MS
-    notice = changed(IDLE, idle_gpus=gpus, idle_since_ms=since_ms)
+    notice = changed(IDLE, idle_gpus=gpus, idle_since_ms=AT_MS - minutes * MINUTE_MS)
     assert words in headline(message("owner", "open", (notice,), AT_MS, recipient="ann"))
 
 
@@ -248,8 +247,7 @@ test_a_user_name_of_others_makes_no_address_elsewhere = gives(
 
 
 def test_a_mail_target_without_a_host_uses_the_server_of_statements():
-    given = {"to": "mail", "addresses": ["ops@example.org"]}
-    target = msgspec.convert(given, AnyTarget)
+    target = msgspec.convert({"to": "mail", "addresses": ["ops@example.org"]}, AnyTarget)
     report = StatementMail(host="smtp.example", sender="g@example.org", to=("f@example.org",))
 
     server = target.server(("ops@example.org",), report)

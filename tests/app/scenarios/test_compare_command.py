@@ -116,8 +116,7 @@ def test_before_and_after_a_time_are_compared_and_a_wrong_one_is_named(store, vi
 
 
 def test_changes_between_runs_are_listed_and_open_both(store, visit):
-    app = visit(store, PAGE)
-    rows = [row for frame in tables(app).values() for row in frame]
+    rows = [row for frame in tables(visit(store, PAGE)).values() for row in frame]
     assert sum("580.2" in row for row in rows) == 2  # to it and back
 
 

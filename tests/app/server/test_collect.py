@@ -166,9 +166,7 @@ def test_without_live_sources_there_is_nothing_to_collect():
 def test_a_wrong_live_source_is_a_stated_failure(tmp_path, command):
     (tmp_path / "goodput.toml").write_text('[[collect]]\nsource = "nope"\n')
 
-    said = failing(command)
-
-    assert said.startswith("goodput.toml: [[collect]] 1: 'source' is 'nope', expected ")
+    assert failing(command).startswith("goodput.toml: [[collect]] 1: 'source' is 'nope', expected ")
     assert list(tmp_path.iterdir()) == [tmp_path / "goodput.toml"]
 
 
@@ -227,9 +225,7 @@ def test_a_clock_set_back_makes_no_poll_and_no_failure_of_the_future(own_store, 
     live_status.write(store, [failing])
 
     answered_at, age_s = store.read("select answered_at, age_s from marts.live_sources").row(0)
-    since_at = store.read("select since_at from marts.findings").item()
-
-    assert max(answered_at, since_at) <= utc_now()
+    assert max(answered_at, store.read("select since_at from marts.findings").item()) <= utc_now()
     assert age_s == 0
     long_ago = utc_now() - timedelta(minutes=6)
     live_status.write(store, [Status("unasked", "a", long_ago, 10).failed(long_ago, "away.")])

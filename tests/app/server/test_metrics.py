@@ -294,8 +294,7 @@ test_a_cluster_and_category_have_the_largest_finding = gives(
 
 
 def test_labels_stay_within_the_limit_of_openmetrics():
-    longest = max(len(rule.name) for rule in rules())
-    assert len("finding") + 12 + len("rule") + longest <= CHARS_MAX
+    assert len("finding") + 12 + len("rule") + max(len(rule.name) for rule in rules()) <= CHARS_MAX
 
 
 def test_openmetrics_has_exemplars_and_the_text_format_has_none(metrics, scraped_store):
@@ -305,9 +304,7 @@ def test_openmetrics_has_exemplars_and_the_text_format_has_none(metrics, scraped
     end_ms = max(ledger.clusters(scraped_store).values())
     day = Scope(from_ms=end_ms - WINDOW_MS, to_ms=end_ms)
     ((key, gpu_ms),) = scraped_store.read(LARGEST, scope=day).rows()
-    samples = [one for family in openmetrics(text) for one in family.samples]
-
-    exemplar = exemplars(samples)[SERIES]
+    exemplar = exemplars([one for family in openmetrics(text) for one in family.samples])[SERIES]
     assert exemplar.labels == {"finding": key, "rule": "idle_without_demand"}
     assert exemplar.value == gpu_ms / 1000
     assert began <= float(exemplar.timestamp) <= time.time()

@@ -137,8 +137,7 @@ def test_gzip_that_unpacks_to_too_much_is_refused(sources):
 
 
 def test_a_full_folder_is_answered_with_when_to_send_again(sources, url, monkeypatch):
-    source = sources["/api/v1/write"].source
-    monkeypatch.setattr(source.spool, "max_bytes", 4_096)
+    monkeypatch.setattr(sources["/api/v1/write"].source.spool, "max_bytes", 4_096)
     body = packed(written((gpu(UTIL), [(0, 50.0)]), (gpu(POWER), [(0, 400.0)])))
     answers = [
         httpx.post(f"{url}/api/v1/write", content=body, headers=AUTHORIZED | WRITE, trust_env=False)

@@ -226,8 +226,7 @@ def test_days_come_back_as_they_were_kept_last_newest_first(tmp_path):
 
 
 def test_what_a_channel_took_before_a_correction_stays_known():
-    first = ENTRY.with_delivery(delivered("mail", "0-a"))
-    corrected = replace(first, corrections=1, version="1-c")
+    corrected = replace(ENTRY.with_delivery(delivered("mail", "0-a")), corrections=1, version="1-c")
     failed = corrected.with_delivery(Delivery("mail", "1-c", AT, 3, error="away."))
     again = failed.with_delivery(Delivery("mail", "1-c", AT, 6, error="still away."))
 

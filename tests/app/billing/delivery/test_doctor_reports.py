@@ -30,8 +30,7 @@ def test_without_statements_the_way_to_them_is_named_and_wrong_settings_are_a_pr
 
 
 def of_day(made, days_ago):
-    when = datetime.now(UTC).date() - timedelta(days_ago)
-    return replace(made, day=replace(made.day, date=when))
+    return replace(made, day=replace(made.day, date=datetime.now(UTC).date() - timedelta(days_ago)))
 
 
 def test_the_last_statement_and_what_failed_are_reported(closed, plan, post):

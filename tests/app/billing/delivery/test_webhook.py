@@ -117,9 +117,7 @@ NOTHING = Enclosed()
 
 
 def test_it_says_what_was_billed_by_account(make, lines):
-    made = make(lines, NO_POLICY, site="hall 1")
-
-    written = letter(made, "provisional", "id", NOTHING)
+    written = letter(make(lines, NO_POLICY, site="hall 1"), "provisional", "id", NOTHING)
 
     assert written.subject == "GPU statement 2026-11-19 (hall 1): $1,323.43, provisional"
     text = written.text.splitlines()

@@ -180,8 +180,7 @@ test_the_verdict_is_about_the_speed_of_steps = gives(
 def test_the_page_of_a_run_has_both_runs_side_by_side(world, visit):
     app = visit(world, "one_run", run=run_key(world, "4"))
 
-    tables = (html.proto.body for html in app.get("html") if '"gp-before"' in html.proto.body)
-    (table,) = tables
+    (table,) = (html.proto.body for html in app.get("html") if '"gp-before"' in html.proto.body)
     assert "<th>this run</th><th>llm (2)</th>" in table
     assert "<td>Median step</td><td>5 s</td><td>5 s</td>" in table
 

@@ -29,8 +29,7 @@ from goodput_queries.scope import Scope
 def test_accounts_pay_for_what_they_held_and_a_budget_is_held_against_the_forecast(priced, cost):
     app = cost(priced)
 
-    rows = table(app, "label", "allocated_cost")
-    paid = dict(rows.select("label", "total_cost").iter_rows())
+    paid = dict(table(app, "label", "allocated_cost").select("label", "total_cost").iter_rows())
     assert paid == {"nlp": 50.0, HOSTILE: 2.0, "Unallocated": paid["Unallocated"]}
     assert tile(app, "Allocated cost") == "$52.00"
     assert tile(app, "Per allocated GPU-h") == "$2.00"

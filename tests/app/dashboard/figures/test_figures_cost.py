@@ -59,9 +59,7 @@ def test_the_accounts_with_the_highest_cost_have_a_bar_each_and_the_others_one()
 
 def test_days_are_drawn_as_they_add_up_and_empty_ones_left_out():
     one, two = charged(line("usage", 2, "a")), charged(line("usage", 3, "a"))
-    none = pl.DataFrame(schema=one.schema)
-
-    of = {2: two, 1: one, 3: none}
+    of = {2: two, 1: one, 3: pl.DataFrame(schema=one.schema)}
     days = cost.each_day([(date(2027, 1, day), accounts) for day, accounts in of.items()])
 
     assert days["total_cost"].to_list() == [4, 6]
@@ -94,10 +92,7 @@ def test_accounts_over_their_budget_come_first_and_red_and_without_a_forecast_is
 
 def test_unit_costs_leave_out_what_no_productive_hour_came_to():
     accounts = charged(line("usage", 4, "a"), line("usage", 4, "b", productive_ms=0))
-
-    figure = cost.unit_costs(accounts)
-
-    held, useful = (trace for trace in figure.data if trace.name)
+    held, useful = (trace for trace in cost.unit_costs(accounts).data if trace.name)
     assert list(held.x) == [2, 2]
     assert sorted(useful.x, key=str) == [2.0, None]
 
@@ -146,9 +141,7 @@ def size(gpus, failures, **more):
 def test_time_between_failures_has_its_interval_and_no_failure_a_lower_bound_alone():
     failed = size(2, 1, mtbf_s=7_200.0, mtbf_high_s=36_000.0)
 
-    figure = health.reliability(pl.DataFrame([size(1, 0), failed]))
-
-    points, bounds = figure.data
+    points, bounds = health.reliability(pl.DataFrame([size(1, 0), failed])).data
     assert (list(points.x), list(points.y)) == ([2], [2.0])
     assert (list(points.error_y.array), list(points.error_y.arrayminus)) == ([8.0], [1.0])
     assert (list(bounds.x), list(bounds.y)) == ([1], [1.0])

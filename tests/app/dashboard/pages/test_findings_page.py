@@ -22,8 +22,7 @@ def short(monkeypatch):
 
 
 def named(store, rule):
-    key = store.read("select finding_key from marts.findings where rule = $1", [rule]).item()
-    return str(key)
+    return str(store.read("select finding_key from marts.findings where rule = $1", [rule]).item())
 
 
 @pytest.mark.usefixtures("short")

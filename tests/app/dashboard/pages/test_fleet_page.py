@@ -126,8 +126,7 @@ def test_a_gpu_that_is_not_read_has_no_health_others_are_compared_and_a_run_has_
 
     assert [states[f"c/{gpu}"]["errors"] for gpu in ("a#1", "b#0", "c#0")] == [1, 0, None]
     assert fleet.metric(WINDOW, "gpu", ["c/c#0"], "errors", ROLLED_UP).is_empty()
-    of_a_job = dict(fleet.deviations(WINDOW, "gpu", "power_w").rows())
-    assert of_a_job == {"c/a#0": 100, "c/a#1": 100}
+    assert dict(fleet.deviations(WINDOW, "gpu", "power_w").rows()) == {"c/a#0": 100, "c/a#1": 100}
     assert (bar["run_id"], bar["gpus"], bar["end_at"]) == ("7", 2, Evidence.at(1800))
     assert fleet.allocations(WINDOW, ("c/b",)).is_empty()
 

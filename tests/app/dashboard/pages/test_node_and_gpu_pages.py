@@ -199,9 +199,7 @@ def test_a_kind_that_nobody_reads_names_the_counter_to_enable(evidence, visit):
     evidence.samples("n#0", (0, 540), lambda _: True)
     evidence.build()
 
-    app = visit(evidence.store, "node_health", kind="row_remap")
-
-    shown = texts(app)
+    shown = texts(visit(evidence.store, "node_health", kind="row_remap"))
     assert "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS" in shown
     assert "No source reports node states" in shown
     assert "No source reports driver or VBIOS of these GPUs" in shown

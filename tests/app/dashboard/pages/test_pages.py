@@ -100,8 +100,7 @@ def test_a_run_is_judged_with_evidence_and_says_how_fast_it_is(drawn, capture):
     assert any("; Bound by " in text.value for text in app.caption)
     assert any("of its best speed" in text.value for text in app.caption)
     counted = "select count(*) from marts.collective_timeline where run_key = 'lab/main'"
-    total = capture.read(counted).item()
-    assert f" of {total:,} bars, around the longest wait" in texts(app)
+    assert f" of {capture.read(counted).item():,} bars, around the longest wait" in texts(app)
 
 
 def test_the_runs_page_says_of_each_run_what_its_own_page_says(drawn, capture):

@@ -51,8 +51,7 @@ def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(store, visit, tmp_pat
 
 
 def test_the_runs_page_says_who_waited(accounting, visit):
-    app = visit(accounting, "all_runs", waits="size")
-    waits = app.dataframe[-1].value
+    waits = visit(accounting, "all_runs", waits="size").dataframe[-1].value
     assert "2 to 8 GPUs" in waits["name"].to_list()
     assert waits["started"].sum() > 0
 

@@ -120,8 +120,7 @@ def test_the_ledger_is_that_of_the_command_and_a_term_is_defined(recorded):
     (table,) = over_http(site(recorded), ALL, call("ledger", by="category"))["tables"]
     (terms,) = over_http(site(recorded), ALL, call("glossary", term="Goodput"))["tables"]
 
-    same = ledgers.ledger(recorded).drop("gpu_s").to_dicts()
-    assert [dict(row) for row in table["rows"]] == same
+    assert [dict(row) for row in table["rows"]] == ledgers.ledger(recorded).drop("gpu_s").to_dicts()
     assert sum(row["gpu_ms"] for row in table["rows"]) == ledgers.capacity_ms(recorded)
     assert terms["rows"][0]["view"] == "marts.goodput_summary"
 
@@ -177,8 +176,7 @@ def test_two_tokens_at_a_time_get_their_own_rows(worlds):
 
 
 def test_rows_and_characters_are_bounded_and_the_cut_is_said(worlds):
-    many = call("query_mart", mart="train_steps", limit=200)
-    answer = over_http(site(worlds[0]), ALL, many)
+    answer = over_http(site(worlds[0]), ALL, call("query_mart", mart="train_steps", limit=200))
     (table,) = answer["tables"]
 
     assert len(json.dumps(answer)) <= ANSWER_MAX_CHARS
