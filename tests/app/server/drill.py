@@ -4,8 +4,7 @@
 
 A real Slurm, a real Prometheus with an exporter and `goodput serve` with a webhook. A drill gives
 evidence and yields when the rule's own threshold is reached, then gives evidence against it. What
-takes minutes by its threshold has times in the past: readings of `silent_source`, events and dumps
-of hangs, the last answer of `source_failing`.
+takes minutes by its threshold has times in the past: readings of `silent_source`.
 """
 
 import contextlib
@@ -15,10 +14,8 @@ import tempfile
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import UTC, timedelta
 from functools import partial
 from pathlib import Path
-from signal import SIGTERM
 from typing import Any
 
 from tests.app.receivers import pages, web
@@ -28,15 +25,17 @@ from tests.ingest.sources.prometheus.conftest import real_prometheus
 from tests.ingest.sources.slurm.slurm_lab import Lab
 from tests.until import until
 
-from goodput_ingest.live import status
 from goodput_queries.catalog.rules import rules
-from goodput_queries.database import LocalStore
 
 POLL_S, SCRAPE_S = 10, 5
 NO_DATA_S = 900.0  # threshold no_data_page_ms
 LONG_AGO_S = NO_DATA_S - 30
-GANG_S = 300.0  # threshold gang_page_ms
-NOT_DRILLED = {"build_refused": "no evidence from outside makes the checks of a build fail"}
+NOT_DRILLED = {
+    "build_refused": "no evidence from outside makes the checks of a build fail",
+    "hang": "not seen live: dumps of ranks that wait for minutes are read in cases and fleets",
+    "no_step": "not seen live: minutes without a step are those of cases and fleets",
+    "source_failing": "not seen live: a source that fails for minutes is that of its cases",
+}
 GPUS = {"gpu1": 4, "gpu2": 4, "free1": 8, "free2": 8}  # Slurm has the first two
 PORTS = [(node, port) for node in ("gpu1", "gpu2") for port in (0, 1)]
 SETTINGS = """
@@ -55,10 +54,6 @@ source = "slurm"
 interval_s = {poll}
 backfill_s = 3600
 timeout_s = 10
-[[collect]]
-source = "job-events"
-folder = "{events}"
-interval_s = {poll}
 [[notify]]
 to = "webhook"
 url = "{hook}"
@@ -132,27 +127,6 @@ class Drill(Site):
             if (body["event"] == "finding.resolved") == (event == "resolved")
         )
 
-    def say(self, run, node, *events):
-        """Let the eight ranks of a run on a node write (time, event, more)."""
-        with (self.folder / "events" / f"{run}.jsonl").open("a") as out:
-            for at, event, more in events:
-                for rank in range(GPUS[node]):
-                    line = {"v": 1, "ts": at, "event": event, "run_id": run, "rank": rank,
-                            "local_rank": rank, "host": node}  # fmt: skip
-                    print(json.dumps(line | more), file=out)
-
-    def grow(self, run, node, stop_s, steps):
-        """Let a run do steps of 2 s up to a time, the last once the others are stored.
-
-        A log that never grew may be a copy of one that ended.
-        """
-        times = [stop_s - 2 * (steps - n) for n in range(1, steps + 1)]
-        said = [(at, "step", {"step": n, "dur_s": 2}) for n, at in enumerate(times, 1)]
-        before = self.count("job_events")
-        self.say(run, node, (times[0] - 5, "job.start", {}), *said[:-1])
-        until(lambda: self.count("job_events") > before, "events are stored", every_s=0.5)
-        self.say(run, node, said[-1])
-
     def ingest(self, source, name):
         """Load a file of the site through its server."""
         done = goodput("ingest", source, name, "--db", self.database.name, cwd=self.folder)
@@ -215,53 +189,6 @@ def fabric_fault(site):
     yield time.time()
 
 
-def no_step(site):
-    stop = max(time.time() - GANG_S + 2 * POLL_S, site.exporter.began_s + 60)
-    site.grow("stalls", "free1", stop, 30)
-    yield stop + GANG_S
-    site.say("stalls", "free1", (time.time(), "step", {"step": 31, "dur_s": 2}))
-    yield time.time()
-
-
-def hang(site):
-    stop = max(time.time() - GANG_S, site.exporter.began_s + 60)
-    site.grow("hangs", "free2", stop, 5)
-    until(lambda: time.time() > stop + GANG_S, "it has stood for long", within_s=GANG_S)
-    (site.folder / "hangs").mkdir()
-    for rank in range(8):
-        (site.folder / "hangs" / f"rank_{rank}").write_text(json.dumps(dump(rank, stop)))
-    site.ingest("flight-recorder", "hangs")
-    yield time.time()
-    site.say("hangs", "free2", (time.time(), "job.end", {}))
-    yield time.time()
-
-
-def dump(rank, since_s):
-    """Return a dump of now, of a rank that waits for rank 1 since a time; others did not launch."""
-    times = {"standing": (45, since_s, "started"), "beats": (9, time.time(), "completed")}
-    if rank == 1:
-        del times["standing"]
-    entries = [
-        {"collective_seq_id": number, "record_id": number, "pg_id": pg, "state": state,
-         "process_group": [str(pg), name], "profiling_name": "nccl:all_reduce", "is_p2p": False,
-         "time_created_ns": round(at * 1e9), "timeout_ms": 600_000,
-         "input_sizes": [[8]], "output_sizes": [[8]],
-         "input_dtypes": ["Float"], "output_dtypes": ["Float"],
-         **({"time_discovered_completed_ns": round(at * 1e9)} if state == "completed" else {})}
-        for pg, (name, (number, at, state)) in enumerate(times.items(), 2 - len(times))
-    ]  # fmt: skip
-    ends = {"standing": (44 if rank == 1 else 45, 44), "beats": (9, 9)}
-    return {
-        "version": "2.10", "entries": entries,
-        "pg_config": {str(pg): {"name": str(pg), "desc": name, "ranks": str([*range(8)])}
-                      for pg, name in enumerate(ends)},
-        "pg_status": {str(pg): {"last_enqueued_collective": enqueued,
-                                "last_started_collective": enqueued,
-                                "last_completed_collective": completed}
-                      for pg, (enqueued, completed) in enumerate(ends.values())},
-    }  # fmt: skip
-
-
 def node_down(site):
     site.run_jobs()
     site.take_down("gpu2")
@@ -277,24 +204,7 @@ def cluster_unavailable(site):
     yield time.time()
 
 
-def source_failing(site):
-    """Stop Slurm's controller, whose last answer an earlier server had."""
-    site.server.end(SIGTERM)
-    site.stop("slurmctld")
-    with contextlib.closing(LocalStore(site.database)) as store:
-        before = next(one for one in status.watched(store) if one.source == "slurm")
-        past = before.asked_at - timedelta(seconds=LONG_AGO_S)
-        status.write(store, [status.Status("slurm", before.origin, past, POLL_S).answered(past)])
-    site.serve(**site.environment)
-    yield past.replace(tzinfo=UTC).timestamp() + NO_DATA_S
-    site.lab.daemon("slurmctld", "-D")
-    yield time.time()
-
-
-DRILLS = (silent_source, node_down, cluster_unavailable, gpu_error, silent_gpu, fabric_fault,
-          no_step, hang, source_failing)  # fmt: skip
-
-UNTRIED = (no_step, hang, source_failing)  # not yet seen to their end
+DRILLS = (silent_source, node_down, cluster_unavailable, gpu_error, silent_gpu, fabric_fault)
 
 
 def paging():
@@ -310,8 +220,7 @@ def paging():
 def drilled(folder):
     """Give the site with everything running, its readings old ones."""
     with contextlib.ExitStack() as stack:
-        for name in ("events", "slurm"):
-            (folder / name).mkdir()
+        (folder / "slurm").mkdir()
         hook = stack.enter_context(web())
         lab = Lab(folder / "slurm")
         stack.callback(lab.stop)
@@ -325,9 +234,7 @@ def drilled(folder):
             "dcgm", url.removeprefix("http://"), f"{SCRAPE_S}s", "    honor_labels: true"
         )
         (folder / "goodput.toml").write_text(
-            SETTINGS.format(
-                prometheus=prometheus.url, poll=POLL_S, events=folder / "events", hook=hook.url
-            )
+            SETTINGS.format(prometheus=prometheus.url, poll=POLL_S, hook=hook.url)
         )
         until(lambda: exporter.scrapes > 4, "it has scraped")
         exporter.is_silent = True

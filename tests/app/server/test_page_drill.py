@@ -3,14 +3,7 @@
 import os
 
 import pytest
-from tests.app.server.drill import (
-    DRILLS,
-    NOT_DRILLED,
-    UNTRIED,
-    drilled,
-    measured,
-    paging,
-)
+from tests.app.server.drill import DRILLS, NOT_DRILLED, drilled, measured, paging
 from tests.ingest.sources.slurm.slurm_lab import MISSING
 
 of_slurm = [
@@ -33,8 +26,7 @@ def test_every_rule_that_can_page_is_drilled_or_says_why_not():
 
 
 @pytest.mark.parametrize(
-    "drill",
-    [pytest.param(one, id=one.__name__, marks=of_slurm) for one in DRILLS if one not in UNTRIED],
+    "drill", [pytest.param(one, id=one.__name__, marks=of_slurm) for one in DRILLS]
 )
 def test_a_page_comes_with_its_evidence_and_ends_with_evidence_against_it(site, drill):
     """In their order: how soon is measured by `python -m tests.app.server.drill`."""
