@@ -64,7 +64,6 @@ ENDED = {"valid_to_at": datetime(2026, 11, 20), "gpu_model": "H200"}  # noqa: DT
 def test_the_row_that_the_table_says_to_keep_stays_whichever_comes_first(store, order, rows):
     for number, row in enumerate(rows[::order]):
         assert store.load(batch("gpus", gpu(**row), digest=f"{number}")).rows_new == 1 - number
-
     assert store.read("select gpu_model from raw.gpus").rows() == [("H200",)]
 
 
@@ -127,7 +126,6 @@ def test_an_unknown_column_or_table_is_named(store, table, row, message):
                           "copy raw.gpus to '/tmp/gpus.csv'", ""])  # fmt: skip
 def test_reading_changes_nothing(store, sql):
     store.load(batch("gpus", gpu()))
-
     with pytest.raises(QueryError):
         store.read(sql)
     assert store.read("select count(*) from raw.gpus").item() == 1

@@ -40,7 +40,6 @@ def database(recorded_demo, tmp_path_factory):
 def test_an_example_runs(example, database, monkeypatch):
     monkeypatch.chdir(database.parent)
     imports = "import goodput_queries\n"  # of the first example
-
     exec(imports + example, {})  # noqa: S102 -- our own documentation
 
 
@@ -158,7 +157,6 @@ def test_a_note_that_cannot_be_trusted_is_refused(note, harm, message):
 def test_a_note_that_cannot_be_understood_or_points_to_another_machine_is_none(note, text):
     write_note(note)
     note_path(note.database).write_text(text.replace('"d"', json.dumps(note.database)))
-
     assert read_note(note.database) is None
 
 

@@ -152,7 +152,6 @@ def test_an_unknown_run_is_refused(recorded):
 def test_a_table_that_is_none_of_ours_is_refused(tmp_path, metadata, rows, said):
     path = tmp_path / "table.parquet"
     pl.DataFrame(rows).write_parquet(path, metadata=metadata)
-
     with pytest.raises(IngestError, match=said):
         list(Bundle(path, ReadOptions()).extract())
 

@@ -133,7 +133,6 @@ def test_a_file_is_cut_between_scrapes(blocks_of, monkeypatch, size, pack):
 
 def test_a_packed_file_that_was_cut_gives_what_came_before(blocks_of):
     last = blocks_of(gzip.compress(SCRAPES)[:-20])[-1]
-
     assert SCRAPES.startswith(last.data)
     assert "cut or damaged" in last.damage
 
@@ -141,6 +140,5 @@ def test_a_packed_file_that_was_cut_gives_what_came_before(blocks_of):
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_one_huge_scrape_is_refused_not_read_into_memory(blocks_of, monkeypatch, pack):
     small_blocks(monkeypatch, 400, most=2000)
-
     with pytest.raises(IngestError, match="without a line that begins '# scraped_at'"):
         blocks_of(pack(b'up{uuid="a"} 1\n' * 1000))

@@ -112,7 +112,6 @@ def test_an_xz_file_that_asks_for_too_much_memory_is_not_unpacked(tmp_path):
 @pytest.mark.parametrize("is_gzip", [False, True])
 def test_text_in_utf_16_is_read_as_in_utf_8(file, encoding, text, *, is_gzip):
     path = file(f"\ufeff{text}".encode(encoding), is_gzip=is_gzip)
-
     assert lines_of(path) == text.splitlines()
     assert files.head(path) == text.encode()[: files.HEAD_BYTES]
 

@@ -159,7 +159,6 @@ def test_targets_that_failed_take_no_turn_of_good_ones(serve):
 def test_an_answer_without_end_is_cut_at_its_size(serve, ask, monkeypatch):
     monkeypatch.setattr("goodput_ingest.prometheus_api.client.SMALL_MAX_BYTES", 1 << 20)
     flood = serve(lambda: itertools.chain([OK + b"\r\n"], itertools.repeat(b" " * 65_536)))
-
     with pytest.raises(IngestError, match=r"larger than 1 MiB|more than \d+ bytes"):
         ask(flood.url)
 
@@ -168,7 +167,6 @@ def test_an_answer_without_end_is_cut_at_its_size(serve, ask, monkeypatch):
 def test_an_answer_packed_twice_is_not_unpacked(serve, ask):
     bomb = gzip.compress(gzip.compress(b" " * (1 << 24)))
     head = OK + b"Content-Encoding: gzip, gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
-
     with pytest.raises(IngestError, match="encoding that was not asked for"):
         ask(serve(whole(head, bomb)).url)
 

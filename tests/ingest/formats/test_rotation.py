@@ -126,7 +126,6 @@ def test_several_rotations_are_read_oldest_first(store, log, source):
     for number, name in enumerate(("run.jsonl.2", "run.jsonl.1", "run.jsonl")):
         add(log.with_name(name), starts(3 * number, 3 * number + 2))
     follow(store, source)
-
     assert steps(store) == list(range(9))
 
 

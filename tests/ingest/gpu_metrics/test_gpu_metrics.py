@@ -65,7 +65,6 @@ def test_names_of_gpus_by_an_exporter_that_is_not_read_are_named():
 
 def test_every_exporter_of_the_catalogue_is_documented_somewhere():
     exporters = {row["exporter"]: row["source"] for row in catalogue.rows("exporters.csv")}
-
     assert {entry["vendor"] for entry in ENTRIES} == exporters.keys()
     assert all(exporters.values())
 

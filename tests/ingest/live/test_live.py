@@ -72,7 +72,6 @@ def test_an_unexpected_exception_is_a_sentence_its_traceback_comes_on_request(st
 
 def test_a_poll_without_memory_is_no_failure_of_its_source(store, hour):
     source = Fake(hands=Hands(failing=MemoryError()))
-
     with pytest.raises(MemoryError):
         ask(store, hour.clock(), source)
 
@@ -204,7 +203,6 @@ test_a_source_that_answers_is_asked_in_a_rhythm_and_what_was_missed_is_left_out 
 @each((5, 1, 5), (5, 2, 10), (5, 3, 20), (5, 5, 60), (5, 10_000, 60), (300, 1, 300), (300, 9, 300))
 def test_a_source_that_fails_is_asked_later_each_time_to_a_minute(interval_s, failures, longest_s):
     wait = [next_due_s(0, 100, interval_s, failures, lambda c=c: c) - 100 for c in (0.0, 1.0)]
-
     assert wait == [longest_s, longest_s / 2]
     assert longest_s <= max(BACKOFF_MAX_S, interval_s)
 

@@ -39,7 +39,6 @@ def one(source, **table):
 @pytest.mark.parametrize("name", names())
 def test_each_source_is_made_of_the_least_it_needs(name):
     found = one(name, **LEAST.get(name, {}))
-
     assert isinstance(found.source, LiveSource)
     assert found.reads == name
     assert found.origin

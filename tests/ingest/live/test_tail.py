@@ -214,7 +214,6 @@ def test_a_file_that_fails_is_skipped_until_it_has_doubled(store, tmp_path, job_
 
 def test_what_is_skipped_is_named_while_the_source_is_well():
     status = Status("job-events", "/logs", NOW, 5.0).failed(NOW, "x").answered(NOW, "a: skipped")
-
     assert (status.failures, status.error) == (0, "a: skipped")
     assert status.answered(NOW).error is None
 
@@ -250,7 +249,6 @@ UNDATED = "Training epoch 0, iteration 0/9 | lr: 1 | global_step: 0 | train_step
 })  # fmt: skip
 def test_what_a_followed_log_lacks_is_said(logs, store, tmp_path, text, said):
     found = said_of(logs, store, tmp_path, text)
-
     assert found[: len(said)] == said
     assert bool(found) == bool(said)
 

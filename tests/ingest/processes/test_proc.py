@@ -109,5 +109,4 @@ test_values_that_look_like_secrets_are_not_stored = gives(
 
 def test_a_long_command_line_is_cut():
     found = without_secrets(["t.py", "-" + "a-." * 100_000 + "token", "x" * 100_000])
-
     assert len(found) == command_line.COMMAND_MAX_CHARS

@@ -196,6 +196,5 @@ def test_a_run_is_named_by_the_archive_its_files_lie_in(tmp_path, store):
 def test_the_member_is_named_in_its_messages(tmp_path, store):
     said = {"a.jsonl": events("one") + b'{"v": 1, "event": "step"}\n', "what": b"\x00\x01"}
     path = archived(tmp_path / "x.tar.gz", said)
-
     assert read(store, path).unrecognised == [f"{path}/what"]
     assert store.read("select origin, line from raw.rejects").rows() == [(f"{path}/a.jsonl", 3)]

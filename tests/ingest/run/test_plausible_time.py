@@ -109,7 +109,6 @@ YEARS = [*range(-3_000, 0, 30)]
 })  # fmt: skip
 def test_readings_of_a_plausible_time_are_kept(source, given, kept, why):
     found = source.checked(readings(*days(*given)))
-
     assert left(found) == pytest.approx(kept)
     assert len(found.rejects) == len(given) - len(kept)
     assert all(why in reject.reason for reject in found.rejects)
@@ -118,7 +117,6 @@ def test_readings_of_a_plausible_time_are_kept(source, given, kept, why):
 def test_the_bulk_is_that_of_the_whole_file_so_far():
     plausible = recorded()
     plausible.checked(readings(*days(*[-1 + second / 86_400 for second in range(100)])))
-
     assert left(plausible.checked(readings(*days(-900)))) == []
     assert left(plausible.checked(readings(*days(-0.5)))) == [-0.5]
 

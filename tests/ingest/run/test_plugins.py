@@ -88,7 +88,6 @@ CATALOGUE = "exporters/catalogue.csv"
 )
 def test_a_file_of_the_site_that_is_wrong_is_named_with_the_reason(site, file, text, reason):
     (site / file).write_text(text)
-
     with pytest.raises(IngestError, match=reason):
         plugins.use_plugins(site)
 
@@ -124,7 +123,6 @@ def offered(monkeypatch):
 )
 def test_a_package_whose_source_is_none_is_named(offered, value, reason):
     offered(value)
-
     with pytest.raises(IngestError, match=re.escape(reason)):
         sources()
 
@@ -132,12 +130,10 @@ def test_a_package_whose_source_is_none_is_named(offered, value, reason):
 def test_a_source_of_a_package_is_asked_before_those_of_any_text(offered, monkeypatch):
     monkeypatch.setattr(json, "OfPackage", OfPackage, raising=False)
     offered("json:OfPackage")
-
     assert sources()["of-package"] is OfPackage
     assert list(sources())[-3:] == ["of-package", "job-log", "kernel-log"]
 
 
 def test_a_package_that_is_gone_offers_nothing(offered):
     offered("gone:Source")
-
     assert "of-package" not in sources()

@@ -177,7 +177,6 @@ def test_a_file_that_breaks_its_reader_costs_no_other(store, tmp_path, breaking,
 def test_what_ends_a_process_ends_an_ingest(store, tmp_path, breaking, error):
     (tmp_path / "bad.jsonl").write_bytes(EVENTS)
     breaking(error)
-
     with pytest.raises(type(error)):
         ingest(store, tmp_path)
 
@@ -199,7 +198,6 @@ def test_progress_bars_in_a_log_are_no_lines(store, tmp_path):
     line = golden_path("kernel_log/journal_of_two_nodes/input.log").read_bytes().splitlines()[0]
     path = tmp_path / "file.log"
     path.write_bytes(b"10%\r20%\r30%\n" + line + b"\n")
-
     assert ingest(store, path, "kernel-log").files == 1
 
 

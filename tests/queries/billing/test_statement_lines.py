@@ -138,7 +138,6 @@ def test_energy_of_a_window_that_cuts_an_hour_is_that_of_its_evidence(cluster):
 @each((date(2026, 3, 8), 23), (date(2026, 11, 1), 25), (date(2026, 11, 2), 24))
 def test_days_are_as_long_as_their_zone_makes_them(when, hours):
     settings = StatementSettings(zone="America/New_York", day_starts_at="00:00")
-
     assert day_of(when, settings).hours == hours
 
 

@@ -170,7 +170,6 @@ def test_its_corrections_are_its_own(new_evidence, built_fleet, tmp_path):
 
 def test_an_account_without_a_row_of_the_day_is_marked_unless_nobody_knows_it(store, statements):
     whole, _ = statements["none"]
-
     assert of_account(store, whole, "resting").total_cost == 0
     with pytest.raises(QueryError, match="no account 'unheard of'"):
         of_account(store, whole, "unheard of")

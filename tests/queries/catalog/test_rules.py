@@ -47,7 +47,6 @@ def folder(root, text=RULE, sql="select 1", cases=rules.CASES):
 
 def test_a_complete_folder_is_a_rule(tmp_path):
     rule = rules.read(folder(tmp_path))
-
     assert (rule.name, rule.view, rule.texts["returns"]) == ("warm_gpu", "rule_warm_gpu", "none")
     assert rule.thresholds[0].value == 80
     assert rule.least_share == "finding_min_share"
@@ -83,7 +82,6 @@ def test_a_complete_folder_is_a_rule(tmp_path):
 def test_a_fault_of_its_text_is_named(tmp_path, change, sentence):
     with pytest.raises(RuleError, match=re.escape(sentence)) as error:
         rules.read(folder(tmp_path, RULE.replace(*change)))
-
     assert str(error.value).startswith("rule warm_gpu: ")
 
 
@@ -124,7 +122,6 @@ def test_rates_are_of_the_present_rules_and_of_confidences():
 def test_a_category_is_the_loss_of_one_rule(tmp_path):
     text = RULE.replace("[thr", 'family = "loss_findings"\ncategories = ["down"]\n[thr')
     both = [rules.read(folder(tmp_path / name, text)) for name in ("a", "b")]
-
     with pytest.raises(RuleError, match="rule again: category down is one of rule warm_gpu"):
         rules.check_together([both[0], replace(both[1], name="again", thresholds=())])
 

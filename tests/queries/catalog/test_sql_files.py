@@ -82,7 +82,6 @@ def test_a_directive_of_another_layer_or_form_is_named(layer, line, reason):
 
 def test_the_table_of_directives_has_each():
     table = re.findall(r"^\| `(\w+)` \|", README.read_text("utf-8"), re.MULTILINE)
-
     assert table == list(header.FORMS)
 
 

@@ -69,7 +69,6 @@ def hold(**facts):
 @pytest.mark.parametrize("other", [{"slurm_index": 0}, {"submit_at": START - timedelta(days=400)}])
 def test_a_key_that_differs_in_one_column_is_new_and_one_with_nulls_is_known_again(store, other):
     load(store, "holds", hold(), "a")
-
     assert load(store, "holds", hold(**other), "b").rows_new == 1
     again = load(store, "holds", pl.concat([hold(), hold(**other)]), "c")
     assert (again.rows_new, count(store, "holds")) == (0, 2)

@@ -116,7 +116,6 @@ def healthy(request, module_store, tmp_path_factory):
 
 def test_a_healthy_fleet_works_for_a_third_of_the_time(healthy):
     held = healthy.read("select count(*) from intermediate.int_held_bins").item()
-
     assert held > 64 * 6 * 6 / 3
 
 
@@ -133,6 +132,5 @@ COLUMNS = {"rule": "varchar", **rules.REQUIRED, **rules.SUBJECT}
 @pytest.mark.parametrize("mart", rules.families())
 def test_each_has_rule_subject_time_cost_and_evidence(shared_evidence, mart):
     found = shared_evidence.read(f"select * from marts.{mart}").schema
-
     expected = {name: KINDS[kind] for name, kind in COLUMNS.items()}
     assert {name: found.get(name) for name in COLUMNS} == expected

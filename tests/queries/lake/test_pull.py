@@ -211,7 +211,6 @@ EIGHT = dict.fromkeys(range(8), 625)  # GPUs by bucket
 
 def test_every_bucket_and_hour_is_in_one_task_which_has_at_most_so_many_gpu_hours():
     parts = parts_of({*range(10, 34)}, EIGHT, most_gpu_hours=24_000, workers=3)
-
     found = [pair for buckets, *span in parts for pair in product(buckets, range(*span))]
     assert sorted(found) == sorted(product(range(8), range(10, 34)))
     assert max(625 * len(buckets) * (last - first) for buckets, first, last in parts) <= 24_000

@@ -112,7 +112,6 @@ def both_ways(store, jobs, monkeypatch):
 @given(jobs=st.lists(job_runs(), min_size=1, max_size=7))
 def test_set_wise_and_in_sequence_give_the_same(store, monkeypatch, jobs):
     ours, theirs, _ = both_ways(store, jobs, monkeypatch)
-
     for name, rows in theirs.items():
         assert sorted(ours[name], key=str) == sorted(rows, key=str), name
 

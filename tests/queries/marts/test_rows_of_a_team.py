@@ -85,7 +85,6 @@ def test_who_is_not_limited_sees_both_teams(stores):
 @pytest.mark.parametrize("teams", [(), ("nobody",)])
 def test_who_sees_no_team_sees_no_row(stores, teams):
     names = ("marts.runs", "marts.ledger_scoped", "marts.statement_lines", "marts.search_targets")
-
     assert set(map(tuple, read(stores[0], names, replace(WHOLE, teams=teams)).values())) == {()}
 
 
@@ -93,7 +92,6 @@ def test_who_sees_no_team_sees_no_row(stores, teams):
 def test_a_filter_of_another_team_widens_nothing(stores, asked):
     names = ("marts.run_categories", "marts.attempts", "marts.losses", "marts.search_targets")
     found = read(stores[0], names, replace(LIMITED, **asked))
-
     assert "cobalt" not in str(found)
     assert (found["marts.run_categories"], found["marts.attempts"]) == ([], [])
 

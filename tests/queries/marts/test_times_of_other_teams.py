@@ -83,5 +83,4 @@ def test_runs_of_other_teams_are_counted_by_days_that_are_over(worlds):
 def test_a_day_that_is_not_over_is_not_counted(evidence):
     evidence.job_on_a_node("1", 0, 100, 1, account="cobaltteam", watched=200)
     evidence.store.build()
-
     assert evidence.read(COUNTS, Scope(teams=(RED,))).row(0) == (0, 0)

@@ -134,7 +134,6 @@ def test_a_select_reaches_only_what_it_is_given(locked, place, sql):
 def test_system_tables_reveal_no_path(locked, sql):
     home = str(Path.home())
     _, table, _ = answer(locked, sql)
-
     text = json.dumps(table.to_pylist(), default=str)
     assert not [path for path in (home, str(Path.cwd()), "/tmp", ".venv") if path in text]  # noqa: S108 -- looked for, not used
 
@@ -191,7 +190,6 @@ def test_an_answer_has_plain_types_and_different_names(locked):
 
 def test_rows_beyond_the_limit_are_left_out_and_said(locked):
     _, table, is_cut = answer(locked, "select range from range(100000000)")
-
     assert table.column("range").to_pylist() == list(range(REQUEST["rows_max"]))
     assert is_cut
 

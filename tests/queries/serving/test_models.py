@@ -79,7 +79,6 @@ TOKENS = (50 + 100) * HOUR  # of `llama` in the first hour, of which the second 
 })  # fmt: skip
 def test_figures_of_a_model(world, name, scope, role, expected):
     found = models(world.store, scope)[name, role]
-
     assert {column: found[column] for column in expected} == pytest.approx(expected)
     if expected.get("cost_per_m_tokens", 0) is None:
         assert found["reason"].startswith("no token was counted")

@@ -109,5 +109,4 @@ def test_what_happened_meanwhile_is_its_cause(spikes, endpoint, cause, evidence)
 
 def test_a_reader_of_one_team_does_not_see_the_jobs_of_others(world):
     sql = "select cause from marts.serving_spikes where endpoint = 'e-4'"
-
     assert world.read(sql, Scope(teams=("team",))).rows() == [(None,)]

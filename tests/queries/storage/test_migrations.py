@@ -68,7 +68,6 @@ def test_a_new_database_runs_no_migration(tmp_path, monkeypatch):
     versions = [migration.version for migration in migrations.migrations()]
     assert versions == [*range(versions[0], versions[0] + len(versions))], "shipped without a gap"
     known(monkeypatch, BROKEN)
-
     assert rows(tmp_path / "new.duckdb", "select schema_version from raw.catalog") == [(2,)]
 
 

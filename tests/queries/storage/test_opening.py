@@ -27,7 +27,6 @@ def gpus(uuid="GPU-1"):
 def test_what_is_no_database_is_refused_at_once(tmp_path):
     path = tmp_path / "fleet.duckdb"
     path.write_text("not a database, whatever lock it names\n" * 500)
-
     with pytest.raises(StoreError, match="this is not a DuckDB database; name another file"):
         open_store(path)
 
@@ -79,7 +78,6 @@ def test_there_is_a_thread_for_each_core_that_the_process_may_use(monkeypatch):
 @pytest.mark.parametrize("folder", ["nowhere", "file"])
 def test_a_database_that_cannot_be_made_is_a_store_error(tmp_path, folder):
     (tmp_path / "file").touch()
-
     with pytest.raises(StoreError, match=r"fleet.duckdb: "):
         LocalStore(tmp_path / folder / "fleet.duckdb")
 
@@ -209,7 +207,6 @@ def test_few_templates_of_other_versions_are_kept(cache, tmp_path, create, monke
     for version in range(template.KEPT + 2):
         monkeypatch.setattr(schema, "catalog_digest", lambda digest=f"{version:016}": digest)
         copied(tmp_path / str(version), create)
-
     assert len(list(cache.iterdir())) == template.KEPT
 
 
@@ -219,7 +216,6 @@ def test_few_templates_of_other_versions_are_kept(cache, tmp_path, create, monke
 def test_a_template_that_cannot_be_trusted_is_made_again(cache, tmp_path, create, harm):
     copied(tmp_path / "a", create)
     harm(next(cache.iterdir()))
-
     assert copied(tmp_path / "b", create) == "empty 1"
     assert copied(tmp_path / "c", create) == "empty 1"
 
@@ -252,5 +248,4 @@ def test_without_a_home_a_database_is_created_from_the_sql_files(tmp_path, monke
     unknown = Mock(side_effect=RuntimeError("Could not determine home directory."))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(template.Path, "home", unknown)
-
     assert copied(tmp_path / "a", create) is None

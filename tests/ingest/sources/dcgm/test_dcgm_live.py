@@ -99,7 +99,6 @@ def test_a_failing_target_is_named_and_stops_no_other(store, exporter, second, t
 def test_nobody_there_is_reported_in_a_sentence(ask):
     with exporting("") as gone:
         source = DcgmLive(urls=[gone.url])
-
     with pytest.raises(IngestError, match="it cannot be reached"):
         ask(source)
 

@@ -130,7 +130,6 @@ def test_a_file_that_cannot_be_written_is_reported_once_and_fails_nothing(tmp_pa
 
 def test_a_value_that_is_no_json_fails_nothing(tmp_path):
     Emitter("run7", tmp_path / "e.jsonl").emit("metric", loss=object(), other=float("nan"))
-
     assert len((tmp_path / "e.jsonl").read_text().splitlines()) == 1
 
 

@@ -90,5 +90,4 @@ def test_a_number_that_the_job_gives_is_kept(tmp_path):
     for _ in range(2):
         with goodput_emitter.run("run7", tmp_path / "e.jsonl", attempt=4):
             pass
-
     assert attempts_of(tmp_path / "e.jsonl") == [4, 4]

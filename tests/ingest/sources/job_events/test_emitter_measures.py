@@ -193,5 +193,4 @@ def test_communication_of_ddp_is_what_comes_after_the_last_gradient(gpu, emitter
 
 def test_a_model_without_a_hook_is_reported_and_fails_nothing(capsys):
     goodput_emitter.measure_communication(object())
-
     assert "communication is not measured" in capsys.readouterr().err

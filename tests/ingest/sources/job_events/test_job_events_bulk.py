@@ -117,7 +117,6 @@ CUT = """select json_array_length(extra, '$.names') from raw.job_events
 })  # fmt: skip
 def test_what_a_line_has_too_much_of(store, read_text, more, sql, expected):
     summary = read_text("job-events", f"{json.dumps(STEP | more)}\n{step(step=402)}\n")
-
     assert (summary.rows, summary.rejects) == ((1, 1) if "note" in more else (2, 0))
     assert store.read(sql).rows() == expected
 
@@ -125,6 +124,5 @@ def test_what_a_line_has_too_much_of(store, read_text, more, sql, expected):
 def test_an_array_of_goodput_events_that_is_cut_is_refused(read_text):
     pytest.importorskip("goodput_formats_extra")
     whole = golden_path("goodput_events/cloud_logging_array/input.json").read_text()
-
     with pytest.raises(IngestError, match="the JSON array cannot be read"):
         read_text("goodput-events", whole[:-20], "export.json")

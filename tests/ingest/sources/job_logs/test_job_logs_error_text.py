@@ -65,7 +65,6 @@ def test_every_rule_has_an_example_that_is_read():
 
 def test_each_kind_has_its_meaning_in_the_same_order():
     rows = list(csv.DictReader((REFERENCE / "failure_kinds.csv").read_text().splitlines()))
-
     assert [row["kind"] for row in rows][: len(KINDS)] == list(KINDS)
     assert [int(row["position"]) for row in rows] == list(range(1, len(rows) + 1))
     assert all(row["class"] and row["label"] and row["what_to_do"] for row in rows)
@@ -113,7 +112,6 @@ LOOKS = "the line looks like {} and is of no known format"
 })  # fmt: skip
 def test_what_looks_like_a_fact_is_rejected_if_nothing_says_it(store, tmp_path, line, looks_like):
     parsed(store, tmp_path, STEP + line)
-
     found = store.read("select line, reason, content from raw.rejects").rows()
     expected = [] if looks_like is None else [(2, LOOKS.format(looks_like), line.rstrip("\n"))]
     assert found == expected
@@ -121,6 +119,5 @@ def test_what_looks_like_a_fact_is_rejected_if_nothing_says_it(store, tmp_path, 
 
 def test_of_many_lines_the_first_ones_are_named(store, tmp_path):
     parsed(store, tmp_path, STEP + "".join(map(SAVE.format, range(20))))
-
     lines = store.read("select line from raw.rejects order by line")["line"].to_list()
     assert lines == [*range(2, 2 + LISTED_MAX)]

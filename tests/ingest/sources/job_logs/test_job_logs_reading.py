@@ -119,7 +119,6 @@ def test_the_run_is_what_the_log_says_else_what_its_name_hints(tmp_path, text, n
 
 def test_a_log_of_which_the_newest_lines_come_first_is_refused(read):
     lines = [f"2026-08-20T14:03:{n}+02:00 {{}} step {n} loss 2.5\n" for n in range(20, 10, -1)]
-
     with pytest.raises(IngestError, match=r"newest lines come first.*logcli query --forward"):
         read("".join(lines))
 
@@ -281,7 +280,6 @@ LABELS = (
 })  # fmt: skip
 def test_the_steps_of_a_log(store, read, text, steps):
     read(text)
-
     found = [event for event in events(store) if event[0] != "metric"]
     assert found == [("step", step) for step in steps]
 
@@ -304,7 +302,6 @@ def test_marks_behind_a_long_preamble_are_found(tmp_path):
 def test_other_text_is_no_job_log(read, tmp_path, text, reason):
     with pytest.raises(IngestError, match=reason):
         read(text)
-
     assert recognise(tmp_path / "train.log") is not JobLog
 
 
@@ -327,7 +324,6 @@ def test_versions_that_nccl_prints_go_with_the_next_event(whole_store, tmp_path)
 def test_a_quantised_model_has_no_mfu_and_says_so(whole_store, tmp_path):
     text = PRINTED.format(clock="03:12,000") + "step: 401  loss:  6.4  tps: 8,214  mfu: N/A\n"
     parsed(whole_store, tmp_path, text)
-
     assert whole_store.read("select mfu_ratio from raw.job_events").item() is None
     assert whole_store.read("select dtype from staging.stg_job_models").item() == "quantised"
 
@@ -354,5 +350,4 @@ def test_a_file_that_is_said_to_be_one_is_read_among_other_lines(read_text):
 
 def test_what_a_person_says_of_the_run_beats_the_folder(store, read_text):
     read_text("auto", structured("step_end", 1000, value=1000.0), FILE, run_id="4711")
-
     assert store.read("select run_id from raw.job_events").item() == "4711"

@@ -121,7 +121,6 @@ test_steps_of_a_plain_loop = gives(lambda lines: steps_of(stamped(lines)), {
 
 def test_a_log_with_the_marks_of_a_trainer_has_no_plain_steps():
     log = stamped(["step 400 loss 2.0"]) + ITERATION.format(second=11, step=1, ms=1000.0)
-
     assert steps_of(log) == [1]
 
 

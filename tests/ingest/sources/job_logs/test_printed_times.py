@@ -81,5 +81,4 @@ test_a_local_time_needs_a_zone = refuses(
 def test_a_time_is_kept_for_those_without_a_year():
     moments = Moments("train.log", BERLIN, None)
     moments.logged("2026-12-31 23:59:00 UTC x")
-
     assert moments.logged("Jan  1 01:00:10 x") == datetime(2027, 1, 1, 0, 0, 10)  # noqa: DTZ001 -- UTC

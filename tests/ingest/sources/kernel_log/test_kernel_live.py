@@ -156,7 +156,6 @@ def test_a_journal_that_does_not_end_in_time_gives_what_it_gave(store, journal):
 
 def test_a_user_who_may_not_read_the_journal_is_reported(journal):
     (journal.folder / "hint").write_text("Hint: You are not seeing messages from other users.\n")
-
     with pytest.raises(IngestError, match="group systemd-journal"):
         list(journal.source().poll({}, NOON))
 
@@ -175,7 +174,6 @@ def test_many_entries_are_read_in_parts(journal, monkeypatch):
 def test_a_huge_entry_is_cut_and_the_next_one_is_read(store, journal):
     journal.write(1, "NVRM: " + "x" * 1_000_000)
     journal.write(2, XID)
-
     assert load(store, journal.source(), NOON) == 1
     assert store.read("select count(*) from raw.rejects").item() == 1
 
@@ -238,7 +236,6 @@ def test_where_neither_log_can_be_read_the_error_shows_what_to_do(tmp_path):
 
 def test_a_probe_says_which_log_is_read(journal, kmsg):
     journal.write(1, "usb 1-1: new device")
-
     assert journal.source().probe() == ["the journal of node7 has the kernel's messages"]
     assert "times are approximate" in on_kmsg(kmsg[0]).probe()[0]
 
@@ -267,7 +264,6 @@ def read(read_text):
 
 def test_a_kernel_log_without_a_fault_has_no_rows_and_was_read(store, read_text):
     summary = read_text("auto", "[Tue Nov 18 13:00:00 2025] usb 1-1: new device\n")
-
     assert (summary.files, summary.rows, summary.rejects) == (1, 0, 0)
     assert store.read("select rows from state.ingested").item() == 0
 

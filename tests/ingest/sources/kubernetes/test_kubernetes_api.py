@@ -209,7 +209,6 @@ def test_a_kind_that_may_not_be_listed_is_a_reject_and_pods_are_a_failure(cluste
 
 def test_a_server_that_is_none_of_kubernetes_is_named(source, cluster):
     cluster._said = lambda *_: (200, {"groups": "none"})
-
     with pytest.raises(IngestError, match="groups is not a list of objects"):
         list(source.poll({}, NOON))
 

@@ -198,5 +198,4 @@ def built(module_store, tmp_path_factory):
 def test_what_is_shown_of_listed_objects(built, name):
     sql, _, expected = CASES[name]
     given = [CLUSTERS[name]] if "$1" in sql else None
-
     assert built.read(sql, given, scope=Scope(cluster=CLUSTERS[name])).rows() == expected

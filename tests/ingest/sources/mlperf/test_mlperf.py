@@ -134,7 +134,6 @@ ESTIMATE = (
 
 def test_the_networks_estimate_keeps_its_time_and_is_of_the_run_of_its_folder(store, read_text):
     read_text("auto", ESTIMATE, "ac/results/sys/bert/power/result_0/sw_0.txt")
-
     read = store.read("select node, epoch_ms(ts), power_w from raw.node_samples")
     assert read.rows() == [("ac/sys/bert/result_0/sw_0", NETWORK_MS, 59570.0)]
 

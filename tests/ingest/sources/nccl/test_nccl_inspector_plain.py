@@ -84,7 +84,6 @@ def test_bytes_that_were_changed_are_read_as_line_by_line(edits):
     line = text(record())
     for at, new in edits:
         line = line[:at] + new + line[at + 1 :]
-
     assert is_read_alike([text(record()), *line.split(b"\n"), text(record(coll_sn=1))])
 
 

@@ -22,7 +22,6 @@ ASKED_AT = datetime(2026, 11, 20, 12, 33, 56)  # noqa: DTZ001 -- moments are sto
 def test_an_answer_without_a_time_in_utc_asks_for_it(store, read_text, content, needed):
     with pytest.raises(IngestError, match=needed):
         read_text("nccl-ras", content)
-
     read_text("nccl-ras", content, observed_at=ASKED_AT)
     assert store.read("select distinct ts from raw.comm_counts").item() == ASKED_AT
 

@@ -90,7 +90,6 @@ def test_what_cannot_be_read_is_unknown_with_the_reason(snapshot, setting, reaso
 
 def test_the_fabric_manager_is_found_by_its_process(machine):
     (machine / "proc/7/comm").write_text("nv-fabricmanage\n")
-
     assert taken(machine)["settings"]["fabric.manager"] == "running"
 
 

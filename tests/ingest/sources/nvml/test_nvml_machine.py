@@ -159,7 +159,6 @@ def test_a_recorder_goes_on_after_one_that_was_killed_inside_a_line(tmp_path):
 def test_a_compressed_recording_is_never_written_over(tmp_path):
     path = tmp_path / "gpus.jsonl.gz"
     path.touch()
-
     with pytest.raises(FileExistsError):
         Recorder(path)
 

@@ -63,7 +63,6 @@ def test_memory_is_asked_without_a_version_where_the_function_takes_none():
     module = FakeNvml(FakeGpu())
     newer = module.nvmlDeviceGetMemoryInfo
     module.nvmlDeviceGetMemoryInfo = lambda handle: newer(handle)  # noqa: PLW0108 -- no version
-
     assert Gpu(Nvml(module), 0).fast(1.0, 1.0)[0]["mem_used"] == 600
 
 
@@ -118,7 +117,6 @@ def test_a_lost_gpu_is_reported_whether_a_call_or_a_field_says_so(where):
 
 def test_processes_are_unknown_without_permission_and_none_when_there_are_none():
     denied = dict.fromkeys((f"{fake_nvml.PROCESSES}_v3", fake_nvml.PROCESSES), 4)
-
     assert opened(FakeGpu()).slow(1.0)["procs"] == []
     assert "procs" not in opened(FakeGpu(errors=denied)).slow(1.0)
 
@@ -214,7 +212,6 @@ def test_xids_come_in_order_with_their_instance():
 
 def test_a_storm_of_xids_does_not_hold_up_a_reading():
     gpu = opened(FakeGpu(xids=[(31, 0xFFFFFFFF)] * (XIDS_MAX + 5)))
-
     assert [len(gpu.events(1.0)), len(gpu.events(2.0))] == [XIDS_MAX, 5]
 
 
@@ -226,7 +223,6 @@ def test_a_storm_of_xids_does_not_hold_up_a_reading():
 )
 def test_where_xids_cannot_be_heard_the_reason_is_reported(gpu, why):
     opened_gpu = opened(gpu)
-
     assert opened_gpu.events(1.0) == []
     assert opened_gpu.without()["xids"] == why
 

@@ -87,7 +87,6 @@ def test_what_is_no_answer_is_one_sentence(ask, reply, said):
 })  # fmt: skip
 def test_of_an_answer_that_is_too_large_less_is_asked(ask, monkeypatch, limits, reply, said):
     monkeypatch.setattr(client_module, "MUCH_BYTES", 10)
-
     with pytest.raises(TooLargeError, match=said):
         ask(Reply(**reply), **limits)
 

@@ -59,7 +59,6 @@ def test_samples_that_come_late_are_found_in_the_overlap(store, fake, server, hi
     fake.answer = scraped({name: points[:-8] + points[-4:] for name, points in history.items()})
     poll(store, server)
     fake.answer = scraped(history)
-
     assert poll(store, server, NOW + timedelta(seconds=30), samples(store)[-1][0]) == 4
 
 
@@ -112,7 +111,6 @@ def test_what_came_before_a_failure_is_kept_the_rest_later(store, fake, server, 
 
 def test_a_server_without_gpu_metrics_is_asked_for_no_samples(store, fake):
     fake.names = ["up", "go_goroutines", 'evil"}[1d] or vector(1)#']
-
     assert poll(store, Prometheus(url=fake.url, backfill_s=600)) == 0
     assert fake.queries() == []
 
@@ -126,7 +124,6 @@ def test_a_clock_that_ran_ahead_does_not_stop_the_reading(store, server):
 
 def test_scrapes_get_time_to_show(fake, store):
     poll(store, Prometheus(url=fake.url, settle_s=7, backfill_s=10))
-
     assert float(fake.queries()[-1].fields["time"]) == epoch_s(NOW) - 7
 
 
@@ -218,7 +215,6 @@ def table(fake, name):
 
 def test_nodes_of_one_name_in_two_clusters_are_two_nodes(store, shared):
     poll_at(store, 5, [table(shared, "east"), table(shared, "west")])
-
     rows = store.read("select cluster, node, gpu_uuid from raw.gpus order by all").rows()
     assert rows == [("east", "gpu-a01", "GPU-east"), ("west", "gpu-a01", "GPU-west")]
 

@@ -20,7 +20,6 @@ T = 1_787_234_539.482
 def test_a_compressed_file_that_was_cut_is_refused(read_text):
     points = [(T + i, random.Random(i).random()) for i in range(999)]  # noqa: S311
     content = gzip.compress(json.dumps(matrix(series("DCGM_FI_DEV_GPU_UTIL", points))).encode())
-
     with pytest.raises(IngestError, match="cut or damaged"):
         read_text("prometheus", content[: len(content) // 2], "answer.json.gz")
 
@@ -29,7 +28,6 @@ def test_a_compressed_file_that_was_cut_is_refused(read_text):
 def test_a_file_too_large_for_memory_is_refused(read_text, monkeypatch, name):
     monkeypatch.setattr(recorded, "FILE_MAX_BYTES", 2**20)
     content = b'{"status":"success"' + b" " * 2**22
-
     with pytest.raises(IngestError, match="save a shorter time per file"):
         read_text("prometheus", gzip.compress(content) if ".gz" in name else content, name)
 
@@ -94,7 +92,6 @@ test_what_is_no_answer_is_refused_in_words = refuses(
 
 def test_a_long_label_is_cut():
     (one,) = parse(body(result((T, "2"), long="x" * 100_000))).series
-
     assert len(one.labels["long"]) == 4096
     assert not parse(body(result((T, "2"), **{"x" * 201: "a"}))).series
 

@@ -41,7 +41,6 @@ def read(store, path, cluster=None):
 )  # fmt: skip
 def test_the_rank_is_taken_from_the_file_name(store, tmp_path, name, rank):
     read(store, pickled(tmp_path, dump(entry()), name))
-
     assert store.read("select rank from raw.flight_records").item() == rank
 
 
@@ -73,7 +72,6 @@ def test_a_pickle_that_would_run_code_is_refused_and_runs_none(store, tmp_path):
 def test_every_way_of_a_pickle_out_of_built_in_values_is_closed(store, tmp_path, tail):
     path = tmp_path / "trace_rank_1"
     path.write_bytes(b"\x80\x04(X\x09\x00\x00\x00pg_configX\x09\x00\x00\x00pg_status" + tail)
-
     with pytest.raises(IngestError, match=r"only built-in values|outside itself|too large"):
         read(store, path)
 
@@ -89,7 +87,6 @@ WHOLE = pickle.dumps(dump(entry()), protocol=2)
 })  # fmt: skip
 def test_a_damaged_dump_is_refused_with_a_sentence(tmp_path, name, content, why):
     (tmp_path / name).write_bytes(content)
-
     with pytest.raises(IngestError, match=why):
         list(FlightRecorder(tmp_path / name, ReadOptions()).extract())
 

@@ -23,7 +23,6 @@ def trace(*names):
 })  # fmt: skip
 def test_a_trace_without_collectives_says_what_it_lacks(read_text, tmp_path, kernels, lack):
     (gap,) = read_text("auto", json.dumps(trace(*kernels)), "trace.json").gaps
-
     assert gap.startswith(f"{tmp_path / 'trace.json'}: kineto: no row was read: {lack}")
 
 

@@ -184,7 +184,6 @@ def parsed(text, target="http://gpu-a01:8000/metrics", **given):
 
 def test_the_reference_table_is_whole():
     rows = pl.read_csv(models.reference_files()["serving_metrics"])
-
     assert rows.filter(pl.col("source").is_null() | (pl.col("source") == "")).is_empty()
     assert rows.select("product", "name", "canonical").is_unique().all()
     assert rows.select("canonical", "kind").n_unique() == rows["canonical"].n_unique()

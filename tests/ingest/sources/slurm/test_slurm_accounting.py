@@ -51,7 +51,6 @@ def test_the_header_says_the_delimiter(tmp_path, separator, ends):
 @pytest.mark.parametrize("name", ["State", "Submit", "Start", "End"])
 def test_a_header_without_a_needed_field_is_refused(tmp_path, name):
     record = {key: value for key, value in RECORD.items() if key != name}
-
     with pytest.raises(IngestError, match=name if name != "State" else "not a text of Slurm"):
         read(tmp_path, sacct(record))
 
@@ -159,7 +158,6 @@ LISTED = (
 def test_the_listing_that_says_the_nodes_wins(read_text, store, texts):
     for text in texts:
         read_text("slurm", text, cluster="lab", zone=ZoneInfo("UTC"))
-
     assert store.read("select nodes from raw.reservations").rows() == [(["node001"],)]
 
 
@@ -206,5 +204,4 @@ ANYTHING = st.recursive(
 @given(st.sampled_from(sorted(JOB.keys() - {"steps"})), ANYTHING)
 def test_a_field_of_any_kind_gives_a_row_or_a_reject(tmp_path_factory, field, value):
     batches = read_json(tmp_path_factory.mktemp("json"), jobs=[JOB, JOB | {field: value}])
-
     assert sum(len(batch.rejects) + batch.rows.height for batch in batches) == 2

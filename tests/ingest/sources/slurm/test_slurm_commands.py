@@ -51,7 +51,6 @@ def calls(folder, name):
 def test_a_command_without_an_answer_is_a_stated_failure(tmp_path, script, why):
     folder = tmp_path if script is None else cluster(tmp_path, sacct=script)
     limit = {"timeout_s": 0.2} if script and "sleep" in script else {}
-
     with pytest.raises(IngestError, match=why):
         Commands(str(folder), **limit).text("sacct")
 

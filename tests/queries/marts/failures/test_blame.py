@@ -64,7 +64,6 @@ def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(clust
 
 def test_every_cause_is_listed_once_with_a_reason():
     rows = pl.read_csv(REFERENCE / "blame_by_cause.csv")
-
     assert rows.select("applies_to", "cause").is_unique().all()
     assert set(rows["blame"]) <= {"own", "platform", "unsettled"}
     assert rows["reason"].null_count() == 0

@@ -64,7 +64,6 @@ def test_mfu_of_a_run(cluster, reported, expected):
     trained(cluster, **reported)
     yield
     found = speed(cluster)
-
     assert {name: found[name] for name in expected} == pytest.approx(expected)
 
 

@@ -121,7 +121,6 @@ def test_gpus_are_numbered_slots_and_parts_are_not_counted_as_gpus(all_cases, no
 
 def test_a_node_has_gpus_cpus_and_memory_and_one_without_gpus_is_left_out(all_cases):
     columns = "select gpus, cpus, memory_bytes from raw.nodes where node ="
-
     assert all_cases.read(f"{columns} 'with telemetry'").rows() == [(8, 96, 2**40)]
     assert all_cases.read("from raw.nodes where node = 'web-1'").is_empty()
     assert all_cases.read("from raw.node_states where node = 'web-1'").is_empty()
@@ -129,7 +128,6 @@ def test_a_node_has_gpus_cpus_and_memory_and_one_without_gpus_is_left_out(all_ca
 
 def test_gpus_that_telemetry_names_get_no_slots_and_those_of_a_node_that_left_end(all_cases):
     sql = "select gpu_uuid, valid_to_at from raw.gpus where node = $1"
-
     assert all_cases.read(sql, ["with telemetry"]).rows() == [("GPU-1", None)]
     assert all_cases.read(sql, ["left"]).rows() == [("left#0", at(900.482))]
 
