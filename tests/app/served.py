@@ -63,7 +63,7 @@ def serving(database, *options, **environment):
     command = ["serve", "--db", str(database), *(options or ("--port", "0"))]
     with running(*command, cwd=database.parent, **environment) as process:
         url = process.stdout.readline().strip()
-        assert url.startswith("http://"), process.stderr.read()
+        assert url.startswith("http://"), (url, process.kill(), process.stderr.read())
         yield Server(process, url, database)
 
 
