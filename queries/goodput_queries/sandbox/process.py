@@ -33,7 +33,7 @@ class WorkerProcess:
     """A worker, as a context manager: when the block ends, so does the process."""
 
     def __init__(self, limits: Limits, took: Callable[[float], object] | None = None) -> None:
-        """Start a worker; its time begins now. took: is told its processor time, once it ended."""
+        """Start a worker; its time begins now. took: gets its processor time, once it ended."""
         self._limits, self._took = limits, took
         self._deadline = time.monotonic() + limits.timeout_s
         self._is_late = False

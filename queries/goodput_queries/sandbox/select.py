@@ -48,7 +48,7 @@ def select(
 ) -> Answer:
     """Return the answer to a select; the views that it names have the rows of the scope.
 
-    took: is told the processor time of the worker, also of one that failed.
+    took: gets the processor time of the worker, also of one that failed.
     Raises QueryError where it cannot be answered, with a sentence for whoever asked.
     """
     if not sql.strip():

@@ -120,14 +120,14 @@ def of_cost(world, other):
         statements.statement_file(wanted, form, how, RED).decode().replace(key, "")
         for form, key in zip(forms, [*spoken["adjustment_id"]] * len(forms), strict=True)
     ]
-    told = {
+    shown = {
         "disputes": (spoken["account"].to_list(), spoken["reason"].to_list()),
         "costs": [cost.accounts.rows() for cost in statements.costs(wanted, how)],
         "month": statements.month(day, how).rows(),
         "unpriced": statements.unpriced(scope).rows(),
         "by": [statements.breakdown(wanted, how, by, None, None).rows() for by in statements.BY],
     }
-    return dict(zip(forms, files, strict=True)) | told
+    return dict(zip(forms, files, strict=True)) | shown
 
 
 @pytest.mark.machine
@@ -138,8 +138,8 @@ def test_what_another_team_ingests_and_disputes_changes_nothing(filled, module_s
         for other in (COBALTS, OTHERS)
     }
 
-    for word, told in worlds.items():
-        assert [name for name, of in told.items() if word in str(of)] == []
+    for word, shown in worlds.items():
+        assert [name for name, of in shown.items() if word in str(of)] == []
     first, second = worlds.values()
     assert {name: (of, second[name]) for name, of in first.items() if second[name] != of} == {}
 

@@ -231,7 +231,8 @@ def _change(found: Earlier, name: str) -> str:
     )
     if not found.is_whole or not now or not before:
         return ""
-    said = f"{units.points(float((now - before) / before))} % on {found.name}"  # type: ignore[operator]
+    ratio = (now - before) / before  # type: ignore[operator] # two of one type: cost, or time
+    said = f"{units.points(float(ratio))} % on {found.name}"
     if name in OF_USE and abs(_unsettled(found.now) - _unsettled(found.then)) > EVIDENCE_TOLERANCE:
         said += f", {NOT_CERTAIN}"
     return said
