@@ -61,7 +61,7 @@ def exhibits(hours: int, seed: int) -> list[Request]:
             "priority": PRIORITY,
             "story": name,
         }
-        found.append(Request(**(values | more)))  # type: ignore[arg-type]
+        found.append(Request(**(values | more)))  # type: ignore[arg-type] # by name
 
     for pool, gpus, at_h, step_ms, comm, commit in SCALING:
         options = {"step_ms": step_ms, "comm": comm, "measured": 1, "tokens": gpus * SCALE_TOKENS}

@@ -1,6 +1,7 @@
 -- Lives to which what a job reports belongs, by its run id, attempt and time: teams may call their runs alike.
 -- grain: cluster, run_id, attempt, from_ms
--- attempt: null: of reports that do not number it, which are of the life that had begun last, those before the first one of the first
+-- attempt: null: of reports that do not number it, which are of the life that had begun last, those before the first one
+--  of the first
 select cluster, run_id, attempt, job_run_key, from_ms, until_ms
 from intermediate.int_attempt_lives
 union all by name

@@ -2,7 +2,8 @@
 -- grain: cluster, team
 -- access: team
 -- skip_if_empty: intermediate.int_train_steps
--- runs: number of these runs, without those that several teams call alike; held_ms: their allocated time; held_ratio: of that of all runs of the account
+-- runs: number of these runs, without those that several teams call alike; held_ms: their allocated time; held_ratio: of
+--  that of all runs of the account
 -- tokens: of steps that were not lost
 -- tokens_per_cost, tokens_per_j: over the runs whose cost, or energy, is known; null: of none
 with runs as (
